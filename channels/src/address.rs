@@ -1,0 +1,46 @@
+//! Where a conversation takes place.
+
+use serde::{Deserialize, Serialize};
+
+/// A place where people talk: an account of ours, a chat, and a topic inside it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Address {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// The platform's id of the topic or thread; `None` for the chat's own conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+}
+
+impl Address {
+    /// Returns the conversation's key, `account:chat[:topic]`. Colons inside a part are escaped, so two
+    /// places never share a key.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let part = |text: &str| text.replace('%', "%25").replace(':', "%3A");
+        let mut key = format!("{}:{}", part(&self.account), part(&self.chat));
+        if let Some(topic) = &self.topic {
+            key.push(':');
+            key.push_str(&part(topic));
+        }
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn two_places_never_share_a_key() {
+        let place = |account: &str, chat: &str, topic: Option<&str>| {
+            Address { account: account.into(), chat: chat.into(), topic: topic.map(Into::into) }.key()
+        };
+        assert_eq!(place("telegram", "-100", None), "telegram:-100");
+        assert_eq!(place("telegram", "-100", Some("7")), "telegram:-100:7");
+        assert_ne!(place("a", "b:c", None), place("a", "b", Some("c")));
+        assert_ne!(place("a", "b%3Ac", None), place("a", "b:c", None));
+    }
+}

@@ -1,0 +1,177 @@
+//! The ports between a platform and the rest of the house.
+
+use crate::{Address, Attachment, FinalView, Health, Inbound, ReplyView};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{path::Path, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// A boxed future, written by hand so that the cost of a dynamic port is visible.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One account on one platform.
+pub trait Channel: Send + Sync {
+    /// Returns the account's name: its key under `channels:`.
+    fn account(&self) -> &str;
+
+    /// Tells what the platform can show.
+    fn limits(&self) -> Limits;
+
+    /// Tells how the connection is doing.
+    fn health(&self) -> Health;
+
+    /// Receives events until `stop`, each accepted by `intake` before the platform is told that it
+    /// arrived. Reconnects by itself; returns early only for what needs a person's hand.
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>>;
+
+    /// Starts a reply, or takes up one that a restart cut.
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply>;
+
+    /// Shows the sender of `message` that it is seen and waits its turn. Saying it twice shows it once.
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// Fetches a file of at most `limit` bytes to `to`, which does not exist yet. Called only after its
+    /// sender was let in.
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>>;
+}
+
+/// What a platform can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest file that can be fetched, in bytes.
+    pub download: u64,
+    /// The largest file that can be sent, in bytes.
+    pub upload: u64,
+    /// Whether choices become buttons; otherwise they are written out.
+    pub buttons: bool,
+}
+
+/// Where a reply goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The place.
+    pub address: Address,
+    /// Whether only one person and the bot are there.
+    pub private: bool,
+    /// The message that is answered.
+    pub reply_to: Option<String>,
+    /// What the journal kept of this reply before a restart.
+    pub saved: Option<ReplyHandle>,
+}
+
+/// What a channel keeps to find its own messages of one reply again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyHandle {
+    /// The channel's own record; nobody else reads it.
+    pub state: Value,
+    /// The platform's ids of the messages that show this reply: an answer to one of them continues the
+    /// conversation.
+    pub messages: Vec<String>,
+}
+
+/// Takes what comes in.
+pub trait Intake: Send + Sync {
+    /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>>;
+}
+
+/// An event is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is new.
+    New,
+    /// It had been kept before.
+    Duplicate,
+}
+
+/// An event is not kept. The platform must not be told that it arrived.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Too much waits to be answered.
+    #[error("too many messages wait to be answered")]
+    Full,
+    /// The store failed.
+    #[error("the message could not be stored: {0}")]
+    Store(String),
+}
+
+/// Keeps what one reply needs to survive a restart.
+pub trait Journal: Send + Sync {
+    /// Keeps the handle in place of the one before; durable when it returns.
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>>;
+
+    /// Returns the ids of all messages of this account that were seen or sent since `since`
+    /// (milliseconds since 1970), in any chat.
+    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<String>, JournalError>>;
+}
+
+/// The journal could not be written or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reply's record could not be kept: {0}")]
+pub struct JournalError(pub String);
+
+/// One reply on its way to people: one message that grows in place.
+pub trait LiveReply: Send {
+    /// Waits until the platform may be given another unfinished view, so that the newest can be taken.
+    fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()>;
+
+    /// Shows an unfinished view in place of the one before.
+    fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// Shows the final view. May be called again after an error, also after a restart: what is already
+    /// there is not sent twice.
+    fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>>;
+}
+
+/// Why the platform did not show it, named by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Try again, not before `after`.
+    #[error("the platform asks to wait {after:?}")]
+    Later {
+        /// How long to wait.
+        after: Duration,
+    },
+    /// The outcome is unknown or the platform failed: try again.
+    #[error("the platform could not be reached: {0}")]
+    Unreachable(String),
+    /// Trying again does not help: blocked, gone, not allowed.
+    #[error("the platform refused: {0}")]
+    Refused(String),
+    /// The file is larger than allowed.
+    #[error("the file is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The record of the reply could not be kept.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A local file could not be read or written.
+    #[error("{0}")]
+    File(String),
+}
+
+/// Why a channel gave up listening: a person has to act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// The platform refused the credentials.
+    #[error("the platform refused the credentials: {0}")]
+    Auth(String),
+    /// The configuration cannot work.
+    #[error("{0}")]
+    Config(String),
+}

@@ -1,0 +1,83 @@
+//! What comes in from a platform, decoded.
+
+use crate::Address;
+use serde::{Deserialize, Serialize};
+
+/// The platform's identity of an event, by which a redelivery is recognised. Unique in an account.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventKey(pub String);
+
+/// One event from a platform: something that a person did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Inbound {
+    /// By which a redelivery is recognised.
+    pub key: EventKey,
+    /// Where it happened. In a group without topics the topic is `None`; `reply_to` tells of a chain.
+    pub address: Address,
+    /// Whether only this person and the bot are in the chat.
+    pub private: bool,
+    /// The platform's id of the message that this is or is about.
+    pub message: String,
+    /// The message that this one answers, where the platform says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// Who did it.
+    pub sender: Sender,
+    /// Whether the bot was addressed: a private chat, a mention, a reply to its message, a command to it.
+    pub addressed: bool,
+    /// When, in milliseconds since 1970 by the platform's clock.
+    pub at: i64,
+    /// What it was.
+    pub kind: Kind,
+}
+
+/// Who did something. Only the id decides anything; names are for people to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// The platform's stable id.
+    pub id: String,
+    /// The name that people see.
+    pub name: String,
+}
+
+/// What a person did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Kind {
+    /// Sent a message.
+    Message {
+        /// The words, the bot's own mention removed.
+        text: String,
+        /// Files that came with it; not fetched yet.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        /// Files sent together arrive as several messages with one album id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        album: Option<String>,
+    },
+    /// Changed a message sent before.
+    Edit {
+        /// The new words.
+        text: String,
+    },
+    /// Took a message back.
+    Recall,
+    /// Pressed a button under one of our messages. It means what typing `action` would mean.
+    Press {
+        /// What the button says is typed. Comes from outside: no more trusted than typed text.
+        action: String,
+    },
+}
+
+/// A file of a message, still on the platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The platform's handle for fetching it.
+    pub handle: String,
+    /// The name that the sender gave, or one made up. Not safe as a path.
+    pub name: String,
+    /// Size in bytes, where the platform says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}

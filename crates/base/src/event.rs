@@ -1,0 +1,107 @@
+//! What a run tells while it works, and how it ends.
+
+use crate::{CallId, MessageId, Usage};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Something that happened in a run. Readers get these from a replay ring; what must not be lost is
+/// in the thread log as well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The model is being asked.
+    Thinking,
+    /// More of the assistant's own words.
+    Text {
+        /// The message that grows.
+        message: MessageId,
+        /// What came.
+        delta: String,
+    },
+    /// The words so far of this message do not count: the call is made again.
+    Retract {
+        /// The message that starts over.
+        message: MessageId,
+    },
+    /// The model failed and will be asked again.
+    Retry {
+        /// Which try failed, from 1.
+        attempt: u32,
+        /// How long until the next.
+        wait: Duration,
+        /// Why, in a few words for people.
+        reason: String,
+    },
+    /// A tool starts.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+    },
+    /// A tool ended.
+    ToolEnded {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// Whether it failed.
+        error: bool,
+    },
+    /// Files were made for people: sandbox paths.
+    Artifacts {
+        /// The paths.
+        paths: Vec<String>,
+    },
+    /// What one model call cost.
+    Spent {
+        /// The tokens.
+        usage: Usage,
+    },
+    /// The run is over. Always the last event.
+    Ended {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// With an answer.
+    Success,
+    /// Somebody stopped it; what was said so far is kept.
+    Stopped,
+    /// It took longer than allowed.
+    Timeout,
+    /// It used up its model calls.
+    Limit,
+    /// Something failed for good.
+    Error(Failure),
+}
+
+/// Why a run failed, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: FailureClass,
+    /// What happened and what to do, in a sentence or two, without secrets.
+    pub hint: String,
+}
+
+/// The kinds of failure that people can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The model's provider does not answer, or is overloaded.
+    Unavailable,
+    /// The provider refused the key.
+    Auth,
+    /// The account has no credit left.
+    Quota,
+    /// The provider did not accept the request.
+    Rejected,
+    /// The thread's log or the sandbox failed.
+    Internal,
+}

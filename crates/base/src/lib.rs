@@ -1,0 +1,29 @@
+//! The agent's words and ports: messages, thread state, updates, events, ids, and the traits that
+//! models, tools, sandboxes and logs implement.
+//!
+//! What is deliberately absent: IO. Nothing here opens a file, a socket or a database, knows a chat
+//! platform, or reads the environment. Every other crate may use these words, so a change here is a
+//! change to what is stored and sent: snapshots in `tests/` show it.
+
+mod event;
+mod id;
+mod log;
+mod message;
+mod model;
+mod sandbox;
+mod state;
+mod tool;
+mod usage;
+
+pub use event::{Event, Failure, FailureClass, Outcome};
+pub use id::{CallId, MessageId, RunId, ThreadId};
+pub use log::{LogError, Seq, ThreadLog};
+pub use message::{Assistant, Finish, Human, Message, SharedFile, ToolCall, ToolResult};
+pub use model::{Delta, Model, ModelError, ModelStream, Request};
+pub use sandbox::{Command, Entry, Exec, Sandbox, SandboxError};
+pub use state::{ThreadState, Update};
+pub use tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
+pub use usage::Usage;
+
+/// A boxed future, written by hand so that the cost of a dynamic port is visible.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

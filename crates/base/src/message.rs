@@ -1,0 +1,132 @@
+//! What is said in a thread.
+
+use crate::{CallId, MessageId, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One message of a thread. The system prompt is not one: it is made anew for each request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// What a person said.
+    Human(Human),
+    /// What the model answered.
+    Assistant(Assistant),
+    /// What a tool returned.
+    Tool(ToolResult),
+}
+
+impl Message {
+    /// Returns the message's id.
+    #[must_use]
+    pub fn id(&self) -> &MessageId {
+        match self {
+            Self::Human(m) => &m.id,
+            Self::Assistant(m) => &m.id,
+            Self::Tool(m) => &m.id,
+        }
+    }
+
+    /// Returns the text that the message carries.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Human(m) => &m.text,
+            Self::Assistant(m) => &m.text,
+            Self::Tool(m) => &m.text,
+        }
+    }
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Human {
+    /// Its id; derived from the inbound message, so that a redelivery replaces and never repeats it.
+    pub id: MessageId,
+    /// The words, mention tokens removed.
+    pub text: String,
+    /// Who said it, where several people share a thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// Files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SharedFile>,
+}
+
+/// A file that a person sent, as the agent finds it in its sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// The name shown to people.
+    pub name: String,
+    /// The path inside the sandbox.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// What the model answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assistant {
+    /// Its id.
+    pub id: MessageId,
+    /// The words for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Tools that it wants called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// Why it stopped.
+    #[serde(default)]
+    pub finish: Finish,
+    /// Which model spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the call cost, where the provider said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// Why a model stopped talking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It had said all, or wants tools.
+    #[default]
+    Complete,
+    /// The provider's output limit cut it.
+    Length,
+    /// The provider's content filter cut it.
+    Filtered,
+    /// The stream was stopped or broke; the text is what had come by then.
+    Partial,
+}
+
+/// One wish of the model to call a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Its id, which the result repeats.
+    pub id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments; `{}` when the model sent none.
+    pub args: Value,
+    /// The raw text of arguments that were no JSON object; such a call is answered, never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub garbled: Option<String>,
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Its id.
+    pub id: MessageId,
+    /// The call that it answers.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error: bool,
+}

@@ -1,0 +1,88 @@
+//! The port to a language model.
+
+use crate::{Finish, Message, ToolCall, ToolSpec, Usage};
+use futures_util::stream::BoxStream;
+use std::{sync::Arc, time::Duration};
+
+/// A model's reply as it comes. Dropping it cancels the call at once.
+pub type ModelStream = BoxStream<'static, Result<Delta, ModelError>>;
+
+/// A language model.
+pub trait Model: Send + Sync {
+    /// Returns the name under which people know it.
+    fn name(&self) -> &str;
+
+    /// Asks it. Nothing happens before the stream is polled.
+    fn stream(&self, request: Request) -> ModelStream;
+}
+
+/// What a model is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The system prompt.
+    pub system: String,
+    /// The messages, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools that it may call.
+    pub tools: Arc<[ToolSpec]>,
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// Words for people.
+    Text(String),
+    /// The model's thoughts; shown to nobody.
+    Reasoning(String),
+    /// A whole call of a tool.
+    Call(ToolCall),
+    /// What the call cost.
+    Usage(Usage),
+    /// The reply is whole. A stream that ends without this was cut.
+    Finish(Finish),
+    /// The call failed and is made again: what came before does not count.
+    Again {
+        /// Which try failed, from 1.
+        attempt: u32,
+        /// How long until the next.
+        wait: Duration,
+        /// Why, in a few words.
+        reason: String,
+    },
+}
+
+/// Why a model gave no whole reply, named by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// It is overloaded or limits the rate: ask again later.
+    #[error("the model is busy: {detail}")]
+    Busy {
+        /// When the provider wants to be asked again.
+        retry_after: Option<Duration>,
+        /// The provider's words.
+        detail: String,
+    },
+    /// The connection failed, timed out or was cut, or the server failed: ask again.
+    #[error("the model cannot be reached: {0}")]
+    Unreachable(String),
+    /// What came was not what the protocol says: ask again.
+    #[error("the model's answer cannot be read: {0}")]
+    Garbled(String),
+    /// The key was refused. Asking again does not help.
+    #[error("the model's provider refused the key: {0}")]
+    Auth(String),
+    /// The account has no credit. Asking again does not help.
+    #[error("the model's provider reports no credit: {0}")]
+    Quota(String),
+    /// The request was not accepted. Asking again does not help.
+    #[error("the model's provider rejected the request: {0}")]
+    Rejected(String),
+}
+
+impl ModelError {
+    /// Tells whether the same request may succeed later.
+    #[must_use]
+    pub fn retriable(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled(_))
+    }
+}

@@ -1,0 +1,98 @@
+//! The port to the place where a thread's commands run and its files live.
+
+use crate::BoxFuture;
+use std::time::Duration;
+
+/// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt/user-data`.
+pub trait Sandbox: Send + Sync {
+    /// Runs a shell command. Dropping the future kills everything that it started.
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+
+    /// Reads a whole file of at most `limit` bytes.
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
+
+    /// Writes a file whole, or appends to it; makes the folders above it.
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>>;
+
+    /// Lists a folder down to `depth` levels, sorted by path, at most `limit` entries.
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>>;
+}
+
+/// A shell command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What the shell reads.
+    pub script: String,
+    /// After this long everything is killed.
+    pub timeout: Duration,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exec {
+    /// What it wrote to standard output, its middle cut if there was too much.
+    pub stdout: String,
+    /// What it wrote to standard error, likewise.
+    pub stderr: String,
+    /// Its exit code; `None` when it was killed at the timeout.
+    pub code: Option<i32>,
+}
+
+/// One entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The path, as the agent knows it.
+    pub path: String,
+    /// Whether it is a folder.
+    pub folder: bool,
+    /// Size in bytes; 0 for a folder.
+    pub size: u64,
+}
+
+/// Why the sandbox did not do it. The texts are for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The path is not one of the sandbox's.
+    #[error("{path} is outside the sandbox: use a path under /mnt/user-data")]
+    Outside {
+        /// What was asked for.
+        path: String,
+    },
+    /// There is no such file.
+    #[error("{path} does not exist")]
+    Missing {
+        /// What was asked for.
+        path: String,
+    },
+    /// The file is larger than the caller takes.
+    #[error("{path} has {size} bytes, more than the {limit} that can be read at once")]
+    TooLarge {
+        /// What was asked for.
+        path: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The caller's limit in bytes.
+        limit: u64,
+    },
+    /// This sandbox does not do that.
+    #[error("{0}")]
+    Refused(String),
+    /// The system failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// What was asked for.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

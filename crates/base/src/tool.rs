@@ -1,0 +1,118 @@
+//! The port to a tool, and the easy way to write one.
+
+use crate::{BoxFuture, CallId, Sandbox, ThreadId, Update};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A tool as the loop sees it. Authors write a [`TypedTool`] instead.
+pub trait Tool: Send + Sync {
+    /// Describes it to the model and to the loop.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Calls it. Dropping the future cancels the call and all that it started.
+    fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// What is known of a tool before it is called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name, unique in a run.
+    pub name: String,
+    /// What it does, for the model.
+    pub about: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Whether a call that a crash cut may simply be made again (it only reads).
+    pub repeatable: bool,
+}
+
+/// What a tool may use while it is called.
+pub struct ToolCx {
+    /// The thread that asks.
+    pub thread: ThreadId,
+    /// The call.
+    pub call: CallId,
+    /// The thread's sandbox.
+    pub sandbox: Arc<dyn Sandbox>,
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub text: String,
+    /// Changes of the thread's state.
+    pub updates: Vec<Update>,
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self { text, updates: Vec::new() }
+    }
+}
+
+/// Why a tool failed. The text is for the model, which may mend its call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+/// A tool as its author writes it: a name, a sentence, an argument type and a function.
+pub trait TypedTool: Send + Sync + 'static {
+    /// The arguments; their schema is what the model sees.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// The name.
+    const NAME: &'static str;
+    /// What it does, for the model.
+    const ABOUT: &'static str;
+    /// Whether a call that a crash cut may simply be made again.
+    const REPEATABLE: bool = false;
+
+    /// Does the work.
+    fn run(
+        &self,
+        args: Self::Args,
+        cx: &ToolCx,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+}
+
+/// Makes a [`Tool`] of a [`TypedTool`].
+pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: T::NAME.to_owned(),
+        about: T::ABOUT.to_owned(),
+        parameters: schema::<T::Args>(),
+        repeatable: T::REPEATABLE,
+    };
+    Arc::new(Erased { tool, spec })
+}
+
+/// Returns the JSON Schema of a type without the keys that models have no use for.
+fn schema<T: JsonSchema>() -> Value {
+    let mut schema = schemars::schema_for!(T).to_value();
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("$schema");
+        map.remove("title");
+    }
+    schema
+}
+
+struct Erased<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: TypedTool> Tool for Erased<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let args = serde_json::from_value(args)
+                .map_err(|error| ToolError(format!("the arguments do not fit {}: {error}", T::NAME)))?;
+            self.tool.run(args, cx).await
+        })
+    }
+}

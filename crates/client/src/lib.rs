@@ -1,0 +1,1 @@
+//! The agent, put together: embed this.

@@ -1,0 +1,1 @@
+//! The agent's loop, its middlewares, and its runs.

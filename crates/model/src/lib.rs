@@ -1,0 +1,1 @@
+//! Models: the OpenAI-compatible wire and the offline model.

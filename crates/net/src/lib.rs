@@ -1,0 +1,1 @@
+//! One HTTP client, the SSE decoder, and the words for retrying.

@@ -1,0 +1,1 @@
+//! Where the agent's commands run and its files live.

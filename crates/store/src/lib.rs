@@ -1,0 +1,1 @@
+//! SQL: inbox, outbox, conversations, runs and the thread log.

@@ -1,0 +1,1 @@
+//! Simulated platforms and the scripted model.
