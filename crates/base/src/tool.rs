@@ -1,6 +1,6 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, Sandbox, ThreadId, Update};
+use crate::{BoxFuture, CallId, RunId, Sandbox, ThreadId, Update};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct ToolSpec {
 pub struct ToolCx {
     /// The thread that asks.
     pub thread: ThreadId,
+    /// The run that asks.
+    pub run: RunId,
     /// The call.
     pub call: CallId,
     /// The thread's sandbox.

@@ -1,1 +1,12 @@
-//! One HTTP client, the SSE decoder, and the words for retrying.
+//! The one HTTP client, the decoder of server-sent events, the words for waiting, and the scrubber that
+//! keeps secrets out of what people and logs read.
+//!
+//! What is deliberately absent: any provider's or platform's protocol.
+
+mod client;
+pub mod retry;
+pub mod scrub;
+pub mod sse;
+
+pub use client::{client, install_crypto};
+pub use reqwest;

@@ -1,0 +1,82 @@
+//! What a run works with.
+
+use pudu_base::{Model, Sandbox, ThreadLog, Tool, ToolSpec};
+use std::{sync::Arc, time::Duration};
+
+/// What a run works with: chosen when it starts, not changed while it lasts.
+#[derive(Clone)]
+pub struct Agent {
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// What it may call.
+    pub tools: Toolbox,
+    /// Where its tools work.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Where the thread is remembered.
+    pub log: Arc<dyn ThreadLog>,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// What a run may use up.
+    pub bounds: Bounds,
+}
+
+/// What a run may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Model calls.
+    pub steps: u32,
+    /// Time, all in all.
+    pub time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { steps: 100, time: Duration::from_secs(60 * 60) }
+    }
+}
+
+/// The tools of a run, with their specifications made once.
+#[derive(Clone)]
+pub struct Toolbox {
+    tools: Arc<[Arc<dyn Tool>]>,
+    specs: Arc<[ToolSpec]>,
+}
+
+impl Toolbox {
+    /// Puts tools together. Of two with one name the first counts.
+    #[must_use]
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut kept: Vec<Arc<dyn Tool>> = Vec::new();
+        for tool in tools {
+            if !kept.iter().any(|other| other.spec().name == tool.spec().name) {
+                kept.push(tool);
+            }
+        }
+        let specs = kept.iter().map(|tool| tool.spec().clone()).collect();
+        Self { tools: kept.into(), specs }
+    }
+
+    /// Finds a tool.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    /// Returns what the model is told of them.
+    #[must_use]
+    pub fn specs(&self) -> &Arc<[ToolSpec]> {
+        &self.specs
+    }
+
+    /// Returns their names for a model that called one that is not here.
+    #[must_use]
+    pub fn names(&self) -> String {
+        self.specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the lead agent's system prompt. It names no date and no person, so that providers can cache it.
+#[must_use]
+pub fn lead_prompt() -> Arc<str> {
+    include_str!("lead.md").into()
+}

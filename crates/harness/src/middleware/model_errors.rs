@@ -1,0 +1,51 @@
+//! What a failed model means for a person: what happened, in words without secrets, and what to do.
+
+use super::Middleware;
+use crate::Turn;
+use pudu_base::{Failure, FailureClass, ModelError};
+
+/// Says a model's failure for people.
+pub struct ModelErrors;
+
+impl Middleware for ModelErrors {
+    fn name(&self) -> &'static str {
+        "model_errors"
+    }
+
+    fn model_failed(&mut self, _turn: &Turn, error: &ModelError) -> Option<Failure> {
+        Some(failure(error))
+    }
+}
+
+/// Says a model's failure for people.
+#[must_use]
+pub fn failure(error: &ModelError) -> Failure {
+    let (class, hint) = match error {
+        ModelError::Busy { detail, .. } => {
+            (FailureClass::Unavailable, format!("The model is busy ({detail}). Try again in a moment."))
+        }
+        ModelError::Unreachable(detail) => (
+            FailureClass::Unavailable,
+            format!("The model cannot be reached ({detail}). Try again in a moment."),
+        ),
+        ModelError::Garbled(detail) => (
+            FailureClass::Unavailable,
+            format!("The model's answer could not be read ({detail}). Try again."),
+        ),
+        ModelError::Auth(detail) => (
+            FailureClass::Auth,
+            format!("The model's provider refused the key ({detail}). Whoever runs this bot has to mend it."),
+        ),
+        ModelError::Quota(detail) => (
+            FailureClass::Quota,
+            format!(
+                "The model's account has no credit left ({detail}). Whoever runs this bot has to mend it."
+            ),
+        ),
+        ModelError::Rejected(detail) => (
+            FailureClass::Rejected,
+            format!("The model did not accept the request ({detail}). /new starts a fresh conversation."),
+        ),
+    };
+    Failure { class, hint }
+}

@@ -1,0 +1,24 @@
+//! What a failed tool means for the model: which tool, what it said, and that the work goes on.
+
+use super::Middleware;
+use crate::Turn;
+use pudu_base::{ToolCall, ToolError, ToolOutput};
+
+/// As much of a tool's complaint is passed on, in characters.
+const WORDS: usize = 2_000;
+
+/// Makes a tool's failure readable for the model.
+pub struct ToolErrors;
+
+impl Middleware for ToolErrors {
+    fn name(&self) -> &'static str {
+        "tool_errors"
+    }
+
+    fn after_tool(&mut self, _turn: &Turn, _call: &ToolCall, result: &mut Result<ToolOutput, ToolError>) {
+        if let Err(ToolError(text)) = result {
+            let said: String = text.chars().take(WORDS).collect();
+            *text = format!("Error: {said}");
+        }
+    }
+}

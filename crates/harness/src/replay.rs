@@ -1,0 +1,269 @@
+//! What a run tells, kept for a while so that readers can come late, leave and come back.
+//!
+//! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
+//! everything so far, from which it goes on; what must not be lost at all is in the thread log.
+
+use pudu_base::{CallId, Event, MessageId, Outcome, Usage};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::watch;
+
+/// The fold of a run's events: what a person would want to know at a glance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// The assistant's newest words, whole.
+    pub text: String,
+    /// What the agent does at the moment.
+    pub activity: Activity,
+    /// Files made for people: sandbox paths.
+    pub artifacts: Vec<String>,
+    /// Tokens spent.
+    pub usage: Usage,
+    /// How it ended, once it has.
+    pub outcome: Option<Outcome>,
+    message: Option<MessageId>,
+}
+
+/// What an agent does at the moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing yet, or nothing any more.
+    #[default]
+    Idle,
+    /// The model is asked and has not spoken.
+    Thinking,
+    /// The model speaks.
+    Talking,
+    /// The model failed and is asked again.
+    Retrying {
+        /// Why, in a few words.
+        reason: String,
+    },
+    /// These tools run, oldest first.
+    Tools(Vec<(CallId, String)>),
+}
+
+impl Progress {
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Thinking => self.activity = Activity::Thinking,
+            Event::Text { message, delta } => {
+                if self.message.as_ref() != Some(message) {
+                    self.message = Some(message.clone());
+                    self.text.clear();
+                }
+                self.text.push_str(delta);
+                self.activity = Activity::Talking;
+            }
+            Event::Retract { message } => {
+                if self.message.as_ref() == Some(message) {
+                    self.text.clear();
+                }
+            }
+            Event::Retry { reason, .. } => self.activity = Activity::Retrying { reason: reason.clone() },
+            Event::ToolStarted { call, tool } => match &mut self.activity {
+                Activity::Tools(tools) => tools.push((call.clone(), tool.clone())),
+                other => *other = Activity::Tools(vec![(call.clone(), tool.clone())]),
+            },
+            Event::ToolEnded { call, .. } => {
+                if let Activity::Tools(tools) = &mut self.activity {
+                    tools.retain(|(other, _)| other != call);
+                }
+            }
+            Event::Artifacts { paths } => {
+                for path in paths {
+                    if !self.artifacts.contains(path) {
+                        self.artifacts.push(path.clone());
+                    }
+                }
+            }
+            Event::Spent { usage } => self.usage += *usage,
+            Event::Ended { outcome } => {
+                self.activity = Activity::Idle;
+                self.outcome = Some(outcome.clone());
+            }
+        }
+    }
+}
+
+/// So many events are kept for late readers.
+const KEPT: usize = 4096;
+
+/// The replay ring of one run.
+#[derive(Debug)]
+pub struct Replay {
+    ring: Mutex<Ring>,
+    tick: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    events: VecDeque<Arc<Event>>,
+    /// The id that the next event gets; the first event's is 0.
+    next: u64,
+    progress: Progress,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self { ring: Mutex::default(), tick: watch::Sender::new(0) }
+    }
+}
+
+impl Replay {
+    /// Tells an event to all readers.
+    pub fn publish(&self, event: Event) {
+        let next = {
+            let mut ring = self.lock();
+            ring.progress.apply(&event);
+            if ring.events.len() == KEPT {
+                ring.events.pop_front();
+            }
+            ring.events.push_back(Arc::new(event));
+            ring.next += 1;
+            ring.next
+        };
+        self.tick.send_replace(next);
+    }
+
+    /// Returns the fold of everything so far.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.lock().progress.clone()
+    }
+
+    /// Returns a clock that ticks with every event: the way to see only the newest [`Progress`].
+    #[must_use]
+    pub fn ticks(&self) -> watch::Receiver<u64> {
+        self.tick.subscribe()
+    }
+
+    /// Reads from the event with this id on.
+    #[must_use]
+    pub fn read(self: &Arc<Self>, from: u64) -> Reader {
+        Reader { replay: self.clone(), tick: self.tick.subscribe(), next: from, over: false }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a reader gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// The event with this id.
+    Event(u64, Arc<Event>),
+    /// Events are missing.
+    Gap(Gap),
+}
+
+/// Tells a reader what it missed and where it goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gap {
+    /// The first event that is not to be had any more.
+    pub missed: u64,
+    /// The event that comes next; everything before it is in `progress`.
+    pub next: u64,
+    /// The fold of everything before `next`.
+    pub progress: Progress,
+}
+
+/// Reads one run's events in order.
+pub struct Reader {
+    replay: Arc<Replay>,
+    tick: watch::Receiver<u64>,
+    next: u64,
+    over: bool,
+}
+
+impl Reader {
+    /// Waits for the next item; `None` after the run's last event.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: the same item comes next time.
+    pub async fn next(&mut self) -> Option<Item> {
+        while !self.over {
+            self.tick.borrow_and_update();
+            if let Some(item) = self.take() {
+                return Some(item);
+            }
+            self.tick.changed().await.ok()?;
+        }
+        None
+    }
+
+    fn take(&mut self) -> Option<Item> {
+        let ring = self.replay.lock();
+        let oldest = ring.next - ring.events.len() as u64;
+        if self.next < oldest {
+            let gap = Gap { missed: self.next, next: ring.next, progress: ring.progress.clone() };
+            self.next = ring.next;
+            self.over = gap.progress.outcome.is_some();
+            return Some(Item::Gap(gap));
+        }
+        let event = ring.events.get(usize::try_from(self.next - oldest).ok()?)?.clone();
+        drop(ring);
+        self.over = matches!(*event, Event::Ended { .. });
+        let id = self.next;
+        self.next += 1;
+        Some(Item::Event(id, event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(delta: &str) -> Event {
+        Event::Text { message: "m".into(), delta: delta.into() }
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_every_event_in_order_and_then_the_end() {
+        let replay = Arc::new(Replay::default());
+        let mut reader = replay.read(0);
+        replay.publish(text("a"));
+        replay.publish(Event::Ended { outcome: Outcome::Success });
+        let mut late = replay.read(1);
+        assert_eq!(reader.next().await, Some(Item::Event(0, Arc::new(text("a")))));
+        let end = Item::Event(1, Arc::new(Event::Ended { outcome: Outcome::Success }));
+        assert_eq!(reader.next().await, Some(end.clone()));
+        assert_eq!(reader.next().await, None);
+        assert_eq!(late.next().await, Some(end));
+        assert_eq!(late.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_gets_a_gap_with_the_fold_and_the_writer_never_waits() {
+        let replay = Arc::new(Replay::default());
+        let mut reader = replay.read(0);
+        for _ in 0..KEPT + 10 {
+            replay.publish(text("x"));
+        }
+        let Some(Item::Gap(gap)) = reader.next().await else { panic!("no gap") };
+        assert_eq!((gap.missed, gap.next), (0, KEPT as u64 + 10));
+        assert_eq!(gap.progress.text, "x".repeat(KEPT + 10));
+        replay.publish(text("y"));
+        assert_eq!(reader.next().await, Some(Item::Event(KEPT as u64 + 10, Arc::new(text("y")))));
+    }
+
+    #[test]
+    fn the_fold_shows_the_newest_words_and_what_goes_on() {
+        let replay = Replay::default();
+        let tool = |call: &str| Event::ToolStarted { call: call.into(), tool: "bash".into() };
+        replay.publish(text("Let me look."));
+        replay.publish(tool("1"));
+        replay.publish(tool("2"));
+        replay.publish(Event::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
+        let seen = replay.progress();
+        assert_eq!(seen.text, "Let me look.");
+        assert_eq!(seen.activity, Activity::Tools(vec![("2".into(), "bash".into())]));
+        replay.publish(Event::Text { message: "n".into(), delta: "42".into() });
+        replay.publish(Event::Retract { message: "n".into() });
+        replay.publish(Event::Text { message: "n".into(), delta: "43".into() });
+        assert_eq!(replay.progress().text, "43");
+    }
+}

@@ -1,0 +1,273 @@
+//! The loop.
+
+use crate::{Agent, Gate, Middleware, Steering, Turn};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use pudu_base::{
+    Assistant, Delta, Event, Failure, FailureClass, Finish, LogError, Message, Outcome, Request, ToolCall,
+    ToolCx, ToolError, ToolOutput, Update,
+};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
+use tokio_util::sync::CancellationToken;
+
+type Chain = [Box<dyn Middleware>];
+
+/// Takes a thread from where it stands to an answer: a question waits for one, or a crash cut the run
+/// that was at work on it. However it ends, what was said and done is in the log before the last event.
+pub async fn run(
+    agent: &Agent,
+    chain: &mut Chain,
+    turn: &mut Turn,
+    steering: &Steering,
+    cancel: &CancellationToken,
+) -> Outcome {
+    let outcome = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Outcome::Stopped,
+        ended = tokio::time::timeout(agent.bounds.time, work(agent, chain, turn, steering)) => match ended {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(failure)) => Outcome::Error(failure),
+            Err(_) => Outcome::Timeout,
+        },
+    };
+    if outcome != Outcome::Success {
+        turn.keep_partial(agent.model.name(), why(&outcome));
+    }
+    for middleware in chain.iter_mut().rev() {
+        middleware.after_run(turn).await;
+    }
+    let outcome = match turn.commit(&*agent.log).await {
+        Ok(()) => outcome,
+        Err(error) => Outcome::Error(log_failure(&error)),
+    };
+    turn.tell(Event::Ended { outcome: outcome.clone() });
+    outcome
+}
+
+fn why(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Stopped => "the run was stopped",
+        Outcome::Timeout => "the run took too long",
+        _ => "the run ended early",
+    }
+}
+
+/// Where the thread stands decides what comes next, so a run that a crash cut goes on by itself.
+async fn work(
+    agent: &Agent,
+    chain: &mut Chain,
+    turn: &mut Turn,
+    steering: &Steering,
+) -> Result<Outcome, Failure> {
+    for middleware in chain.iter_mut() {
+        middleware.before_run(turn).await?;
+    }
+    for _ in 0..agent.bounds.steps {
+        let calls = turn.open_calls();
+        if !calls.is_empty() {
+            call_tools(agent, chain, turn, calls).await?;
+        }
+        for human in steering.drain() {
+            turn.apply(Update::Message(Arc::new(Message::Human(human))));
+        }
+        commit(agent, turn).await?;
+        if answered(turn) {
+            return Ok(Outcome::Success);
+        }
+        let reply = ask(agent, chain, turn).await?;
+        turn.apply(Update::Message(Arc::new(Message::Assistant(reply))));
+        commit(agent, turn).await?;
+        if answered(turn) {
+            return Ok(Outcome::Success);
+        }
+    }
+    Ok(Outcome::Limit)
+}
+
+/// Tells whether the newest message is an answer that wants no tools.
+fn answered(turn: &Turn) -> bool {
+    matches!(turn.state().last().map(AsRef::as_ref), Some(Message::Assistant(reply)) if reply.calls.is_empty())
+        || turn.state().messages.is_empty()
+}
+
+async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
+    turn.commit(&*agent.log).await.map_err(|error| log_failure(&error))
+}
+
+fn log_failure(error: &LogError) -> Failure {
+    tracing::error!(%error, "a thread could not be written");
+    let hint = "What was said could not be stored. Whoever runs this bot finds the reason in its log.";
+    Failure { class: FailureClass::Internal, hint: hint.to_owned() }
+}
+
+/// Asks the model once and returns its whole reply.
+async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assistant, Failure> {
+    let mut request = Request {
+        system: agent.system.to_string(),
+        messages: turn.state().messages.values().cloned().collect(),
+        tools: agent.tools.specs().clone(),
+    };
+    for middleware in chain.iter_mut() {
+        middleware.before_model(turn, &mut request).await?;
+    }
+    turn.tell(Event::Thinking);
+    let mut reply = Assistant {
+        id: turn.begin_draft(),
+        text: String::new(),
+        calls: Vec::new(),
+        finish: Finish::Complete,
+        model: Some(agent.model.name().to_owned()),
+        usage: None,
+    };
+    let mut deltas = agent.model.stream(request);
+    while let Some(delta) = deltas.next().await {
+        match delta {
+            Ok(delta) => take(delta, turn, &mut reply),
+            Err(error) => {
+                tracing::warn!(model = agent.model.name(), %error, "a model call failed");
+                let said = chain.iter_mut().find_map(|middleware| middleware.model_failed(turn, &error));
+                return Err(said.unwrap_or_else(|| crate::middleware::failure(&error)));
+            }
+        }
+    }
+    reply.text = turn.end_draft();
+    make_unique(&mut reply.calls, turn);
+    for middleware in chain.iter_mut().rev() {
+        middleware.after_model(turn, &mut reply);
+    }
+    Ok(reply)
+}
+
+fn take(delta: Delta, turn: &mut Turn, reply: &mut Assistant) {
+    match delta {
+        Delta::Text(text) => turn.say(text),
+        Delta::Reasoning(_) => {}
+        Delta::Call(call) => reply.calls.push(call),
+        Delta::Usage(usage) => {
+            reply.usage = Some(usage);
+            turn.usage += usage;
+            turn.tell(Event::Spent { usage });
+        }
+        Delta::Finish(finish) => reply.finish = finish,
+        Delta::Again { attempt, wait, reason } => {
+            turn.retract();
+            reply.calls.clear();
+            turn.tell(Event::Retry { attempt, wait, reason });
+        }
+    }
+}
+
+/// Some providers number calls anew in every reply; in the thread each id stands for one call.
+fn make_unique(calls: &mut [ToolCall], turn: &Turn) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut taken: HashSet<_> = HashSet::new();
+    for message in turn.state().messages.values() {
+        if let Message::Assistant(assistant) = &**message {
+            taken.extend(assistant.calls.iter().map(|call| call.id.clone()));
+        }
+    }
+    for call in calls {
+        if !taken.insert(call.id.clone()) {
+            call.id = pudu_base::CallId::fresh();
+            taken.insert(call.id.clone());
+        }
+    }
+}
+
+/// A call whose tool ended.
+type Ended = (ToolCall, Result<ToolOutput, ToolError>);
+
+/// Runs the calls side by side. That a call begins is in the log before its effect, and its result is as
+/// soon as it is there: a restart repeats no finished tool.
+async fn call_tools(
+    agent: &Agent,
+    chain: &mut Chain,
+    turn: &mut Turn,
+    calls: Vec<ToolCall>,
+) -> Result<(), Failure> {
+    let mut allowed = Vec::new();
+    for call in calls {
+        match admit(agent, chain, turn, &call) {
+            Ok(()) => allowed.push(call),
+            Err(text) => turn.answer(&call, text, true),
+        }
+    }
+    for call in &allowed {
+        turn.apply(Update::Begin(call.id.clone()));
+    }
+    commit(agent, turn).await?;
+    let mut running: FuturesUnordered<_> = allowed
+        .into_iter()
+        .map(|call| {
+            turn.tell(Event::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+            let cx = ToolCx {
+                thread: turn.thread.clone(),
+                run: turn.run.clone(),
+                call: call.id.clone(),
+                sandbox: agent.sandbox.clone(),
+            };
+            invoke(agent, call, cx)
+        })
+        .collect();
+    while let Some((call, mut result)) = running.next().await {
+        for middleware in chain.iter_mut().rev() {
+            middleware.after_tool(turn, &call, &mut result);
+        }
+        record(turn, &call, result);
+        commit(agent, turn).await?;
+    }
+    Ok(())
+}
+
+/// Decides whether a call is made; otherwise says what the model reads instead.
+fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Result<(), String> {
+    if let Some(raw) = &call.garbled {
+        let raw: String = raw.chars().take(500).collect();
+        return Err(format!("Error: the arguments are no JSON object: {raw}"));
+    }
+    let Some(tool) = agent.tools.get(&call.name) else {
+        return Err(format!("Error: there is no tool {}. There are: {}.", call.name, agent.tools.names()));
+    };
+    if turn.state().begun.contains(&call.id) && !tool.spec().repeatable {
+        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
+        return Err(text.to_owned());
+    }
+    for middleware in chain.iter_mut() {
+        if let Gate::Deny(text) = middleware.before_tool(turn, call) {
+            return Err(text);
+        }
+    }
+    Ok(())
+}
+
+async fn invoke(agent: &Agent, call: ToolCall, cx: ToolCx) -> Ended {
+    let Some(tool) = agent.tools.get(&call.name) else {
+        return (call, Err(ToolError("the tool is gone".to_owned())));
+    };
+    let result = AssertUnwindSafe(tool.call(call.args.clone(), &cx)).catch_unwind().await;
+    let result = result.unwrap_or_else(|_| {
+        tracing::error!(tool = call.name, "a tool panicked");
+        Err(ToolError(format!("{} broke down", call.name)))
+    });
+    (call, result)
+}
+
+fn record(turn: &mut Turn, call: &ToolCall, result: Result<ToolOutput, ToolError>) {
+    let error = result.is_err();
+    let (text, updates) = match result {
+        Ok(output) => (output.text, output.updates),
+        Err(ToolError(text)) => (text, Vec::new()),
+    };
+    for update in updates {
+        if let Update::Artifacts { paths, .. } = &update {
+            turn.tell(Event::Artifacts { paths: paths.clone() });
+        }
+        turn.apply(update);
+    }
+    turn.answer(call, text, error);
+    turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! What a run changes: the thread's state, the updates not yet durable, and what it tells its readers.
+
+use crate::Replay;
+use pudu_base::{
+    Assistant, CallId, Event, Finish, LogError, Message, MessageId, RunId, Seq, ThreadId, ThreadLog,
+    ThreadState, ToolCall, ToolResult, Update, Usage,
+};
+use std::sync::Arc;
+
+/// The state of one run. [`Turn::apply`] is the only way to change the thread.
+pub struct Turn {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// Where the run tells what happens.
+    pub replay: Arc<Replay>,
+    /// Tokens spent by this run.
+    pub usage: Usage,
+    state: ThreadState,
+    seq: Seq,
+    pending: Vec<Update>,
+    draft: Option<Draft>,
+}
+
+/// An answer while it comes.
+struct Draft {
+    id: MessageId,
+    text: String,
+}
+
+impl Turn {
+    /// Starts from a thread's state at a position.
+    #[must_use]
+    pub fn new(thread: ThreadId, run: RunId, seq: Seq, state: ThreadState, replay: Arc<Replay>) -> Self {
+        Self { thread, run, replay, usage: Usage::default(), state, seq, pending: Vec::new(), draft: None }
+    }
+
+    /// Returns the thread's state with everything applied so far.
+    #[must_use]
+    pub fn state(&self) -> &ThreadState {
+        &self.state
+    }
+
+    /// Gives the state back with the position up to which it is durable; `None` if it has moved past it.
+    #[must_use]
+    pub fn into_state(self) -> Option<(Seq, ThreadState)> {
+        self.pending.is_empty().then_some((self.seq, self.state))
+    }
+
+    /// Changes the thread. Durable after the next [`Turn::commit`].
+    pub fn apply(&mut self, update: Update) {
+        self.state.apply(update.clone());
+        self.pending.push(update);
+    }
+
+    /// Makes all changes durable.
+    ///
+    /// # Errors
+    /// When somebody else moved the thread on, or the store failed.
+    pub async fn commit(&mut self, log: &dyn ThreadLog) -> Result<(), LogError> {
+        if !self.pending.is_empty() {
+            self.seq = log.append(&self.thread, self.seq, &self.pending).await?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+
+    /// Tells readers.
+    pub fn tell(&self, event: Event) {
+        self.replay.publish(event);
+    }
+
+    /// Begins an answer.
+    pub(crate) fn begin_draft(&mut self) -> MessageId {
+        let id = MessageId::fresh();
+        self.draft = Some(Draft { id: id.clone(), text: String::new() });
+        id
+    }
+
+    /// Adds words to the answer that comes, and tells readers.
+    pub(crate) fn say(&mut self, delta: String) {
+        if let Some(draft) = &mut self.draft {
+            draft.text.push_str(&delta);
+            let message = draft.id.clone();
+            self.tell(Event::Text { message, delta });
+        }
+    }
+
+    /// Forgets the words of the answer that comes: the call is made again.
+    pub(crate) fn retract(&mut self) {
+        if let Some(draft) = &mut self.draft {
+            draft.text.clear();
+            let message = draft.id.clone();
+            self.tell(Event::Retract { message });
+        }
+    }
+
+    /// Takes the words of the answer that came whole.
+    pub(crate) fn end_draft(&mut self) -> String {
+        self.draft.take().map(|draft| draft.text).unwrap_or_default()
+    }
+
+    /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
+    /// each call that has none.
+    pub(crate) fn keep_partial(&mut self, model: &str, why: &str) {
+        if let Some(Draft { id, text }) = self.draft.take().filter(|draft| !draft.text.trim().is_empty()) {
+            self.apply(Update::Message(Arc::new(Message::Assistant(Assistant {
+                id,
+                text,
+                calls: Vec::new(),
+                finish: Finish::Partial,
+                model: Some(model.to_owned()),
+                usage: None,
+            }))));
+        }
+        for call in self.open_calls() {
+            self.answer(&call, format!("Not finished: {why}."), true);
+        }
+    }
+
+    /// Returns the calls of the newest assistant message that have no result, in order.
+    #[must_use]
+    pub fn open_calls(&self) -> Vec<ToolCall> {
+        let mut answered: Vec<&CallId> = Vec::new();
+        for message in self.state.messages.values().rev() {
+            match &**message {
+                Message::Tool(result) => answered.push(&result.call),
+                Message::Assistant(assistant) => {
+                    return assistant
+                        .calls
+                        .iter()
+                        .filter(|call| !answered.contains(&&call.id))
+                        .cloned()
+                        .collect();
+                }
+                Message::Human(_) => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// Answers a call.
+    pub(crate) fn answer(&mut self, call: &ToolCall, text: String, error: bool) {
+        self.apply(Update::Message(Arc::new(Message::Tool(ToolResult {
+            id: MessageId::fresh(),
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            text,
+            error,
+        }))));
+    }
+}

@@ -1,0 +1,121 @@
+//! The model for a machine that has none: it says what it is, echoes, and calls a tool when told to, so
+//! that the whole way of a message can be seen without a key.
+
+use futures_util::{StreamExt, stream};
+use pudu_base::{Delta, Finish, Message, Model, ModelStream, Request, ToolCall, Usage};
+use serde_json::Value;
+
+/// The built-in model. Type `/tool NAME {json}` to it and it calls that tool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offline;
+
+impl Offline {
+    /// The name under which people know it.
+    pub const NAME: &'static str = "offline";
+}
+
+impl Model for Offline {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let mut deltas = reply(&request);
+        let output = deltas.len() as u64;
+        let input = request.messages.iter().map(|m| m.text().split_whitespace().count() as u64).sum();
+        deltas.push(Delta::Usage(Usage { input, output }));
+        deltas.push(Delta::Finish(Finish::Complete));
+        stream::iter(deltas.into_iter().map(Ok)).boxed()
+    }
+}
+
+fn reply(request: &Request) -> Vec<Delta> {
+    match request.messages.last().map(AsRef::as_ref) {
+        Some(Message::Tool(result)) => {
+            let verb = if result.error { "failed" } else { "answered" };
+            words(&format!("The tool `{}` {verb}:\n\n```\n{}\n```", result.tool, result.text))
+        }
+        Some(Message::Human(human)) => match wish(&human.text) {
+            Some((name, args)) => vec![Delta::Call(call(request, name, args))],
+            None => words(&echo(&human.text, request)),
+        },
+        _ => words("There is nothing to answer."),
+    }
+}
+
+/// Reads `/tool NAME {json}`.
+fn wish(text: &str) -> Option<(&str, &str)> {
+    let rest = text.trim().strip_prefix("/tool")?.strip_prefix(char::is_whitespace)?.trim_start();
+    Some(rest.split_once(char::is_whitespace).unwrap_or((rest, "{}")))
+}
+
+fn call(request: &Request, name: &str, args: &str) -> ToolCall {
+    let args = args.trim();
+    let parsed = serde_json::from_str::<Value>(args).ok().filter(Value::is_object);
+    ToolCall {
+        id: format!("offline-{}", request.messages.len()).into(),
+        name: name.to_owned(),
+        garbled: parsed.is_none().then(|| args.to_owned()),
+        args: parsed.unwrap_or_else(|| Value::Object(serde_json::Map::default())),
+    }
+}
+
+fn echo(text: &str, request: &Request) -> String {
+    let tools: Vec<String> = request.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+    format!(
+        "I am pudu's built-in **offline** model: no language model is configured, so I only echo.\n\n\
+         > {}\n\n\
+         Type `/tool NAME {{json}}` and I call a tool, for example `/tool ls {{\"path\": \"/mnt/user-data\"}}`. \
+         Tools here: {}.",
+        text.trim().replace('\n', "\n> "),
+        tools.join(", ")
+    )
+}
+
+/// Cuts a text into words with the space behind each, as a model streams them.
+fn words(text: &str) -> Vec<Delta> {
+    text.split_inclusive(char::is_whitespace).map(|word| Delta::Text(word.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::Human;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn ask(text: &str) -> Vec<Delta> {
+        let human = Human { id: "1".into(), text: text.into(), sender: None, files: vec![] };
+        reply(&Request { messages: vec![Arc::new(Message::Human(human))], ..Request::default() })
+    }
+
+    #[test]
+    fn it_says_what_it_is_and_echoes() {
+        let text: String = ask("hi there\nfriend")
+            .into_iter()
+            .map(|delta| match delta {
+                Delta::Text(text) => text,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(text.starts_with("I am pudu's built-in **offline** model"), "{text}");
+        assert!(text.contains("> hi there\n> friend\n"), "{text}");
+    }
+
+    #[test]
+    fn it_calls_the_tool_that_is_asked_for() {
+        let check = |text: &str, name: &str, args: Value, garbled: Option<&str>| {
+            let expect = ToolCall {
+                id: "offline-1".into(),
+                name: name.into(),
+                args,
+                garbled: garbled.map(Into::into),
+            };
+            assert_eq!(ask(text), [Delta::Call(expect)], "{text}");
+        };
+        check("/tool ls", "ls", json!({}), None);
+        check(r#"/tool ls {"path": "/mnt"}"#, "ls", json!({"path": "/mnt"}), None);
+        check("/tool ls {oops", "ls", json!({}), Some("{oops"));
+        check("/tool ls [1]", "ls", json!({}), Some("[1]"));
+    }
+}

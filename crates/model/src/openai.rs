@@ -1,0 +1,159 @@
+//! The chat completions wire that OpenAI made and most others took over.
+
+mod decode;
+mod encode;
+mod refusal;
+
+use decode::Decoder;
+use futures_util::{StreamExt, stream};
+use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
+use pudu_net::reqwest::{self, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Duration};
+
+/// One model at one provider.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name under which people know it.
+    pub name: String,
+    /// The provider's name of it.
+    pub model: String,
+    /// Where `/chat/completions` is, for example `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key, where the provider wants one.
+    pub api_key: Option<SecretString>,
+    /// Headers to send besides.
+    pub headers: Vec<(String, String)>,
+    /// Keys of the request's body besides ours, for example `temperature`; they win over ours.
+    pub extra: Map<String, Value>,
+    /// The longest wait for the next bytes, the first included.
+    pub gap: Duration,
+}
+
+/// A model that speaks chat completions.
+pub struct OpenAi {
+    settings: Arc<Settings>,
+    http: reqwest::Client,
+}
+
+impl OpenAi {
+    /// Makes one; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
+    pub fn new(settings: Settings) -> Result<Self, ModelError> {
+        let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
+        Ok(Self { settings: Arc::new(settings), http })
+    }
+}
+
+impl Model for OpenAi {
+    fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let (settings, http) = (self.settings.clone(), self.http.clone());
+        stream::once(async move {
+            match begin(&settings, &http, &request).await {
+                Ok(response) => deltas(response, settings.gap),
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        })
+        .flatten()
+        .boxed()
+    }
+}
+
+/// Sends the request and returns the response once its head is there and says success.
+async fn begin(
+    settings: &Settings,
+    http: &reqwest::Client,
+    request: &Request,
+) -> Result<reqwest::Response, ModelError> {
+    let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
+    let body = encode::body(&settings.model, request, &settings.extra)
+        .map_err(|error| ModelError::Rejected(format!("the request cannot be written: {error}")))?;
+    let mut call = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body);
+    for (name, value) in &settings.headers {
+        call = call.header(name, value);
+    }
+    if let Some(key) = &settings.api_key {
+        call = call.bearer_auth(key.expose_secret());
+    }
+    let response = tokio::time::timeout(settings.gap, call.send())
+        .await
+        .map_err(|_| silent(settings.gap))?
+        .map_err(|error| unreachable(&error))?;
+    if response.status().is_success() { Ok(response) } else { Err(refusal::read(response).await) }
+}
+
+/// Where a reply stands while its bytes come.
+struct Reading {
+    bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    decoder: Decoder,
+    gap: Duration,
+    over: bool,
+}
+
+/// Turns a response's bytes into deltas. Dropping the stream closes the connection.
+fn deltas(response: reqwest::Response, gap: Duration) -> ModelStream {
+    let whole = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kind| kind.starts_with("application/json"));
+    let reading =
+        Reading { bytes: response.bytes_stream().boxed(), decoder: Decoder::new(whole), gap, over: false };
+    stream::unfold(reading, |mut reading| async move {
+        let batch = next_batch(&mut reading).await?;
+        Some((stream::iter(batch), reading))
+    })
+    .flatten()
+    .boxed()
+}
+
+/// Waits for bytes that complete something; `None` after the end.
+async fn next_batch(reading: &mut Reading) -> Option<Vec<Result<Delta, ModelError>>> {
+    while !reading.over {
+        let step = match tokio::time::timeout(reading.gap, reading.bytes.next()).await {
+            Err(_) => Err(silent(reading.gap)),
+            Ok(Some(Err(error))) => Err(unreachable(&error)),
+            Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk),
+            Ok(None) => {
+                reading.over = true;
+                reading.decoder.end()
+            }
+        };
+        let batch = match step {
+            Ok(deltas) => deltas.into_iter().map(Ok).collect::<Vec<_>>(),
+            Err(error) => {
+                reading.over = true;
+                vec![Err(error)]
+            }
+        };
+        if !batch.is_empty() {
+            return Some(batch);
+        }
+    }
+    None
+}
+
+fn silent(gap: Duration) -> ModelError {
+    ModelError::Unreachable(format!("nothing came for {} s", gap.as_secs()))
+}
+
+/// Says what went wrong without the URL, which may hold a key.
+fn unreachable(error: &reqwest::Error) -> ModelError {
+    use std::error::Error;
+    let what = if error.is_timeout() {
+        "timed out"
+    } else if error.is_connect() {
+        "cannot connect"
+    } else {
+        "the connection broke"
+    };
+    let cause = std::iter::successors(error.source(), |&source| source.source()).last();
+    ModelError::Unreachable(cause.map_or_else(|| what.to_owned(), |cause| format!("{what}: {cause}")))
+}

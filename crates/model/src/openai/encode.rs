@@ -1,0 +1,257 @@
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied.
+
+use pudu_base::{Assistant, Human, Message, Request, ToolCall, ToolResult, ToolSpec};
+use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, fmt::Write, sync::Arc};
+
+/// Writes a request's body.
+pub(super) fn body(
+    model: &str,
+    request: &Request,
+    extra: &Map<String, Value>,
+) -> serde_json::Result<Vec<u8>> {
+    let ours = Body {
+        model,
+        messages: Messages(request),
+        tools: &request.tools,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+    };
+    serde_json::to_vec(&With { ours, extra })
+}
+
+/// Our keys, and the operator's over them.
+struct With<'a> {
+    ours: Body<'a>,
+    extra: &'a Map<String, Value>,
+}
+
+impl Serialize for With<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        let ours = &self.ours;
+        let free = |key: &str| !self.extra.contains_key(key);
+        if free("model") {
+            map.serialize_entry("model", ours.model)?;
+        }
+        map.serialize_entry("messages", &ours.messages)?;
+        if !ours.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(ours.tools))?;
+        }
+        map.serialize_entry("stream", &ours.stream)?;
+        if free("stream_options") {
+            map.serialize_entry("stream_options", &ours.stream_options)?;
+        }
+        let guarded = ["messages", "tools", "stream"];
+        for (key, value) in self.extra.iter().filter(|(key, _)| !guarded.contains(&key.as_str())) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+struct Body<'a> {
+    model: &'a str,
+    messages: Messages<'a>,
+    tools: &'a Arc<[ToolSpec]>,
+    stream: bool,
+    stream_options: StreamOptions,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+struct Messages<'a>(&'a Request);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        if !self.0.system.is_empty() {
+            seq.serialize_element(&Wire::System { content: &self.0.system })?;
+        }
+        for message in &self.0.messages {
+            seq.serialize_element(&Wire::from(&**message))?;
+        }
+        seq.end()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Wire<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Cow<'a, str>,
+    },
+    Assistant {
+        /// Null where there are only calls; some servers refuse an empty string there.
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<WireCall<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+impl<'a> From<&'a Message> for Wire<'a> {
+    fn from(message: &'a Message) -> Self {
+        match message {
+            Message::Human(human) => Self::User { content: said(human) },
+            Message::Assistant(Assistant { text, calls, .. }) => Self::Assistant {
+                content: (!text.is_empty() || calls.is_empty()).then_some(text),
+                tool_calls: calls.iter().map(WireCall::from).collect(),
+            },
+            Message::Tool(ToolResult { call, text, .. }) => {
+                Self::Tool { tool_call_id: call.as_str(), content: text }
+            }
+        }
+    }
+}
+
+/// Returns a person's words with who said them and which files came along.
+fn said(human: &Human) -> Cow<'_, str> {
+    if human.sender.is_none() && human.files.is_empty() {
+        return Cow::Borrowed(&human.text);
+    }
+    let mut text = String::new();
+    if let Some(sender) = &human.sender {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "[{sender}] ");
+    }
+    text.push_str(&human.text);
+    for file in &human.files {
+        let _ = write!(text, "\n[file: {} ({} bytes) at {}]", file.name, file.size, file.path);
+    }
+    Cow::Owned(text)
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    arguments: String,
+}
+
+impl<'a> From<&'a ToolCall> for WireCall<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        Self {
+            id: call.id.as_str(),
+            r#type: "function",
+            function: WireFunction { name: &call.name, arguments: call.args.to_string() },
+        }
+    }
+}
+
+struct Tools<'a>(&'a [ToolSpec]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            description: &'a str,
+            parameters: &'a Value,
+        }
+        #[derive(Serialize)]
+        struct Tool<'a> {
+            r#type: &'static str,
+            function: Function<'a>,
+        }
+        serializer.collect_seq(self.0.iter().map(|spec| Tool {
+            r#type: "function",
+            function: Function { name: &spec.name, description: &spec.about, parameters: &spec.parameters },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_base::{Finish, SharedFile};
+    use serde_json::json;
+
+    fn request() -> Request {
+        let human = Human {
+            id: "h".into(),
+            text: "count these".into(),
+            sender: Some("Ada".into()),
+            files: vec![SharedFile {
+                name: "a.csv".into(),
+                path: "/mnt/user-data/uploads/a.csv".into(),
+                size: 7,
+            }],
+        };
+        let call =
+            ToolCall { id: "c1".into(), name: "bash".into(), args: json!({"command": "wc"}), garbled: None };
+        let assistant = Assistant {
+            id: "a".into(),
+            text: String::new(),
+            calls: vec![call],
+            finish: Finish::Complete,
+            model: None,
+            usage: None,
+        };
+        let result = ToolResult {
+            id: "t".into(),
+            call: "c1".into(),
+            tool: "bash".into(),
+            text: "7".into(),
+            error: false,
+        };
+        let spec = ToolSpec {
+            name: "bash".into(),
+            about: "Runs a command.".into(),
+            parameters: json!({"type": "object"}),
+            repeatable: false,
+        };
+        Request {
+            system: "Be brief.".into(),
+            messages: vec![
+                Arc::new(Message::Human(human)),
+                Arc::new(Message::Assistant(assistant)),
+                Arc::new(Message::Tool(result)),
+            ],
+            tools: Arc::new([spec]),
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_as_the_wire_wants_it() {
+        let extra = json!({"temperature": 0.5, "stream": false, "model": "pinned"});
+        let body = body("gpt", &request(), extra.as_object().unwrap()).unwrap();
+        let wire: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            wire,
+            json!({
+                "model": "pinned",
+                "temperature": 0.5,
+                "stream": true,
+                "stream_options": {"include_usage": true},
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "[Ada] count these\n[file: a.csv (7 bytes) at /mnt/user-data/uploads/a.csv]"},
+                    {"role": "assistant", "content": null, "tool_calls": [
+                        {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"wc\"}"}}
+                    ]},
+                    {"role": "tool", "tool_call_id": "c1", "content": "7"}
+                ],
+                "tools": [{"type": "function", "function":
+                    {"name": "bash", "description": "Runs a command.", "parameters": {"type": "object"}}}]
+            })
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! When to ask again.
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use std::time::{Duration, SystemTime};
+
+/// No server is waited for longer than this on its own word.
+pub const LONGEST: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// Reads how long a server wants us to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date.
+#[must_use]
+pub fn after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    millis(headers).or_else(|| seconds_or_date(headers, now)).map(|wait| wait.min(LONGEST))
+}
+
+fn millis(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("retry-after-ms")?.to_str().ok()?;
+    positive(text).and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
+}
+
+fn seconds_or_date(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Some(seconds) = positive(text) {
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_header_is_understood() {
+        let now = httpdate::parse_http_date("Fri, 20 Nov 2026 08:00:00 GMT").unwrap();
+        let check = |name: &'static str, value: &str, expect: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(after(&headers, now), expect.map(Duration::from_millis), "{name}: {value}");
+        };
+        check("retry-after", "3", Some(3_000));
+        check("retry-after", " 0.25 ", Some(250));
+        check("retry-after", "Fri, 20 Nov 2026 08:00:30 GMT", Some(30_000));
+        check("retry-after", "Fri, 20 Nov 2026 07:00:00 GMT", Some(0));
+        check("retry-after", "1e300", Some(4 * 60 * 60 * 1000));
+        check("retry-after", "-3", None);
+        check("retry-after", "NaN", None);
+        check("retry-after", "soon", None);
+        check("retry-after-ms", "1500", Some(1_500));
+        check("x-other", "1", None);
+    }
+}

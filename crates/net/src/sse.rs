@@ -1,0 +1,149 @@
+//! Server-sent events, decoded from bytes as they come. Knows bytes, not sockets.
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its kind; empty means `message`.
+    pub event: String,
+    /// Its data, lines joined by newlines.
+    pub data: String,
+    /// Its id, if it has one.
+    pub id: Option<String>,
+}
+
+/// An event outgrew the decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// The largest event that is taken, in bytes.
+const LIMIT: usize = 8 * 1024 * 1024;
+
+/// Turns bytes into events. Chunks may split anywhere, even inside a character.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    after_cr: bool,
+    started: bool,
+}
+
+impl Decoder {
+    /// Feeds one chunk and returns the events that it completed.
+    ///
+    /// # Errors
+    /// When one event is larger than 8 MiB.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
+        let mut events = Vec::new();
+        let mut rest = chunk;
+        if self.after_cr && !rest.is_empty() {
+            self.after_cr = false;
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        while let Some(end) = rest.iter().position(|&b| b == b'\n' || b == b'\r') {
+            let (line, tail) = rest.split_at(end);
+            self.line.extend_from_slice(line);
+            rest = match tail {
+                [b'\r', b'\n', rest @ ..] => rest,
+                [b'\r'] => {
+                    self.after_cr = true;
+                    &[]
+                }
+                [_, rest @ ..] => rest,
+                [] => &[],
+            };
+            events.extend(self.end_line());
+        }
+        self.line.extend_from_slice(rest);
+        if self.line.len() + self.event.data.len() > LIMIT {
+            return Err(TooLarge);
+        }
+        Ok(events)
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        let mut line = &*line;
+        if !std::mem::replace(&mut self.started, true) {
+            line = line.strip_prefix('\u{feff}').unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        self.field(field, value.strip_prefix(' ').unwrap_or(value));
+        None
+    }
+
+    fn field(&mut self, field: &str, value: &str) {
+        match field {
+            "event" => value.clone_into(&mut self.event.event),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
+            // Comments, `retry` and unknown fields.
+            _ => {}
+        }
+    }
+
+    fn end_event(&mut self) -> Option<Event> {
+        let event = std::mem::take(&mut self.event);
+        std::mem::take(&mut self.has_data).then_some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut decoder = Decoder::default();
+        chunks.iter().flat_map(|chunk| decoder.push(chunk).unwrap()).collect()
+    }
+
+    fn event(event: &str, data: &str, id: Option<&str>) -> Event {
+        Event { event: event.into(), data: data.into(), id: id.map(Into::into) }
+    }
+
+    #[test]
+    fn fields_comments_and_line_ends_are_read_as_the_standard_says() {
+        let check = |text: &str, expect: &[Event]| assert_eq!(decode(&[text.as_bytes()]), expect, "{text:?}");
+        check("data: a\n\n", &[event("", "a", None)]);
+        check("\u{feff}data:a\r\ndata: b\r\rdata: c\n\n", &[event("", "a\nb", None), event("", "c", None)]);
+        check(": heartbeat\n\nevent: end\ndata\nid: 7\n\n", &[event("end", "", Some("7"))]);
+        check("event: lonely\n\n", &[]);
+        check("data: cut", &[]);
+    }
+
+    #[test]
+    fn a_giant_event_is_refused() {
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.push(&vec![b'x'; LIMIT + 1]), Err(TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn where_chunks_split_does_not_matter(text in "(data: [a-zäé\u{1F98C}]{0,9}|id: 1|:|)(\n|\r|\r\n){1,2}(data:x|event: e)?(\n\n|\r\n\r\n)?", cuts in prop::collection::vec(0usize..40, 0..6)) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+            prop_assert_eq!(decode(&chunks), decode(&[bytes]));
+        }
+
+        #[test]
+        fn garbage_never_panics(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..8)) {
+            let mut decoder = Decoder::default();
+            for chunk in chunks {
+                decoder.push(&chunk).unwrap();
+            }
+        }
+    }
+}
