@@ -9,6 +9,9 @@ mod address;
 mod channel;
 mod health;
 mod inbound;
+pub mod pace;
+pub mod render;
+pub mod split;
 mod view;
 
 pub use address::Address;

@@ -1,0 +1,113 @@
+//! Markdown for chats: parsed once into text with marked ranges, written in a platform's own markup.
+//!
+//! [`parse`] resolves what chats have no markup for: bullets, numbering, indents, tables and rules become
+//! plain characters. What is left is the visible text and which ranges of it are bold, code, links and so
+//! on. That shape is what chat platforms think in: its text is what their limits count, any range of it can
+//! be cut out without breaking markup (see [`crate::split`]), and a writer for one more platform is one
+//! function over it.
+//!
+//! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
+
+mod table;
+pub mod telegram;
+mod walk;
+
+use std::ops::Range;
+pub use walk::parse;
+
+/// Text as people see it, with marked ranges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rich {
+    /// The visible text.
+    pub text: String,
+    /// The marked ranges: never empty, nested or apart, ordered by their end.
+    pub spans: Vec<Span>,
+}
+
+/// A marked range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where, in bytes of the text.
+    pub range: Range<usize>,
+    /// How it looks.
+    pub style: Style,
+}
+
+/// How a range looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Bold; headings too.
+    Bold,
+    /// Italic.
+    Italic,
+    /// Struck through.
+    Strike,
+    /// Code inside a line.
+    Code,
+    /// A block of code, and its language if the fence names one.
+    Pre(Option<String>),
+    /// A table drawn in fixed-width characters. Its first `header` bytes head every part of it.
+    Table {
+        /// Length of the header lines in bytes, with their last line break.
+        header: usize,
+    },
+    /// A quotation.
+    Quote,
+    /// A link, and where it leads: `http`, `https`, `tg` or `mailto`.
+    Link(String),
+}
+
+impl Style {
+    /// Tells whether white space in it has a meaning.
+    pub(crate) fn is_block_code(&self) -> bool {
+        matches!(self, Self::Pre(_) | Self::Table { .. })
+    }
+}
+
+impl Rich {
+    /// Makes text without any marks.
+    #[must_use]
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), spans: Vec::new() }
+    }
+
+    /// Returns a range of the text; empty where the range is not one.
+    pub(crate) fn part(&self, range: Range<usize>) -> &str {
+        self.text.get(range).unwrap_or_default()
+    }
+
+    /// Marks the text from `start` to its end, if there is any.
+    pub(crate) fn mark(&mut self, start: usize, style: Style) {
+        if start < self.text.len() {
+            self.spans.push(Span { range: start..self.text.len(), style });
+        }
+    }
+
+    /// Cuts out a range with its marks. `header` is put before it, into the table that it begins in.
+    pub(crate) fn slice(&self, range: Range<usize>, header: &str) -> Self {
+        let mut piece = Self::plain(format!("{header}{}", self.part(range.clone())));
+        for span in &self.spans {
+            let (start, end) = (span.range.start.max(range.start), span.range.end.min(range.end));
+            if start < end {
+                let headed = !header.is_empty() && start == range.start && span.style.is_block_code();
+                let from = if headed { 0 } else { start - range.start + header.len() };
+                let range = from..end - range.start + header.len();
+                piece.spans.push(Span { range, style: span.style.clone() });
+            }
+        }
+        piece
+    }
+
+    /// Returns the header that a part which begins at `at`, between the rows of a table, has to repeat.
+    pub(crate) fn header_at(&self, at: usize) -> Option<&str> {
+        self.spans.iter().find_map(|span| match span.style {
+            Style::Table { header } if span.range.start + header <= at && at < span.range.end => {
+                Some(self.part(span.range.start..span.range.start + header))
+            }
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Splits a long reply into messages.
+//!
+//! Each cut depends only on the text before it and the few characters behind it, so the parts of a text
+//! that only grows stay as they were: a full message is never edited again. A cut is made at the last
+//! paragraph, else line, else word of the second half of what fits, else between two characters that
+//! belong together for nobody. Tables move to the next message whole; one that does not fit there is cut
+//! between rows and its header repeated. Marks that a cut goes through end before it and begin again.
+
+use crate::render::{Rich, Span, Style};
+use unicode_segmentation::GraphemeCursor;
+
+/// What a platform counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of UTF-8.
+    Bytes,
+    /// Unicode scalar values.
+    Chars,
+    /// UTF-16 code units.
+    Utf16,
+}
+
+impl Unit {
+    /// Counts a text.
+    #[must_use]
+    pub fn len(self, text: &str) -> usize {
+        match self {
+            Self::Bytes => text.len(),
+            Self::Chars => text.chars().count(),
+            Self::Utf16 => text.encode_utf16().count(),
+        }
+    }
+
+    /// Returns how many bytes at the start of a text count at most `max`, whole characters.
+    fn fit(self, text: &str, max: usize) -> usize {
+        let mut left = max;
+        for (at, c) in text.char_indices() {
+            let cost = match self {
+                Self::Bytes => c.len_utf8(),
+                Self::Chars => 1,
+                Self::Utf16 => c.len_utf16(),
+            };
+            let Some(rest) = left.checked_sub(cost) else { return at };
+            left = rest;
+        }
+        text.len()
+    }
+}
+
+/// How much a message holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What is counted.
+    pub unit: Unit,
+    /// How many of them; at least 8, so that any character fits.
+    pub max: usize,
+}
+
+/// Splits a text into parts of at most `limit`, none of them blank.
+#[must_use]
+pub fn split(rich: &Rich, limit: Limit) -> Vec<Rich> {
+    let solid = rich.spans.iter().filter(|span| span.style.is_block_code()).collect();
+    let cutter = Cutter { rich, limit, solid };
+    let mut parts = Vec::new();
+    let mut start = cutter.skip(0);
+    while start < rich.text.len() {
+        let end = cutter.end(start);
+        let part = rich.slice(start..cutter.trim(start, end), cutter.header(start));
+        if !part.text.trim().is_empty() {
+            parts.push(part);
+        }
+        start = cutter.skip(end);
+    }
+    parts
+}
+
+struct Cutter<'a> {
+    rich: &'a Rich,
+    limit: Limit,
+    /// Blocks in which white space counts, in order.
+    solid: Vec<&'a Span>,
+}
+
+impl Cutter<'_> {
+    /// Returns where the part that begins at `start` ends.
+    fn end(&self, start: usize) -> usize {
+        let rest = self.rich.part(start..self.rich.text.len());
+        let fits = self.limit.unit.fit(rest, self.room(start));
+        if fits == rest.len() {
+            return start + fits;
+        }
+        let most = start + fits;
+        match self.block(most) {
+            Some(Span { range, style: Style::Table { .. } }) if range.start > start => range.start,
+            _ => self.cut(start, most),
+        }
+    }
+
+    /// Returns the header that the part which begins at `start` repeats; none that would take half of it.
+    fn header(&self, start: usize) -> &str {
+        let header = self.rich.header_at(start).unwrap_or_default();
+        if self.limit.unit.len(header) > self.limit.max / 2 { "" } else { header }
+    }
+
+    fn room(&self, start: usize) -> usize {
+        self.limit.max - self.limit.unit.len(self.header(start))
+    }
+
+    /// Returns the best cut at or before `most`.
+    fn cut(&self, start: usize, most: usize) -> usize {
+        // Before the middle a cut would leave a message that looks cut off for no reason.
+        let middle = start + (most - start) / 2;
+        let last = |wanted: fn(&Self, usize) -> bool| {
+            let window = self.rich.part(start..self.after(most));
+            let places = window.char_indices().map(|(at, _)| start + at);
+            places.rev().take_while(|at| *at > middle).find(|at| wanted(self, *at))
+        };
+        last(Self::ends_paragraph)
+            .or_else(|| last(Self::ends_line))
+            .or_else(|| last(Self::ends_word))
+            .unwrap_or_else(|| self.grapheme(start, most))
+    }
+
+    /// Returns the place behind the character at `at`, so that a break right behind a full part is seen.
+    fn after(&self, at: usize) -> usize {
+        at + self.rich.part(at..self.rich.text.len()).chars().next().map_or(0, char::len_utf8)
+    }
+
+    fn ends_paragraph(&self, at: usize) -> bool {
+        self.block(at).is_none() && self.rich.part(at..self.rich.text.len()).starts_with("\n\n")
+    }
+
+    fn ends_line(&self, at: usize) -> bool {
+        self.rich.part(at..self.rich.text.len()).starts_with('\n')
+    }
+
+    fn ends_word(&self, at: usize) -> bool {
+        self.rich.part(at..self.rich.text.len()).starts_with(char::is_whitespace)
+    }
+
+    /// Returns the last border between graphemes at or before `most`, or `most` within a giant one.
+    fn grapheme(&self, start: usize, most: usize) -> usize {
+        let text = &self.rich.text;
+        let mut cursor = GraphemeCursor::new(most, text.len(), true);
+        if cursor.is_boundary(text, 0) == Ok(true) {
+            return most;
+        }
+        let before = cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(start);
+        if before > start { before } else { most }
+    }
+
+    /// Returns the block around `at` in which white space counts: `at` is behind its first character.
+    fn block(&self, at: usize) -> Option<&Span> {
+        let next = self.solid.partition_point(|span| span.range.end <= at);
+        self.solid.get(next).copied().filter(|span| span.range.start < at)
+    }
+
+    /// Returns where the next part begins: white space at a cut is not shown, but the indent of code is.
+    fn skip(&self, from: usize) -> usize {
+        if self.block(from).is_some() {
+            return from + usize::from(self.ends_line(from));
+        }
+        let mut at = from;
+        while self.ends_word(at) && !self.solid.iter().any(|span| span.range.start == at) {
+            at = self.after(at);
+        }
+        at
+    }
+
+    /// Returns `end` without white space before it that is not part of code.
+    fn trim(&self, start: usize, end: usize) -> usize {
+        let words = start + self.rich.part(start..end).trim_end().len();
+        let code = self.solid.iter().rev().find(|span| span.range.start < end && span.range.end > words);
+        code.map_or(words, |span| span.range.end.min(end))
+    }
+}
+
+#[cfg(test)]
+mod tests;
