@@ -1,0 +1,87 @@
+//! The host's shell, for operators who trust the agent with their machine. It is no sandbox: it is asked
+//! for by name in the configuration, gets none of the daemon's environment, and is killed with all that
+//! stayed in its process group.
+
+use crate::capture::Capture;
+use pudu_base::{Command, Exec, SandboxError};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{io, path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process,
+};
+
+/// After the shell ended, so long is waited for output that children in the background hold back.
+const DRAIN: Duration = Duration::from_millis(200);
+
+pub(crate) async fn run(command: &Command, workspace: &Path) -> Result<Exec, SandboxError> {
+    let mut child = spawn(&command.script, workspace).map_err(failed)?;
+    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let (mut out, mut err) = (Capture::default(), Capture::default());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let code = {
+        let mut reading = std::pin::pin!(async {
+            tokio::join!(drain(stdout, &mut out), drain(stderr, &mut err));
+        });
+        let mut drained = false;
+        let ended = tokio::time::timeout(command.timeout, async {
+            loop {
+                tokio::select! {
+                    status = child.wait() => return status,
+                    () = &mut reading, if !drained => drained = true,
+                }
+            }
+        })
+        .await;
+        if ended.is_ok() && !drained {
+            // Running out of time here only means that a child in the background goes on.
+            tokio::time::timeout(DRAIN, reading).await.ok();
+        }
+        ended.ok().transpose().map_err(failed)?.and_then(|status| status.code())
+    };
+    drop(group);
+    Ok(Exec { stdout: out.text(), stderr: err.text(), code })
+}
+
+fn spawn(script: &str, workspace: &Path) -> io::Result<process::Child> {
+    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+    process::Command::new(shell)
+        .arg("-c")
+        .arg(script)
+        .current_dir(workspace)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", workspace)
+        .env("LANG", "C.UTF-8")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// Kills the process group when it goes out of use: at the end, at the timeout, or when the call is
+/// cancelled.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            // An error means that nobody is left in it.
+            kill_process_group(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+async fn drain(pipe: Option<impl AsyncRead + Unpin>, capture: &mut Capture) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        capture.push(buffer.get(..count).unwrap_or_default());
+    }
+}
+
+fn failed(source: io::Error) -> SandboxError {
+    SandboxError::Io { path: "the shell".to_owned(), source }
+}

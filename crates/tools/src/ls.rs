@@ -1,0 +1,39 @@
+//! Lists a folder.
+
+use crate::{cut, failed};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// At most so many entries are looked at.
+const MOST: usize = 2_000;
+/// So many levels are shown.
+const DEPTH: usize = 2;
+
+pub(crate) struct Ls(pub(crate) usize);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The folder's absolute path, for example `/mnt/user-data/workspace`.
+    path: String,
+}
+
+impl TypedTool for Ls {
+    type Args = Args;
+    const NAME: &'static str = "ls";
+    const ABOUT: &'static str = "Lists a folder, two levels deep. Folders end with a slash.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let entries = cx.sandbox.list(&args.path, DEPTH, MOST).await.map_err(failed)?;
+        if entries.is_empty() {
+            return Ok("(empty)".to_owned().into());
+        }
+        let more = if entries.len() >= MOST { "\n[… more entries …]" } else { "" };
+        let lines: Vec<String> = entries
+            .into_iter()
+            .map(|entry| if entry.folder { entry.path + "/" } else { entry.path })
+            .collect();
+        Ok((cut::end(&lines.join("\n"), self.0) + more).into())
+    }
+}

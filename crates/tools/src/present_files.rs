@@ -1,0 +1,48 @@
+//! Sends files to the people in the chat.
+
+use crate::failed;
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, Update};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Only what lies here is ever sent.
+const OUTPUTS: &str = "/mnt/user-data/outputs/";
+
+pub(crate) struct PresentFiles;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The files' absolute paths, all below `/mnt/user-data/outputs`.
+    filepaths: Vec<String>,
+}
+
+impl TypedTool for PresentFiles {
+    type Args = Args;
+    const NAME: &'static str = "present_files";
+    const ABOUT: &'static str =
+        "Sends files from /mnt/user-data/outputs to the people in the chat, together with your next answer.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.filepaths.is_empty() {
+            return Err(ToolError("name at least one file".to_owned()));
+        }
+        for path in &args.filepaths {
+            if !path.starts_with(OUTPUTS) {
+                return Err(ToolError(format!("{path} is not below {OUTPUTS}: put a copy there first")));
+            }
+            check(cx, path).await?;
+        }
+        let text = format!("{} file(s) will be sent with your answer.", args.filepaths.len());
+        let updates = vec![Update::Artifacts { run: cx.run.clone(), paths: args.filepaths }];
+        Ok(ToolOutput { text, updates })
+    }
+}
+
+/// Fails unless the path is a file that can be read. Its size does not matter here.
+async fn check(cx: &ToolCx, path: &str) -> Result<(), ToolError> {
+    match cx.sandbox.read(path, 0).await {
+        Ok(_) | Err(pudu_base::SandboxError::TooLarge { .. }) => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,45 @@
+//! Reads a text file, or some lines of it.
+
+use crate::{cut, read_text};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) struct ReadFile(pub(crate) usize);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The file's absolute path.
+    path: String,
+    /// The first line to read, from 1. Everything from the beginning if left out.
+    start_line: Option<usize>,
+    /// The last line to read. Everything to the end if left out.
+    end_line: Option<usize>,
+}
+
+impl TypedTool for ReadFile {
+    type Args = Args;
+    const NAME: &'static str = "read_file";
+    const ABOUT: &'static str = "Reads a text file, whole or from one line to another.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let text = read_text(&*cx.sandbox, &args.path).await?;
+        if text.is_empty() {
+            return Ok("(empty)".to_owned().into());
+        }
+        let text =
+            if args.start_line.is_some() || args.end_line.is_some() { lines(&text, &args)? } else { text };
+        Ok(cut::end(&text, self.0).into())
+    }
+}
+
+fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
+    let (start, end) = (args.start_line.unwrap_or(1).max(1), args.end_line.unwrap_or(usize::MAX));
+    let count = text.lines().count();
+    if start > count || end < start {
+        let said = format!("{} has lines 1 to {count}: none of them was asked for", args.path);
+        return Err(ToolError(said));
+    }
+    Ok(text.lines().skip(start - 1).take(end - start + 1).collect::<Vec<_>>().join("\n"))
+}
