@@ -1,1 +1,146 @@
-//! The agent, put together: embed this.
+//! The agent, put together: give it a store, models and tools, and run turns on threads. The daemon's
+//! dispatcher and gateway are thin over this; a program of yours can be as well.
+//!
+//! What is deliberately absent: chats, HTTP and configuration files.
+
+mod run;
+mod setup;
+mod threads;
+
+pub use pudu_base as base;
+pub use pudu_harness as harness;
+pub use pudu_mcp as mcp;
+pub use pudu_model as model;
+pub use pudu_net as net;
+pub use pudu_sandbox as sandbox;
+pub use pudu_store as store;
+pub use pudu_tools as tools;
+
+pub use run::{Ended, Run, Task};
+pub use setup::{ModelInfo, Setup};
+
+use harness::Replay;
+use sandbox::Local;
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+use store::Db;
+use threads::Threads;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// The agent.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    db: Db,
+    home: PathBuf,
+    setup: RwLock<Arc<Setup>>,
+    threads: Threads,
+    /// One permit a run: the whole admission control.
+    admission: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl Client {
+    /// Puts an agent together. `home` is where threads have their folders; at most `concurrency` runs work
+    /// at once, others wait.
+    #[must_use]
+    pub fn new(db: Db, home: PathBuf, setup: Setup, concurrency: usize) -> Self {
+        Self(Arc::new(Inner {
+            threads: Threads::new(Arc::new(db.clone())),
+            db,
+            home,
+            setup: RwLock::new(Arc::new(setup)),
+            admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// Changes models, tools and bounds for runs that start from now on.
+    pub fn configure(&self, setup: Setup) {
+        *self.0.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+    }
+
+    /// Returns the models, the default first.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelInfo> {
+        self.setup().models.iter().map(|(info, _)| info.clone()).collect()
+    }
+
+    /// Returns the sandbox of a thread.
+    #[must_use]
+    pub fn sandbox(&self, thread: &base::ThreadId) -> Local {
+        let folder = self.0.home.join("users/default/threads").join(safe(thread.as_str())).join("user-data");
+        Local::new(folder, self.setup().host_shell)
+    }
+
+    /// Returns what a thread remembers.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn state(&self, thread: &base::ThreadId) -> Result<base::ThreadState, base::LogError> {
+        self.0.threads.peek(thread).await
+    }
+
+    /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops
+    /// the later one.
+    #[must_use]
+    pub fn start(&self, task: Task) -> Run {
+        let (ended, done) = oneshot::channel();
+        let handle = Run {
+            replay: Arc::new(Replay::default()),
+            steering: harness::Steering::default(),
+            cancel: CancellationToken::new(),
+            done,
+        };
+        let work = run::work(
+            self.clone(),
+            task,
+            handle.replay.clone(),
+            handle.steering.clone(),
+            handle.cancel.clone(),
+        );
+        self.0.tasks.spawn(async move {
+            // The one who started the run may have gone: the log has it all.
+            ended.send(work.await).ok();
+        });
+        handle
+    }
+
+    /// Returns how many runs work or wait to.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.tasks.len()
+    }
+
+    /// Waits until no run is left.
+    pub async fn idle(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Forgets threads that nobody has used for a while; they are read again when needed.
+    pub fn trim(&self) {
+        self.0.threads.trim();
+    }
+
+    fn setup(&self) -> Arc<Setup> {
+        self.0.setup.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Makes a folder's name of a thread's id, which an API client may have chosen.
+fn safe(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
+    if name == id { name } else { format!("{name}.{:016x}", fingerprint(id)) }
+}
+
+/// FNV-1a: tells ids apart that look alike once made safe; the same in every build.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

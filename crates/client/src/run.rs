@@ -1,0 +1,179 @@
+//! One run, from the wish to its end.
+
+use crate::{Client, Setup};
+use pudu_base::{
+    Failure, FailureClass, Human, Message, MessageId, Outcome, RunId, ThreadId, ThreadState, Update, Usage,
+};
+use pudu_harness::{Agent, Replay, Steering, Turn, lead_chain};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// What a run is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run; the same one again after a restart.
+    pub run: RunId,
+    /// What people said. What the thread has already is not said twice.
+    pub input: Vec<Human>,
+    /// If set, the thread's last question is asked again under this id, and what was answered is taken
+    /// back. After a restart the id is there already and nothing is taken back a second time.
+    pub again: Option<MessageId>,
+    /// The model; the default if none or unknown.
+    pub model: Option<String>,
+}
+
+/// A run that works.
+pub struct Run {
+    /// What it tells.
+    pub replay: Arc<Replay>,
+    /// How to reach it.
+    pub steering: Steering,
+    /// Stops it; what was said so far is kept.
+    pub cancel: CancellationToken,
+    pub(crate) done: oneshot::Receiver<Ended>,
+}
+
+impl Run {
+    /// Waits for the end. `None` when the process ends first; the run resumes after a restart.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn ended(&mut self) -> Option<Ended> {
+        (&mut self.done).await.ok()
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// How.
+    pub outcome: Outcome,
+    /// The assistant's last words, whole or partial; empty if it said nothing.
+    pub text: String,
+    /// Files that it made for people: sandbox paths.
+    pub artifacts: Vec<String>,
+    /// What it spent.
+    pub usage: Usage,
+    /// Messages that were to steer it and came too late.
+    pub unused: Vec<Human>,
+}
+
+/// Waits for its turn, works, and puts the thread back.
+pub(crate) async fn work(
+    client: Client,
+    task: Task,
+    replay: Arc<Replay>,
+    steering: Steering,
+    cancel: CancellationToken,
+) -> Ended {
+    let admitted = tokio::select! {
+        permit = client.0.admission.clone().acquire_owned() => permit.ok(),
+        () = cancel.cancelled() => None,
+    };
+    let setup = client.setup();
+    let Some(agent) = agent(&client, &setup, &task) else {
+        return failed("No model is configured.".to_owned(), &steering);
+    };
+    let (seq, state) = match client.0.threads.take(&task.thread).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            tracing::error!(thread = %task.thread, %error, "a thread could not be read");
+            return failed("What was said before could not be read.".to_owned(), &steering);
+        }
+    };
+    let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
+    hear(&mut turn, &task);
+    ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+    let outcome = pudu_harness::run(&agent, &mut lead_chain(), &mut turn, &steering, &cancel).await;
+    drop(admitted);
+    ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+    let ended = Ended {
+        text: last_words(turn.state()),
+        artifacts: artifacts(turn.state(), &task.run),
+        usage: turn.usage,
+        unused: steering.close(),
+        outcome,
+    };
+    if let Some((seq, state)) = turn.into_state() {
+        client.0.threads.put(task.thread, seq, state);
+    }
+    ended
+}
+
+fn agent(client: &Client, setup: &Setup, task: &Task) -> Option<Agent> {
+    Some(Agent {
+        model: setup.model(task.model.as_deref())?.clone(),
+        tools: setup.tools.clone(),
+        sandbox: Arc::new(client.sandbox(&task.thread)),
+        log: client.0.threads.log(),
+        system: setup.system.clone(),
+        bounds: setup.bounds,
+    })
+}
+
+/// Puts what people said into the thread, each message once.
+fn hear(turn: &mut Turn, task: &Task) {
+    if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
+        ask_again(turn, id);
+    }
+    for human in &task.input {
+        if !turn.state().messages.contains_key(&human.id) {
+            turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
+        }
+    }
+}
+
+/// Takes back what followed the last question, and asks it under a new id.
+fn ask_again(turn: &mut Turn, id: &MessageId) {
+    let messages = &turn.state().messages;
+    let Some(at) = messages.values().rposition(|message| matches!(**message, Message::Human(_))) else {
+        return;
+    };
+    let taken: Vec<MessageId> = messages.keys().skip(at).cloned().collect();
+    let Some(Message::Human(human)) = messages.get_index(at).map(|(_, message)| (**message).clone()) else {
+        return;
+    };
+    for message in taken {
+        turn.apply(Update::Remove(message));
+    }
+    turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), ..human }))));
+}
+
+/// Returns the assistant's last words since somebody spoke to it.
+fn last_words(state: &ThreadState) -> String {
+    let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
+    let mut spoken = since.filter(|message| matches!(***message, Message::Assistant(_)));
+    spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
+}
+
+fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
+    state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
+}
+
+fn failed(hint: String, steering: &Steering) -> Ended {
+    Ended {
+        outcome: Outcome::Error(Failure { class: FailureClass::Internal, hint }),
+        text: String::new(),
+        artifacts: Vec::new(),
+        usage: Usage::default(),
+        unused: steering.close(),
+    }
+}
+
+/// The ledger is for people to look at: a run does not fail because it could not be entered.
+fn ledger(result: Result<(), pudu_store::StoreError>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "a run could not be entered in the ledger");
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

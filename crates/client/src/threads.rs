@@ -1,0 +1,75 @@
+//! Threads in memory between runs, so that a turn costs its own size and not the thread's.
+
+use pudu_base::{LogError, Seq, ThreadId, ThreadLog, ThreadState};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A thread that nobody has used for so long is forgotten.
+const IDLE: Duration = Duration::from_secs(120);
+/// At most so many are kept.
+const MOST: usize = 1024;
+
+/// The threads of the process.
+pub(crate) struct Threads {
+    log: Arc<dyn ThreadLog>,
+    kept: Mutex<HashMap<ThreadId, Kept>>,
+}
+
+struct Kept {
+    seq: Seq,
+    state: ThreadState,
+    used: Instant,
+}
+
+impl Threads {
+    pub(crate) fn new(log: Arc<dyn ThreadLog>) -> Self {
+        Self { log, kept: Mutex::default() }
+    }
+
+    pub(crate) fn log(&self) -> Arc<dyn ThreadLog> {
+        self.log.clone()
+    }
+
+    /// Takes a thread out for a run. A second run that comes meanwhile reads the log, and is stopped by it
+    /// when it writes.
+    pub(crate) async fn take(&self, thread: &ThreadId) -> Result<(Seq, ThreadState), LogError> {
+        let kept = self.lock().remove(thread);
+        match kept {
+            Some(kept) => Ok((kept.seq, kept.state)),
+            None => self.log.load(thread).await,
+        }
+    }
+
+    /// Puts a thread back after a run.
+    pub(crate) fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
+        let mut kept = self.lock();
+        if kept.len() >= MOST {
+            let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
+            oldest.and_then(|id| kept.remove(&id));
+        }
+        kept.insert(thread, Kept { seq, state, used: Instant::now() });
+    }
+
+    /// Returns what a thread remembers without taking it out.
+    pub(crate) async fn peek(&self, thread: &ThreadId) -> Result<ThreadState, LogError> {
+        let kept = self.lock().get(thread).map(|kept| kept.state.clone());
+        match kept {
+            Some(state) => Ok(state),
+            None => self.log.load(thread).await.map(|(_, state)| state),
+        }
+    }
+
+    pub(crate) fn trim(&self) {
+        let mut kept = self.lock();
+        kept.retain(|_, kept| kept.used.elapsed() < IDLE);
+        kept.shrink_to_fit();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
