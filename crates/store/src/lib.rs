@@ -1,1 +1,34 @@
-//! SQL: inbox, outbox, conversations, runs and the thread log.
+//! SQL: inbox, outbox, conversations, messages, runs and the thread log, on SQLite or PostgreSQL.
+//!
+//! One [`Db`], one SQL text, one set of migrations. All writes go through one writer that commits many
+//! of them at once; a write is answered once it is durable. Reads
+//! use a small pool and see what was committed.
+//!
+//! What is deliberately absent: a clock (callers pass the time, in milliseconds since 1970), policy (who
+//! is answered, when to retry), and knowledge of what the JSON of others means: payloads, placements,
+//! handles and views are kept as they come.
+
+pub mod crash;
+mod db;
+mod engine;
+mod error;
+mod inbox;
+mod location;
+mod log;
+mod messages;
+mod recent;
+mod runs;
+mod schema;
+mod sweep;
+mod talk;
+mod turns;
+mod writer;
+
+pub use db::Db;
+pub use error::StoreError;
+pub use inbox::{Accepted, Item, ItemId, NewItem};
+pub use location::{Location, PostgresUrl};
+pub use runs::Unfinished;
+pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
+pub use talk::Conversation;
+pub use turns::{NewTurn, Shown, TurnId, TurnRow};

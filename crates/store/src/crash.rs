@@ -1,0 +1,95 @@
+//! Points at which a test can have the process killed, to show that nothing depends on a clean end.
+//!
+//! Every write of the store passes `<name>.before` right before its commit and `<name>.after` right
+//! after it, before its caller is told. Others may pass points of their own. In a release build nothing
+//! can be armed and a point is no code at all.
+
+/// The two points of one write. There is no write without them.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) before: &'static str,
+    pub(crate) after: &'static str,
+}
+
+macro_rules! writes {
+    ($($name:ident $text:literal,)*) => {
+        $(pub(crate) const $name: Write =
+            Write { before: concat!($text, ".before"), after: concat!($text, ".after") };)*
+
+        /// The names of all points that the store passes.
+        pub const POINTS: &[&str] = &[$(concat!($text, ".before"), concat!($text, ".after"),)*];
+    };
+}
+
+writes! {
+    ACCEPT "inbox.accept",
+    AMEND "inbox.amend",
+    FINISH "inbox.finish",
+    OPEN_TURN "turn.open",
+    JOIN_TURN "turn.join",
+    SAVE_HANDLE "turn.handle",
+    CONCLUDE "turn.conclude",
+    DELIVERED "turn.delivered",
+    FAILED "turn.failed",
+    PARK "turn.park",
+    BIND "talk.bind",
+    SET_MODEL "talk.model",
+    SET_MODE "talk.mode",
+    RECORD "messages.record",
+    RUN_STARTED "run.started",
+    RUN_ENDED "run.ended",
+    APPEND "log.append",
+    SNAPSHOT "log.snapshot",
+    SWEEP "sweep",
+}
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    struct Armed {
+        name: String,
+        left: AtomicU32,
+    }
+
+    static ARMED: OnceLock<Armed> = OnceLock::new();
+
+    pub(super) fn arm(name: &str, nth: u32) {
+        ARMED.get_or_init(|| Armed { name: name.to_owned(), left: AtomicU32::new(nth.max(1)) });
+    }
+
+    pub(super) fn point(name: &str) {
+        let Some(armed) = ARMED.get() else { return };
+        if armed.name == name && armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            die();
+        }
+    }
+
+    /// Ends the process as a power cut would: no destructor, no flush, no exit handler.
+    fn die() -> ! {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        std::process::abort()
+    }
+}
+
+/// Kills the process the `nth` time (counted from 1) that the point `name` is passed. The first call in
+/// a process decides. Does nothing in a release build.
+#[inline]
+pub fn arm(name: &str, nth: u32) {
+    #[cfg(debug_assertions)]
+    armed::arm(name, nth);
+    #[cfg(not(debug_assertions))]
+    let _ = (name, nth);
+}
+
+/// Passes the point `name`. Does nothing in a release build.
+#[inline]
+pub fn point(name: &str) {
+    #[cfg(debug_assertions)]
+    armed::point(name);
+    #[cfg(not(debug_assertions))]
+    let _ = name;
+}

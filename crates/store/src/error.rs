@@ -1,0 +1,114 @@
+//! Why the store did not do it.
+
+/// Why the store failed, named by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It is busy, full, closed or cannot be reached: try again later.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
+    /// The address, the credentials or the permissions are wrong: mend the configuration.
+    #[error("the database cannot be opened: {0}")]
+    Refused(String),
+    /// A newer pudu has changed the database: run that one.
+    #[error("the database has schema version {found}, this pudu knows {known}: run a newer pudu")]
+    Newer {
+        /// The version in the database.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// What was to be changed has moved on: look again, or stop.
+    #[error("{0}")]
+    Conflict(&'static str),
+    /// What is stored cannot be read: restore a backup.
+    #[error("the database is damaged: {0}")]
+    Corrupt(String),
+    /// The database rejected a statement: a defect of pudu.
+    #[error("the database rejected a statement: {0}")]
+    Rejected(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        use sqlx::Error as E;
+        let text = error.to_string();
+        match error {
+            E::Database(cause) => by_code(&cause.code().unwrap_or_default(), cause.message().to_owned()),
+            E::Io(_) | E::Tls(_) | E::Protocol(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed => {
+                Self::Unavailable(text)
+            }
+            E::Configuration(_) => Self::Refused(text),
+            E::Decode(_) | E::ColumnDecode { .. } => Self::Corrupt(text),
+            _ => Self::Rejected(text),
+        }
+    }
+}
+
+/// PostgreSQL's codes have five characters, SQLite's are numbers of at most four digits.
+fn by_code(code: &str, text: String) -> StoreError {
+    match code.parse::<u32>() {
+        Ok(number) if code.len() < 5 => by_sqlite(number & 0xff, text),
+        _ => by_sqlstate(code, text),
+    }
+}
+
+/// The primary result codes of <https://www.sqlite.org/rescode.html>.
+fn by_sqlite(primary: u32, text: String) -> StoreError {
+    match primary {
+        // BUSY, LOCKED, NOMEM, INTERRUPT, IOERR, FULL, PROTOCOL
+        5 | 6 | 7 | 9 | 10 | 13 | 15 => StoreError::Unavailable(text),
+        // PERM, READONLY, CANTOPEN, AUTH
+        3 | 8 | 14 | 23 => StoreError::Refused(text),
+        // CORRUPT, NOTADB
+        11 | 26 => StoreError::Corrupt(text),
+        _ => StoreError::Rejected(text),
+    }
+}
+
+/// The classes of <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn by_sqlstate(code: &str, text: String) -> StoreError {
+    match code.get(..2).unwrap_or_default() {
+        // connection, transaction rollback, resources, operator intervention, system
+        "08" | "40" | "53" | "57" | "58" => StoreError::Unavailable(text),
+        // authorization, catalog name, schema name
+        "28" | "3D" | "3F" => StoreError::Refused(text),
+        "42" if code == "42501" => StoreError::Refused(text),
+        "23" if code == "23505" => StoreError::Conflict("another instance wrote the same row first"),
+        "XX" => StoreError::Corrupt(text),
+        _ => StoreError::Rejected(text),
+    }
+}
+
+/// Wraps what went wrong while reading stored JSON.
+pub(crate) fn unreadable(what: &str, error: &serde_json::Error) -> StoreError {
+    StoreError::Corrupt(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StoreError, by_code};
+
+    #[test]
+    fn an_error_says_what_the_caller_can_do() {
+        let text = || "why".to_owned();
+        let table = [
+            ("5", StoreError::Unavailable(text())),
+            ("517", StoreError::Unavailable(text())),
+            ("13", StoreError::Unavailable(text())),
+            ("14", StoreError::Refused(text())),
+            ("11", StoreError::Corrupt(text())),
+            ("26", StoreError::Corrupt(text())),
+            ("2067", StoreError::Rejected(text())),
+            ("40001", StoreError::Unavailable(text())),
+            ("57P01", StoreError::Unavailable(text())),
+            ("28P01", StoreError::Refused(text())),
+            ("42501", StoreError::Refused(text())),
+            ("42601", StoreError::Rejected(text())),
+            ("23505", StoreError::Conflict("another instance wrote the same row first")),
+            ("XX001", StoreError::Corrupt(text())),
+        ];
+        for (code, expected) in table {
+            assert_eq!(by_code(code, text()), expected, "{code}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What came in: one row per event, kept before its platform is told, and known after it is done.
+
+use crate::{Db, StoreError, TurnId, crash, messages};
+use sqlx::AnyConnection;
+
+/// The number of an item. Later items have higher numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId(pub i64);
+
+/// An event to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewItem {
+    /// The account that it came to.
+    pub account: String,
+    /// The platform's identity of the event, unique in the account.
+    pub event_key: String,
+    /// The chat in which it happened.
+    pub chat: String,
+    /// The platform's id of a person's message that the event brought, to be known from now on.
+    pub message: Option<String>,
+    /// The event, JSON.
+    pub payload: String,
+    /// When it came, by our clock.
+    pub at: i64,
+}
+
+/// An event was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is new and has this number.
+    New(ItemId),
+    /// It had been taken before.
+    Duplicate,
+}
+
+/// An event that waits for its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its number.
+    pub id: ItemId,
+    /// The account that it came to.
+    pub account: String,
+    /// The event, JSON.
+    pub payload: String,
+    /// When it came.
+    pub at: i64,
+    /// The turn that answers it, if there is one yet.
+    pub turn: Option<TurnId>,
+}
+
+type Row = (i64, String, String, i64, Option<String>);
+
+impl Db {
+    /// Keeps an event for good, once. It is recognised for at least 12 hours after it is done.
+    pub async fn accept(&self, item: &NewItem) -> Result<Accepted, StoreError> {
+        self.write(&crash::ACCEPT, item.clone(), |item, tx| Box::pin(accept(tx, item))).await
+    }
+
+    /// Changes an event that waits: the message was edited. Tells whether it still waited.
+    pub async fn amend(&self, id: ItemId, payload: &str) -> Result<bool, StoreError> {
+        let data = (id, payload.to_owned());
+        self.write(&crash::AMEND, data, |(id, payload), tx| Box::pin(amend(tx, *id, payload))).await
+    }
+
+    /// Marks events as done that get no reply of their own: ignored or taken back.
+    pub async fn finish(&self, ids: &[ItemId], now: i64) -> Result<(), StoreError> {
+        self.write(&crash::FINISH, (ids.to_vec(), now), |(ids, now), tx| Box::pin(finish(tx, ids, *now)))
+            .await
+    }
+
+    /// Returns the events that are not done, oldest first.
+    pub async fn pending(&self) -> Result<Vec<Item>, StoreError> {
+        let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
+        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
+        Ok(rows.into_iter().map(Item::from).collect())
+    }
+
+    /// Counts the events that are not done.
+    pub async fn pending_count(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT COUNT(*) FROM inbox WHERE done IS NULL";
+        Ok(sqlx::query_scalar(sql).fetch_one(self.reads()).await?)
+    }
+}
+
+impl From<Row> for Item {
+    fn from((id, account, payload, at, turn): Row) -> Self {
+        Self { id: ItemId(id), account, payload, at, turn: turn.map(TurnId) }
+    }
+}
+
+async fn accept(tx: &mut AnyConnection, item: &NewItem) -> Result<Accepted, StoreError> {
+    let sql = "INSERT INTO inbox (account, event_key, payload, at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (account, event_key) DO NOTHING RETURNING id";
+    let insert = sqlx::query_scalar(sql).bind(&item.account).bind(&item.event_key).bind(&item.payload);
+    let Some(id) = insert.bind(item.at).fetch_optional(&mut *tx).await? else {
+        return Ok(Accepted::Duplicate);
+    };
+    if let Some(message) = &item.message {
+        messages::seen(tx, &item.account, &item.chat, message, item.at).await?;
+    }
+    Ok(Accepted::New(ItemId(id)))
+}
+
+async fn amend(tx: &mut AnyConnection, id: ItemId, payload: &str) -> Result<bool, StoreError> {
+    let sql = "UPDATE inbox SET payload = $1 WHERE id = $2 AND done IS NULL";
+    let result = sqlx::query(sql).bind(payload).bind(id.0).execute(tx).await?;
+    Ok(result.rows_affected() == 1)
+}
+
+/// The payload of what is done is of no use: only the key is still needed.
+async fn finish(tx: &mut AnyConnection, ids: &[ItemId], now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE inbox SET done = $1, payload = '' WHERE id = $2 AND done IS NULL";
+    for id in ids {
+        sqlx::query(sql).bind(now).bind(id.0).execute(&mut *tx).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Threads: an append-only log per thread, and a snapshot where it saves reading.
+//!
+//! An append writes its own rows and looks at nothing but the position. A load goes on from what is in
+//! memory of the thread, or from its newest snapshot, and reads what came after it. A snapshot is kept
+//! when most of what was read is history (replaced, removed, ended): then a load costs what the thread
+//! still holds, and the snapshot costs less than the rows that it spares. A thread that only grows gets
+//! none: its snapshot would be a second copy of it. Rows stay in any case: a snapshot is a shortcut,
+//! never the only copy.
+
+use crate::{Db, StoreError, crash, error::unreadable};
+use futures_util::TryStreamExt;
+use pudu_base::{BoxFuture, LogError, Seq, ThreadId, ThreadLog, ThreadState, Update};
+use sqlx::AnyConnection;
+
+/// Rows of fewer bytes than this are read faster than a snapshot is written.
+const FLOOR: usize = 64 * 1024;
+
+const MOVED: StoreError = StoreError::Conflict("the thread has moved on");
+
+impl ThreadLog for Db {
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
+        Box::pin(async move { self.load_past(thread, FLOOR).await.map_err(|error| failure(&error, 0)) })
+    }
+
+    fn append<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        at: Seq,
+        updates: &'a [Update],
+    ) -> BoxFuture<'a, Result<Seq, LogError>> {
+        Box::pin(async move { self.extend(thread, at, updates).await.map_err(|error| failure(&error, at)) })
+    }
+}
+
+fn failure(error: &StoreError, at: Seq) -> LogError {
+    match error {
+        StoreError::Conflict(_) => LogError::Conflict { at },
+        other => LogError::Store(other.to_string()),
+    }
+}
+
+/// Rows to append to a thread.
+struct Rows {
+    thread: ThreadId,
+    at: Seq,
+    bodies: Vec<String>,
+}
+
+/// A thread as far as it has been read.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    seq: Seq,
+    state: ThreadState,
+    /// The newest snapshot, in bytes; 0 without one.
+    snapshot_bytes: usize,
+    /// What came after the snapshot, in bytes.
+    tail_bytes: usize,
+    /// What was read: the entries of the snapshot and the rows after it.
+    read: usize,
+}
+
+impl Db {
+    async fn extend(&self, thread: &ThreadId, at: Seq, updates: &[Update]) -> Result<Seq, StoreError> {
+        let bodies = updates.iter().map(serde_json::to_string).collect::<Result<_, _>>();
+        let bodies = bodies.map_err(|error| StoreError::Rejected(error.to_string()))?;
+        let rows = Rows { thread: thread.clone(), at, bodies };
+        self.write(&crash::APPEND, rows, |rows, tx| Box::pin(append(tx, rows))).await
+    }
+
+    /// Loads a thread, and keeps a snapshot if that is worth it and the tail outgrew the one before by
+    /// `floor` bytes.
+    async fn load_past(&self, thread: &ThreadId, floor: usize) -> Result<(Seq, ThreadState), StoreError> {
+        let mut loaded = match self.recent().take(thread) {
+            Some(known) => known,
+            None => self.newest_snapshot(thread).await?,
+        };
+        self.read_tail(thread, &mut loaded).await?;
+        if loaded.worth_keeping(floor)
+            && let Some(bytes) = self.keep_snapshot(thread, &loaded).await
+        {
+            loaded.shortened(bytes);
+        }
+        let answer = (loaded.seq, loaded.state.clone());
+        self.recent().put(thread, loaded);
+        Ok(answer)
+    }
+
+    async fn newest_snapshot(&self, thread: &ThreadId) -> Result<Loaded, StoreError> {
+        let sql = "SELECT seq, body FROM snapshots WHERE thread = $1";
+        let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(self.reads()).await?;
+        let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(Loaded::default()) };
+        let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
+        let mut loaded = Loaded { seq, state, ..Loaded::default() };
+        loaded.shortened(body.len());
+        Ok(loaded)
+    }
+
+    async fn read_tail(&self, thread: &ThreadId, loaded: &mut Loaded) -> Result<(), StoreError> {
+        let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
+        let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(loaded.seq);
+        let mut rows = query.fetch(self.reads());
+        while let Some((seq, body)) = rows.try_next().await? {
+            loaded.take(seq, &body)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the snapshot's size. A load that could not keep it is a good load: the next one will try.
+    async fn keep_snapshot(&self, thread: &ThreadId, loaded: &Loaded) -> Option<usize> {
+        let body = serde_json::to_string(&loaded.state).ok()?;
+        let (bytes, data) = (body.len(), (thread.clone(), loaded.seq, body));
+        let kept = self.write(&crash::SNAPSHOT, data, |(thread, seq, body), tx| {
+            Box::pin(snapshot(tx, thread, *seq, body))
+        });
+        match kept.await {
+            Ok(()) => Some(bytes),
+            Err(error) => {
+                tracing::warn!(%thread, %error, "a snapshot was not kept");
+                None
+            }
+        }
+    }
+}
+
+impl Loaded {
+    fn take(&mut self, seq: Seq, body: &str) -> Result<(), StoreError> {
+        if seq != self.seq + 1 {
+            return Err(StoreError::Corrupt(format!("a thread lacks its row {}", self.seq + 1)));
+        }
+        self.state.apply(serde_json::from_str(body).map_err(|e| unreadable("a thread's row", &e))?);
+        self.seq = seq;
+        self.tail_bytes += body.len();
+        self.read += 1;
+        Ok(())
+    }
+
+    /// Half of what was read is history, and it was not little.
+    fn worth_keeping(&self, floor: usize) -> bool {
+        self.tail_bytes > self.snapshot_bytes.saturating_add(floor) && self.read > 2 * self.entries()
+    }
+
+    /// From now on a load starts at a snapshot of this size.
+    fn shortened(&mut self, bytes: usize) {
+        (self.snapshot_bytes, self.tail_bytes, self.read) = (bytes, 0, self.entries());
+    }
+
+    fn entries(&self) -> usize {
+        self.state.messages.len() + self.state.artifacts.len() + self.state.begun.len()
+    }
+
+    /// What was read, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.snapshot_bytes + self.tail_bytes
+    }
+}
+
+/// The position is checked before anything is written, so that a conflict leaves no trace. Two instances
+/// that pass the check together meet at the primary key.
+async fn append(tx: &mut AnyConnection, rows: &Rows) -> Result<Seq, StoreError> {
+    let sql = "SELECT COALESCE(MAX(seq), 0) FROM log WHERE thread = $1";
+    let head: Seq = sqlx::query_scalar(sql).bind(rows.thread.as_str()).fetch_one(&mut *tx).await?;
+    if head != rows.at {
+        return Err(MOVED);
+    }
+    let sql = "INSERT INTO log (thread, seq, body) VALUES ($1, $2, $3)";
+    let mut seq = head;
+    for body in &rows.bodies {
+        seq += 1;
+        let insert = sqlx::query(sql).bind(rows.thread.as_str()).bind(seq).bind(body);
+        insert.execute(&mut *tx).await?;
+    }
+    Ok(seq)
+}
+
+/// Of two loads that come together, the one that read further wins.
+async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
+    let sql = "INSERT INTO snapshots (thread, seq, body) VALUES ($1, $2, $3)
+        ON CONFLICT (thread) DO UPDATE SET seq = excluded.seq, body = excluded.body
+        WHERE snapshots.seq < excluded.seq";
+    sqlx::query(sql).bind(thread.as_str()).bind(seq).bind(body).execute(tx).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Location;
+    use proptest::prelude::*;
+    use pudu_base::{Human, Message, ToolResult};
+    use std::sync::Arc;
+
+    impl Loaded {
+        pub(crate) fn of_size(tail_bytes: usize) -> Self {
+            Self { tail_bytes, ..Self::default() }
+        }
+    }
+
+    fn update() -> impl Strategy<Value = Update> {
+        let id = || (0u8..6).prop_map(|n| n.to_string());
+        let human = (id(), ".{0,40}").prop_map(|(id, text)| {
+            Message::Human(Human { id: id.as_str().into(), text, sender: None, files: Vec::new() })
+        });
+        let tool = (id(), id(), ".{0,40}", any::<bool>()).prop_map(|(id, call, text, error)| {
+            let (id, call) = (id.as_str().into(), call.as_str().into());
+            Message::Tool(ToolResult { id, call, tool: "bash".into(), text, error })
+        });
+        prop_oneof![
+            human.prop_map(|message| Update::Message(Arc::new(message))),
+            tool.prop_map(|message| Update::Message(Arc::new(message))),
+            id().prop_map(|id| Update::Remove(id.as_str().into())),
+            id().prop_map(|id| Update::Begin(id.as_str().into())),
+            (id(), prop::collection::vec(id(), 0..3))
+                .prop_map(|(run, paths)| Update::Artifacts { run: run.as_str().into(), paths }),
+        ]
+    }
+
+    /// States are equal whatever the order of their messages; their JSON is not.
+    fn json(state: &ThreadState) -> String {
+        serde_json::to_string(state).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn loading_is_folding_and_snapshots_change_nothing(
+            appends in prop::collection::vec(
+                (prop::collection::vec(update(), 0..5), any::<bool>(), any::<bool>()), 0..12)
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let db = Db::open(&Location::Memory).await.unwrap();
+                let thread = ThreadId::from("thread");
+                let (mut all, mut at) = (Vec::new(), 0);
+                for (updates, with_snapshot, forget) in appends {
+                    if forget {
+                        db.recent().clear();
+                    }
+                    at = db.append(&thread, at, &updates).await.unwrap();
+                    all.extend(updates);
+                    let floor = if with_snapshot { 0 } else { usize::MAX };
+                    let (seq, state) = db.load_past(&thread, floor).await.unwrap();
+                    let folded = ThreadState::fold(all.clone());
+                    assert_eq!((seq, json(&state)), (at, json(&folded)));
+                }
+            });
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gap_in_a_thread_is_damage() {
+        let db = Db::open(&Location::Memory).await.unwrap();
+        let thread = ThreadId::from("thread");
+        let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];
+        db.append(&thread, 0, &updates).await.unwrap();
+        sqlx::query("DELETE FROM log WHERE seq = 2").execute(db.reads()).await.unwrap();
+        let error = db.load_past(&thread, FLOOR).await.unwrap_err();
+        assert_eq!(error, StoreError::Corrupt("a thread lacks its row 2".into()));
+    }
+}

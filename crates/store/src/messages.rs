@@ -1,0 +1,86 @@
+//! Which conversation a platform's message belongs to, and which messages are known at all.
+
+use crate::{Db, StoreError, crash};
+use sqlx::AnyConnection;
+
+/// Messages of one chat, and what they belong to.
+pub(crate) struct Recorded {
+    pub(crate) account: String,
+    pub(crate) chat: String,
+    pub(crate) messages: Vec<String>,
+    pub(crate) conversation: String,
+    pub(crate) ours: bool,
+}
+
+impl Db {
+    /// Remembers that messages of a chat belong to a conversation, and whether they are ours.
+    pub async fn record(
+        &self,
+        account: &str,
+        chat: &str,
+        messages: &[String],
+        conversation: &str,
+        ours: bool,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let recorded = Recorded {
+            account: account.to_owned(),
+            chat: chat.to_owned(),
+            messages: messages.to_vec(),
+            conversation: conversation.to_owned(),
+            ours,
+        };
+        self.write(&crash::RECORD, (recorded, now), |(recorded, now), tx| {
+            Box::pin(record(tx, recorded, *now))
+        })
+        .await
+    }
+
+    /// Returns the conversation that a message belongs to, and whether the message is ours.
+    pub async fn conversation_of(
+        &self,
+        account: &str,
+        chat: &str,
+        message: &str,
+    ) -> Result<Option<(String, bool)>, StoreError> {
+        let sql = "SELECT conversation, ours FROM messages
+            WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
+        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(message);
+        let row: Option<(String, i64)> = row.fetch_optional(self.reads()).await?;
+        Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
+    }
+
+    /// Returns the ids of an account's messages, theirs and ours, that are known since `since`.
+    pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, message";
+        Ok(sqlx::query_scalar(sql).bind(since).bind(account).fetch_all(self.reads()).await?)
+    }
+}
+
+/// Notes that a person's message exists. What is known of it already stays.
+pub(crate) async fn seen(
+    tx: &mut AnyConnection,
+    account: &str,
+    chat: &str,
+    message: &str,
+    at: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO messages (account, chat, message, ours, at) VALUES ($1, $2, $3, 0, $4)
+        ON CONFLICT (account, chat, message) DO NOTHING";
+    sqlx::query(sql).bind(account).bind(chat).bind(message).bind(at).execute(tx).await?;
+    Ok(())
+}
+
+/// A message that was ours once stays ours.
+pub(crate) async fn record(tx: &mut AnyConnection, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (account, chat, message) DO UPDATE SET conversation = excluded.conversation,
+            ours = CASE WHEN messages.ours = 1 THEN 1 ELSE excluded.ours END";
+    for message in &recorded.messages {
+        let insert = sqlx::query(sql).bind(&recorded.account).bind(&recorded.chat).bind(message);
+        let insert = insert.bind(&recorded.conversation).bind(i64::from(recorded.ours)).bind(now);
+        insert.execute(&mut *tx).await?;
+    }
+    Ok(())
+}

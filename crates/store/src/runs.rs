@@ -1,0 +1,104 @@
+//! The agent's runs: which ones were cut, and what they cost.
+
+use crate::{Db, StoreError, crash};
+use pudu_base::{Outcome, RunId, ThreadId, Usage};
+use sqlx::AnyConnection;
+
+/// A run that has begun and not ended: it is at work, or a crash cut it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The run.
+    pub id: RunId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// The model that it began with.
+    pub model: String,
+    /// When it began.
+    pub started: i64,
+}
+
+type Row = (String, String, String, i64);
+
+struct End {
+    id: RunId,
+    outcome: String,
+    usage: Usage,
+    now: i64,
+}
+
+impl Db {
+    /// Notes that a run begins. Said again of a run that goes on after a restart, it changes nothing.
+    pub async fn run_started(
+        &self,
+        id: &RunId,
+        thread: &ThreadId,
+        model: &str,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let texts = [id.as_str(), thread.as_str(), model].map(str::to_owned);
+        self.write(&crash::RUN_STARTED, (texts, now), |(texts, now), tx| Box::pin(started(tx, texts, *now)))
+            .await
+    }
+
+    /// Notes how a run ended and what it cost. The first end of a run stays.
+    pub async fn run_ended(
+        &self,
+        id: &RunId,
+        outcome: &Outcome,
+        usage: Usage,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
+        let end = End { id: id.clone(), outcome, usage, now };
+        self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
+    }
+
+    /// Returns the runs that have not ended, oldest first.
+    pub async fn unfinished_runs(&self) -> Result<Vec<Unfinished>, StoreError> {
+        let sql = "SELECT id, thread, model, started FROM runs WHERE ended IS NULL ORDER BY started, id";
+        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
+        Ok(rows.into_iter().map(Unfinished::from).collect())
+    }
+
+    /// Returns what a thread's runs cost so far, and how many there were.
+    pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
+        let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
+            COUNT(*) FROM runs WHERE thread = $1";
+        Ok(tally(sqlx::query_as(sql).bind(thread.as_str()).fetch_one(self.reads()).await?))
+    }
+
+    /// Returns what all runs cost that began at `since` or later, and how many there were.
+    pub async fn usage_since(&self, since: i64) -> Result<(Usage, i64), StoreError> {
+        let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
+            COUNT(*) FROM runs WHERE started >= $1";
+        Ok(tally(sqlx::query_as(sql).bind(since).fetch_one(self.reads()).await?))
+    }
+}
+
+impl From<Row> for Unfinished {
+    fn from((id, thread, model, started): Row) -> Self {
+        Self { id: id.into(), thread: thread.into(), model, started }
+    }
+}
+
+fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {
+    (Usage { input: u64::try_from(input).unwrap_or(0), output: u64::try_from(output).unwrap_or(0) }, runs)
+}
+
+async fn started(tx: &mut AnyConnection, texts: &[String; 3], now: i64) -> Result<(), StoreError> {
+    let sql =
+        "INSERT INTO runs (id, thread, model, started) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
+    let insert = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
+    insert.bind(now).execute(tx).await?;
+    Ok(())
+}
+
+async fn ended(tx: &mut AnyConnection, end: &End) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET ended = $1, outcome = $2, input = $3, output = $4
+        WHERE id = $5 AND ended IS NULL";
+    let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let update = sqlx::query(sql).bind(end.now).bind(&end.outcome);
+    let update = update.bind(tokens(end.usage.input)).bind(tokens(end.usage.output));
+    update.bind(end.id.as_str()).execute(tx).await?;
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Brings a database to the shape that this program knows.
+//!
+//! Versions are counted from 1, one file each; a file that was released never changes again. There is
+//! no way back: an older program refuses a newer database and changes nothing.
+
+use crate::{StoreError, engine::Engine};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
+
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/1.sql")];
+
+/// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
+/// the others wait.
+pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+    let mut tx = connection.begin_with(engine.begin()).await?;
+    if engine == Engine::Postgres {
+        enter_schema(&mut tx).await?;
+    }
+    let found = version(&mut tx).await?;
+    for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
+        let sql = sql.replace("ITEM_ID", engine.item_id());
+        // The text is one of ours, not anybody's input.
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
+        sqlx::query("INSERT INTO schema_version (version) VALUES ($1)")
+            .bind(number)
+            .execute(&mut *tx)
+            .await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Locks out other instances and makes the schema `pudu`: the database may be shared, and `runs` is a
+/// name that others use too.
+async fn enter_schema(tx: &mut AnyConnection) -> Result<(), StoreError> {
+    sqlx::query("SELECT pg_advisory_xact_lock(hashtext('pudu.schema'))").execute(&mut *tx).await?;
+    let exists = sqlx::query("SELECT 1 FROM pg_namespace WHERE nspname = 'pudu'");
+    // Asked first, because IF NOT EXISTS wants the right to create even when there is nothing to do.
+    if exists.fetch_optional(&mut *tx).await?.is_none() {
+        sqlx::query("CREATE SCHEMA pudu").execute(&mut *tx).await?;
+    }
+    Ok(())
+}
+
+/// Returns the version found; refuses one that this program does not know.
+async fn version(tx: &mut AnyConnection) -> Result<i64, StoreError> {
+    sqlx::query("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)")
+        .execute(&mut *tx)
+        .await?;
+    let newest = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_version");
+    let found: i64 = newest.fetch_one(&mut *tx).await?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    Ok(found)
+}

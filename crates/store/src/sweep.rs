@@ -1,0 +1,69 @@
+//! Throws away what is of no more use, a little at a time, so that nobody waits long behind it.
+
+use crate::{Db, StoreError, crash};
+use sqlx::AnyConnection;
+
+const HOUR: i64 = 60 * 60 * 1000;
+const DAY: i64 = 24 * HOUR;
+
+/// How long a done event is recognised, in milliseconds. Platforms deliver again for hours: never less
+/// than twelve.
+pub const KEEP_DONE: i64 = DAY;
+/// How long a delivered turn is kept, in milliseconds.
+pub const KEEP_TURNS: i64 = 7 * DAY;
+/// How long a turn that was given up is kept for people to look at, in milliseconds.
+pub const KEEP_PARKED: i64 = 30 * DAY;
+/// How long it is known which conversation a message belongs to, in milliseconds.
+pub const KEEP_MESSAGES: i64 = 30 * DAY;
+
+const _: () = assert!(KEEP_DONE >= 12 * HOUR);
+
+/// Rows that go in one transaction.
+const CHUNK: i64 = 500;
+
+const DONE: &str = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE done < $1 LIMIT $2)";
+const DELIVERED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE delivered < $1 LIMIT $2)";
+const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE parked < $1 LIMIT $2)";
+const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
+    (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
+
+/// What a sweep threw away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Done events.
+    pub items: u64,
+    /// Settled turns.
+    pub turns: u64,
+    /// Known messages.
+    pub messages: u64,
+}
+
+impl Db {
+    /// Throws away what is older than its time, and what is kept in memory of threads. The threads
+    /// themselves, conversations and runs stay.
+    pub async fn sweep(&self, now: i64) -> Result<Swept, StoreError> {
+        self.recent().clear();
+        let items = self.drop_older(DONE, now - KEEP_DONE).await?;
+        let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
+        let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
+        let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
+        Ok(Swept { items, turns: delivered + parked, messages })
+    }
+
+    async fn drop_older(&self, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        loop {
+            let work =
+                self.write(&crash::SWEEP, (sql, limit), |(sql, limit), tx| Box::pin(chunk(tx, sql, *limit)));
+            let rows = work.await?;
+            dropped += rows;
+            if rows < CHUNK.unsigned_abs() {
+                return Ok(dropped);
+            }
+        }
+    }
+}
+
+async fn chunk(tx: &mut AnyConnection, sql: &'static str, limit: i64) -> Result<u64, StoreError> {
+    Ok(sqlx::query(sql).bind(limit).bind(CHUNK).execute(tx).await?.rows_affected())
+}

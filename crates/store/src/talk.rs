@@ -1,0 +1,113 @@
+//! Conversations: which thread a place talks to, with which model and in which mode.
+
+use crate::{Db, StoreError, crash};
+use pudu_base::ThreadId;
+use sqlx::AnyConnection;
+
+/// A place's conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// The place's key.
+    pub key: String,
+    /// The account.
+    pub account: String,
+    /// The chat.
+    pub chat: String,
+    /// The thread that it talks to now.
+    pub thread: ThreadId,
+    /// The model that people chose for it.
+    pub model: Option<String>,
+    /// The mode that people chose for it.
+    pub mode: Option<String>,
+    /// When it was last bound to a thread.
+    pub updated: i64,
+}
+
+type Row = (String, String, String, String, Option<String>, Option<String>, i64);
+
+impl Db {
+    /// Returns a conversation, if it was ever bound.
+    pub async fn conversation(&self, key: &str) -> Result<Option<Conversation>, StoreError> {
+        let sql = "SELECT key, account, chat, thread, model, mode, updated FROM conversations WHERE key = $1";
+        let row: Option<Row> = sqlx::query_as(sql).bind(key).fetch_optional(self.reads()).await?;
+        Ok(row.map(Conversation::from))
+    }
+
+    /// Returns the conversation of a chat that was bound last, whatever its topic.
+    pub async fn latest_in_chat(
+        &self,
+        account: &str,
+        chat: &str,
+    ) -> Result<Option<Conversation>, StoreError> {
+        let sql = "SELECT key, account, chat, thread, model, mode, updated FROM conversations
+            WHERE account = $1 AND chat = $2 ORDER BY updated DESC, key DESC LIMIT 1";
+        let row = sqlx::query_as(sql).bind(account).bind(chat);
+        let row: Option<Row> = row.fetch_optional(self.reads()).await?;
+        Ok(row.map(Conversation::from))
+    }
+
+    /// Binds a conversation to a thread: at first contact, and when it starts anew. What people chose for
+    /// it stays.
+    pub async fn bind(
+        &self,
+        key: &str,
+        account: &str,
+        chat: &str,
+        thread: &ThreadId,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let texts = [key, account, chat, thread.as_str()].map(str::to_owned);
+        self.write(&crash::BIND, (texts, now), |(texts, now), tx| Box::pin(bind(tx, texts, *now))).await
+    }
+
+    /// Sets the model of a bound conversation, or goes back to the default.
+    pub async fn set_model(&self, key: &str, model: Option<&str>) -> Result<(), StoreError> {
+        let sql = "UPDATE conversations SET model = $1 WHERE key = $2";
+        self.choose(&crash::SET_MODEL, sql, key, model).await
+    }
+
+    /// Sets the mode of a bound conversation, or goes back to the default.
+    pub async fn set_mode(&self, key: &str, mode: Option<&str>) -> Result<(), StoreError> {
+        let sql = "UPDATE conversations SET mode = $1 WHERE key = $2";
+        self.choose(&crash::SET_MODE, sql, key, mode).await
+    }
+
+    async fn choose(
+        &self,
+        name: &'static crash::Write,
+        sql: &'static str,
+        key: &str,
+        choice: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let data = (sql, key.to_owned(), choice.map(str::to_owned));
+        self.write(name, data, |(sql, key, choice), tx| Box::pin(choose(tx, sql, key, choice.as_deref())))
+            .await
+    }
+}
+
+impl From<Row> for Conversation {
+    fn from((key, account, chat, thread, model, mode, updated): Row) -> Self {
+        Self { key, account, chat, thread: thread.into(), model, mode, updated }
+    }
+}
+
+async fn bind(tx: &mut AnyConnection, texts: &[String; 4], now: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (key) DO UPDATE SET thread = excluded.thread, updated = excluded.updated";
+    let insert = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
+    insert.bind(now).execute(tx).await?;
+    Ok(())
+}
+
+async fn choose(
+    tx: &mut AnyConnection,
+    sql: &'static str,
+    key: &str,
+    choice: Option<&str>,
+) -> Result<(), StoreError> {
+    let result = sqlx::query(sql).bind(choice).bind(key).execute(tx).await?;
+    match result.rows_affected() {
+        0 => Err(StoreError::Conflict("the conversation has no thread yet")),
+        _ => Ok(()),
+    }
+}

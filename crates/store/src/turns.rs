@@ -1,0 +1,274 @@
+//! Turns, which are the outbox: one row per reply that people will see.
+//!
+//! A turn is open until its reply is delivered or given up, and the events that it answers are done at
+//! that moment, in the same transaction. So each event has exactly one reply to wait for.
+
+use crate::{
+    Db, ItemId, StoreError, crash,
+    messages::{self, Recorded},
+};
+use pudu_base::{RunId, ThreadId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+use std::collections::HashMap;
+
+/// Names a turn. Chosen by the caller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnId(pub String);
+
+/// A turn to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// The conversation's key.
+    pub conversation: String,
+    /// The account that replies.
+    pub account: String,
+    /// The thread, where the agent is asked.
+    pub thread: Option<ThreadId>,
+    /// The run, where the agent is asked.
+    pub run: Option<RunId>,
+    /// Where the reply goes, JSON.
+    pub placement: String,
+    /// The events that it answers; each waits and has no other turn.
+    pub items: Vec<ItemId>,
+    /// The reply, JSON, where it is known already.
+    pub final_view: Option<String>,
+    /// When.
+    pub now: i64,
+}
+
+/// What of a reply is on the platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The channel's record of it, JSON.
+    pub handle: String,
+    /// The conversation's key.
+    pub conversation: String,
+    /// The account.
+    pub account: String,
+    /// The chat.
+    pub chat: String,
+    /// The platform's ids of the messages that show it.
+    pub messages: Vec<String>,
+}
+
+/// An open turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Its id.
+    pub id: TurnId,
+    /// The conversation's key.
+    pub conversation: String,
+    /// The account that replies.
+    pub account: String,
+    /// The thread, where the agent is asked.
+    pub thread: Option<ThreadId>,
+    /// The run, where the agent is asked.
+    pub run: Option<RunId>,
+    /// Where the reply goes, JSON.
+    pub placement: String,
+    /// The events that it answers, oldest first.
+    pub items: Vec<ItemId>,
+    /// The channel's record of what is on the platform, JSON.
+    pub handle: Option<String>,
+    /// The reply, JSON, once it is known.
+    pub final_view: Option<String>,
+    /// How often delivering failed.
+    pub attempts: i64,
+    /// When delivering may be tried next.
+    pub next_at: i64,
+    /// When it was opened.
+    pub created: i64,
+}
+
+impl Db {
+    /// Opens a turn and makes the events its own.
+    pub async fn open_turn(&self, turn: &NewTurn) -> Result<(), StoreError> {
+        self.write(&crash::OPEN_TURN, turn.clone(), |turn, tx| Box::pin(open(tx, turn))).await
+    }
+
+    /// Makes more events a turn's own: they were told to the run while it worked. A turn whose reply is
+    /// known takes no more.
+    pub async fn join_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+        let data = (turn.clone(), items.to_vec());
+        self.write(&crash::JOIN_TURN, data, |(turn, items), tx| Box::pin(join(tx, turn, items))).await
+    }
+
+    /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
+    pub async fn save_handle(&self, turn: &TurnId, shown: &Shown, now: i64) -> Result<(), StoreError> {
+        let recorded = Recorded {
+            account: shown.account.clone(),
+            chat: shown.chat.clone(),
+            messages: shown.messages.clone(),
+            conversation: shown.conversation.clone(),
+            ours: true,
+        };
+        let data = (turn.clone(), shown.handle.clone(), recorded, now);
+        self.write(&crash::SAVE_HANDLE, data, |(turn, handle, recorded, now), tx| {
+            Box::pin(save(tx, turn, handle, recorded, *now))
+        })
+        .await
+    }
+
+    /// Keeps the reply of an open turn. The first one stays; returns the one that is kept.
+    pub async fn conclude(&self, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
+        let data = (turn.clone(), final_view.to_owned());
+        self.write(&crash::CONCLUDE, data, |(turn, view), tx| Box::pin(conclude(tx, turn, view))).await
+    }
+
+    /// The reply is where people see it: the turn and its events are done.
+    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<(), StoreError> {
+        let data = (turn.clone(), now);
+        self.write(&crash::DELIVERED, data, |(turn, now), tx| Box::pin(delivered(tx, turn, *now))).await
+    }
+
+    /// Delivering failed and may be tried again at `next_at`.
+    pub async fn failed(&self, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
+        let data = (turn.clone(), plain(error), next_at);
+        self.write(&crash::FAILED, data, |(turn, error, at), tx| Box::pin(failed(tx, turn, error, *at))).await
+    }
+
+    /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
+    /// look at.
+    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<(), StoreError> {
+        let data = (turn.clone(), plain(reason), now);
+        self.write(&crash::PARK, data, |(turn, reason, now), tx| Box::pin(park(tx, turn, reason, *now))).await
+    }
+
+    /// Returns the open turns, oldest first.
+    pub async fn open_turns(&self) -> Result<Vec<TurnRow>, StoreError> {
+        let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
+            next_at, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+        let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
+        let mut items = self.claimed().await?;
+        for turn in &mut turns {
+            turn.items = items.remove(&turn.id.0).unwrap_or_default();
+        }
+        Ok(turns)
+    }
+
+    /// Counts the replies of a conversation that were given up.
+    pub async fn parked_count(&self, conversation: &str) -> Result<i64, StoreError> {
+        let sql = "SELECT COUNT(*) FROM turns WHERE conversation = $1 AND parked IS NOT NULL";
+        Ok(sqlx::query_scalar(sql).bind(conversation).fetch_one(self.reads()).await?)
+    }
+
+    /// Returns the events that open turns answer.
+    async fn claimed(&self) -> Result<HashMap<String, Vec<ItemId>>, StoreError> {
+        let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
+        let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
+        let mut items: HashMap<String, Vec<ItemId>> = HashMap::new();
+        for (turn, id) in rows {
+            items.entry(turn).or_default().push(ItemId(id));
+        }
+        Ok(items)
+    }
+}
+
+impl FromRow<'_, AnyRow> for TurnRow {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: TurnId(row.try_get("id")?),
+            conversation: row.try_get("conversation")?,
+            account: row.try_get("account")?,
+            thread: row.try_get::<Option<String>, _>("thread")?.map(ThreadId::from),
+            run: row.try_get::<Option<String>, _>("run")?.map(RunId::from),
+            placement: row.try_get("placement")?,
+            items: Vec::new(),
+            handle: row.try_get("handle")?,
+            final_view: row.try_get("final_view")?,
+            attempts: row.try_get("attempts")?,
+            next_at: row.try_get("next_at")?,
+            created: row.try_get("created")?,
+        })
+    }
+}
+
+/// Text from outside may hold what PostgreSQL's TEXT cannot.
+fn plain(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> {
+    let sql = "INSERT INTO turns
+        (id, conversation, account, thread, run, placement, final_view, next_at, created)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (id) DO NOTHING";
+    let insert = sqlx::query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
+    let insert = insert.bind(turn.thread.as_ref().map(ThreadId::as_str));
+    let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
+    let insert = insert.bind(&turn.placement).bind(turn.final_view.as_deref()).bind(turn.now);
+    if insert.execute(&mut *tx).await?.rows_affected() == 0 {
+        return Err(StoreError::Conflict("there is a turn with this id already"));
+    }
+    claim(tx, &turn.id, &turn.items).await
+}
+
+/// The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
+async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET attempts = attempts
+        WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
+    changed(sqlx::query(sql).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    claim(tx, turn, items).await
+}
+
+async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+    let sql = "UPDATE inbox SET turn = $1 WHERE id = $2 AND done IS NULL AND (turn IS NULL OR turn = $1)";
+    for item in items {
+        let result = sqlx::query(sql).bind(&turn.0).bind(item.0).execute(&mut *tx).await?;
+        if result.rows_affected() == 0 {
+            return Err(StoreError::Conflict("the event is done or has another turn"));
+        }
+    }
+    Ok(())
+}
+
+async fn save(
+    tx: &mut AnyConnection,
+    turn: &TurnId,
+    handle: &str,
+    recorded: &Recorded,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET handle = $1 WHERE id = $2 AND delivered IS NULL AND parked IS NULL";
+    changed(sqlx::query(sql).bind(handle).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    messages::record(tx, recorded, now).await
+}
+
+async fn conclude(tx: &mut AnyConnection, turn: &TurnId, final_view: &str) -> Result<String, StoreError> {
+    let sql = "UPDATE turns SET final_view = COALESCE(final_view, $1)
+        WHERE id = $2 AND delivered IS NULL AND parked IS NULL RETURNING final_view";
+    let update = sqlx::query_scalar(sql).bind(final_view).bind(&turn.0);
+    update.fetch_optional(tx).await?.ok_or(SETTLED)
+}
+
+/// The words are in the thread's log and on the platform; a third copy would only cost room.
+async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, final_view = NULL,
+        handle = NULL, error = NULL WHERE id = $2";
+    changed(sqlx::query(sql).bind(now).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL";
+    sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?;
+    Ok(())
+}
+
+async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET attempts = attempts + 1, error = $1, next_at = $2
+        WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
+    changed(sqlx::query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?.rows_affected())
+}
+
+async fn park(tx: &mut AnyConnection, turn: &TurnId, reason: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET parked = $1, error = $2
+        WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
+    changed(sqlx::query(sql).bind(now).bind(reason).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
+    let sql = "UPDATE inbox SET done = $1 WHERE turn = $2 AND done IS NULL";
+    sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?;
+    Ok(())
+}
+
+const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
+
+fn changed(rows: u64) -> Result<(), StoreError> {
+    if rows == 0 { Err(SETTLED) } else { Ok(()) }
+}

@@ -1,0 +1,98 @@
+//! The process is killed at every point of every write: what was answered is there, what was not
+//! committed is not.
+
+use crate::{
+    fixture::{NOW, Place, event, turn},
+    log::said,
+};
+use pudu_base::{Outcome, ThreadLog, Usage};
+use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Shown, TurnId, crash};
+use std::{
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, ExitStatus},
+};
+use tempfile::TempDir;
+
+const KILL: i32 = 9;
+
+/// Runs the script below in a process of its own that dies at `point`.
+fn die_at(point: &str, path: &Path) -> ExitStatus {
+    let test = std::env::current_exe().unwrap();
+    let mut child = Command::new(test);
+    child
+        .args(["--exact", "crash::child", "--quiet"])
+        .env("PUDU_STORE_CRASH", point)
+        .env("PUDU_STORE_FILE", path);
+    child.output().unwrap().status
+}
+
+/// Every write of the store, once.
+async fn script(db: &Db) {
+    let accept = async |key| match db.accept(&event(key)).await.unwrap() {
+        Accepted::New(id) => id,
+        Accepted::Duplicate => ItemId(0),
+    };
+    let (one, two, three) = (accept("1").await, accept("2").await, accept("3").await);
+    let (first, second) = (TurnId("first".into()), TurnId("second".into()));
+    db.amend(one, "{}").await.unwrap();
+    db.finish(&[three], NOW).await.unwrap();
+    db.bind("key", "telegram", "-100", &"thread".into(), NOW).await.unwrap();
+    db.set_model("key", Some("gpt")).await.unwrap();
+    db.set_mode("key", Some("queue")).await.unwrap();
+    db.open_turn(&turn("first", &[one])).await.unwrap();
+    db.join_turn(&first, &[two]).await.unwrap();
+    db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
+    let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));
+    db.append(&"thread".into(), 0, &updates).await.unwrap();
+    db.load(&"thread".into()).await.unwrap();
+    let shown = Shown {
+        handle: "{}".into(),
+        conversation: "key".into(),
+        account: "telegram".into(),
+        chat: "-100".into(),
+        messages: vec!["9".into()],
+    };
+    db.save_handle(&first, &shown, NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
+    db.conclude(&first, "said").await.unwrap();
+    db.failed(&first, "flooded", NOW).await.unwrap();
+    db.delivered(&first, NOW).await.unwrap();
+    db.open_turn(&turn("second", &[])).await.unwrap();
+    db.park(&second, "blocked", NOW).await.unwrap();
+    db.record("telegram", "-100", &["10".into()], "key", true, NOW).await.unwrap();
+    db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
+}
+
+/// Does nothing unless [`die_at`] started it.
+#[tokio::test]
+async fn child() {
+    let Ok(point) = std::env::var("PUDU_STORE_CRASH") else { return };
+    let file = std::env::var("PUDU_STORE_FILE").unwrap();
+    crash::arm(&point, 1);
+    script(&Place::file(Path::new(&file)).open().await).await;
+}
+
+#[tokio::test]
+async fn every_write_passes_its_points_and_the_file_survives() {
+    for point in crash::POINTS {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("pudu.db");
+        assert_eq!(die_at(point, &path).signal(), Some(KILL), "nothing passed {point}");
+        let db = Place::file(&path).open().await;
+        let pending = db.pending().await.unwrap_or_else(|error| panic!("after {point}: {error}"));
+        let expected = match *point {
+            "inbox.accept.before" => 0,
+            "inbox.accept.after" => 1,
+            _ => continue,
+        };
+        assert_eq!(pending.len(), expected, "after {point}");
+    }
+}
+
+#[tokio::test]
+async fn an_unarmed_process_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let status = die_at("no such point", &folder.path().join("pudu.db"));
+    assert!(status.success(), "{status}");
+}

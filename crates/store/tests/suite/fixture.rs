@@ -1,0 +1,151 @@
+//! Databases to check on: each check has one of its own, which goes with it.
+
+use pudu_store::{Accepted, Db, ItemId, Location, NewItem, NewTurn, PostgresUrl, TurnId};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tempfile::TempDir;
+
+/// Any time will do; tests count from it.
+pub(crate) const NOW: i64 = 1_800_000_000_000;
+
+pub(crate) async fn memory<F: Future<Output = ()>>(check: fn(Db) -> F) {
+    let db = Db::open(&Location::Memory).await.unwrap();
+    check(db).await;
+}
+
+pub(crate) async fn sqlite<F: Future<Output = ()>>(check: fn(Db) -> F) {
+    let folder = TempDir::new().unwrap();
+    let db = Db::open(&Location::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+    check(db.clone()).await;
+    db.close().await;
+}
+
+pub(crate) async fn sqlite_place<F: Future<Output = ()>>(check: fn(Place) -> F) {
+    let folder = TempDir::new().unwrap();
+    check(Place::file(&folder.path().join("with a # and a ?").join("pudu.db"))).await;
+}
+
+pub(crate) async fn postgres<F: Future<Output = ()> + Send + 'static>(check: fn(Db) -> F) {
+    with_server(async move |place| {
+        let db = place.open().await;
+        let outcome = tokio::spawn(check(db.clone())).await;
+        db.close().await;
+        outcome
+    })
+    .await;
+}
+
+pub(crate) async fn postgres_place<F: Future<Output = ()> + Send + 'static>(check: fn(Place) -> F) {
+    with_server(async move |place| tokio::spawn(check(place)).await).await;
+}
+
+/// Where a database is, for the store and for a look behind its back.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) location: Location,
+    url: String,
+    enter: &'static str,
+}
+
+impl Place {
+    pub(crate) fn file(path: &Path) -> Self {
+        let url = url::Url::from_file_path(path).unwrap();
+        let url = format!("sqlite://{}", url.path());
+        Self { location: Location::Sqlite(path.to_owned()), url, enter: "" }
+    }
+
+    fn server(url: String) -> Self {
+        let location = Location::Postgres(PostgresUrl::parse(&url).unwrap());
+        Self { location, url, enter: "SET search_path TO pudu;" }
+    }
+
+    pub(crate) async fn open(&self) -> Db {
+        Db::open(&self.location).await.unwrap()
+    }
+
+    /// Connects without the store.
+    pub(crate) async fn connect(&self) -> AnyConnection {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&self.url).await.unwrap();
+        run(&mut connection, self.enter.to_owned()).await;
+        connection
+    }
+}
+
+/// Makes a database, checks on it and drops it, however the check ends.
+async fn with_server(check: impl AsyncFnOnce(Place) -> Result<(), tokio::task::JoinError>) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let Some((url, mut server)) = server().await else { return };
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("pudu_test_{}_{nanos}_{next}", std::process::id());
+    run(&mut server, format!("CREATE DATABASE {name}")).await;
+    let mut place = url::Url::parse(&url).unwrap();
+    place.set_path(&name);
+    let outcome = check(Place::server(place.into())).await;
+    run(&mut server, format!("DROP DATABASE {name} WITH (FORCE)")).await;
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic.into_panic());
+    }
+}
+
+/// Connects to the server that `PUDU_TEST_POSTGRES` names, or to a local one. Without one the check is
+/// skipped, unless `PUDU_REQUIRE_SERVERS=1`.
+async fn server() -> Option<(String, AnyConnection)> {
+    let local = || "postgres://postgres@127.0.0.1:5432/postgres".to_owned();
+    let url = std::env::var("PUDU_TEST_POSTGRES").unwrap_or_else(|_| local());
+    sqlx::any::install_default_drivers();
+    match AnyConnection::connect(&url).await {
+        Ok(connection) => Some((url, connection)),
+        Err(error) if std::env::var("PUDU_REQUIRE_SERVERS").is_ok_and(|value| value == "1") => {
+            panic!("PostgreSQL is required and does not answer: {error}")
+        }
+        Err(error) => {
+            println!("skipped: PostgreSQL does not answer: {error}");
+            None
+        }
+    }
+}
+
+pub(crate) async fn run(connection: &mut AnyConnection, sql: String) {
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
+}
+
+/// An event with this key, as the other tests need it.
+pub(crate) fn event(key: &str) -> NewItem {
+    NewItem {
+        account: "telegram".into(),
+        event_key: key.into(),
+        chat: "-100".into(),
+        message: None,
+        payload: format!(r#"{{"text":"{key}"}}"#),
+        at: NOW,
+    }
+}
+
+/// Accepts a new event.
+pub(crate) async fn accept(db: &Db, key: &str) -> ItemId {
+    match db.accept(&event(key)).await.unwrap() {
+        Accepted::New(id) => id,
+        Accepted::Duplicate => panic!("{key} was there already"),
+    }
+}
+
+/// A turn that answers these events.
+pub(crate) fn turn(id: &str, items: &[ItemId]) -> NewTurn {
+    NewTurn {
+        id: TurnId(id.into()),
+        conversation: "telegram:-100".into(),
+        account: "telegram".into(),
+        thread: Some("thread".into()),
+        run: Some("run".into()),
+        placement: r#"{"chat":"-100"}"#.into(),
+        items: items.to_vec(),
+        final_view: None,
+        now: NOW,
+    }
+}

@@ -1,0 +1,60 @@
+use crate::fixture::{NOW, accept, event, turn};
+use proptest::prelude::*;
+use pudu_store::{Accepted, Db, Item, ItemId, Location, NewItem, TurnId};
+use std::collections::BTreeSet;
+
+fn waiting(id: ItemId, key: &str) -> Item {
+    let NewItem { account, payload, at, .. } = event(key);
+    Item { id, account, payload, at, turn: None }
+}
+
+pub(crate) async fn an_event_is_kept_once(db: Db) {
+    let first = accept(&db, "1").await;
+    assert_eq!(db.accept(&event("1")).await.unwrap(), Accepted::Duplicate);
+    let elsewhere = NewItem { account: "slack".into(), ..event("1") };
+    let Accepted::New(second) = db.accept(&elsewhere).await.unwrap() else { panic!("another account's") };
+    let slack = Item { account: "slack".into(), ..waiting(second, "1") };
+    assert_eq!(db.pending().await.unwrap(), [waiting(first, "1"), slack]);
+    assert_eq!(db.pending_count().await.unwrap(), 2);
+}
+
+pub(crate) async fn an_edit_changes_what_waits_and_nothing_else(db: Db) {
+    let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
+    assert!(db.amend(one, r#"{"text":"better"}"#).await.unwrap());
+    let amended = Item { payload: r#"{"text":"better"}"#.into(), ..waiting(one, "1") };
+    assert_eq!(db.pending().await.unwrap(), [amended, waiting(two, "2")]);
+    db.finish(&[one], NOW).await.unwrap();
+    assert!(!db.amend(one, "{}").await.unwrap(), "it waits no more");
+}
+
+pub(crate) async fn what_is_finished_waits_no_more_and_stays_known(db: Db) {
+    let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
+    let three = accept(&db, "3").await;
+    db.open_turn(&turn("t", &[three])).await.unwrap();
+    db.finish(&[one], NOW).await.unwrap();
+    let answered = Item { turn: Some(TurnId("t".into())), ..waiting(three, "3") };
+    assert_eq!(db.pending().await.unwrap(), [waiting(two, "2"), answered]);
+    assert_eq!(db.accept(&event("1")).await.unwrap(), Accepted::Duplicate);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn random_deliveries_keep_each_event_once(keys in prop::collection::vec(0u8..20, 0..80)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let db = Db::open(&Location::Memory).await.unwrap();
+            let deliveries = keys.iter().map(|key| {
+                let (db, event) = (db.clone(), event(&key.to_string()));
+                async move { db.accept(&event).await.unwrap() }
+            });
+            let answers = futures_util::future::join_all(deliveries).await;
+            let new = answers.iter().filter(|answer| matches!(answer, Accepted::New(_))).count();
+            let distinct: BTreeSet<_> = keys.iter().map(|key| event(&key.to_string()).payload).collect();
+            let kept: BTreeSet<_> = db.pending().await.unwrap().into_iter().map(|i| i.payload).collect();
+            assert_eq!((new, &kept), (distinct.len(), &distinct));
+            assert_eq!(db.pending_count().await.unwrap(), i64::try_from(new).unwrap());
+        });
+    }
+}

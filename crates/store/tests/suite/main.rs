@@ -1,0 +1,78 @@
+//! One suite of checks that every engine passes, and what only a file, or a killed process, can show.
+
+#![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
+
+mod crash;
+mod damage;
+mod fixture;
+mod inbox;
+mod lasting;
+mod log;
+mod runs;
+mod size;
+mod stored;
+mod sweep;
+mod talk;
+mod turns;
+mod writer;
+
+/// Makes of each check one test per engine.
+macro_rules! on_every_engine {
+    ($($group:ident::$check:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test] async fn $check() { super::fixture::memory(super::$group::$check).await })*
+        }
+        mod sqlite {
+            $(#[tokio::test] async fn $check() { super::fixture::sqlite(super::$group::$check).await })*
+        }
+        mod postgres {
+            $(#[tokio::test] async fn $check() { super::fixture::postgres(super::$group::$check).await })*
+        }
+    };
+}
+
+/// Likewise, of checks that open the same database more than once.
+macro_rules! on_every_lasting_engine {
+    ($($group:ident::$check:ident),* $(,)?) => {
+        mod lasting_sqlite {
+            $(#[tokio::test] async fn $check() { super::fixture::sqlite_place(super::$group::$check).await })*
+        }
+        mod lasting_postgres {
+            $(#[tokio::test] async fn $check() { super::fixture::postgres_place(super::$group::$check).await })*
+        }
+    };
+}
+
+on_every_engine! {
+    inbox::an_event_is_kept_once,
+    inbox::an_edit_changes_what_waits_and_nothing_else,
+    inbox::what_is_finished_waits_no_more_and_stays_known,
+    turns::a_turn_carries_its_events_to_the_end,
+    turns::the_first_reply_stays,
+    turns::an_event_has_one_turn,
+    turns::a_message_joins_a_turn_only_while_its_reply_is_open,
+    turns::what_is_given_up_is_kept_to_look_at,
+    turns::a_settled_turn_takes_nothing_more,
+    talk::a_place_keeps_its_choices_when_it_starts_anew,
+    talk::the_latest_conversation_of_a_chat_is_found,
+    talk::a_message_knows_its_conversation,
+    runs::a_run_is_counted_once_with_what_it_cost,
+    log::a_thread_is_the_fold_of_what_was_appended,
+    log::an_append_behind_the_wrong_position_changes_nothing,
+    log::of_many_appends_at_one_position_one_wins,
+    log::a_thread_of_much_history_reads_the_same_past_its_snapshot,
+    log::a_thread_that_only_grows_is_not_copied,
+    sweep::what_is_old_goes_and_the_rest_stays,
+    writer::many_accepts_share_a_commit,
+    writer::a_write_that_fails_leaves_its_neighbours_alone,
+    writer::a_write_that_the_database_rejects_leaves_its_neighbours_alone,
+    writer::a_closed_store_says_so,
+}
+
+on_every_lasting_engine! {
+    lasting::what_was_answered_is_there_after_a_hard_end,
+    lasting::closing_writes_what_waits,
+    lasting::two_that_start_at_once_both_start,
+    lasting::two_instances_do_not_overwrite_each_other,
+    lasting::a_newer_database_is_refused,
+}

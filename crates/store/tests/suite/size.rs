@@ -1,0 +1,89 @@
+//! A turn costs its own size, the thousandth as the first.
+
+use crate::{
+    fixture::{NOW, Place, accept, event, turn},
+    log::said,
+};
+use pudu_base::{Outcome, Seq, ThreadId, ThreadLog, Usage};
+use pudu_store::{Accepted, Db, NewItem, Shown, TurnId};
+use std::{fs, path::Path};
+use tempfile::TempDir;
+
+fn bytes(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    files
+        .filter(|file| file.path().extension().is_some_and(|e| e == "db"))
+        .map(|f| f.metadata().unwrap().len())
+        .sum()
+}
+
+#[tokio::test]
+async fn an_update_costs_little_more_than_its_json() {
+    let folder = TempDir::new().unwrap();
+    let place = Place::file(&folder.path().join("pudu.db"));
+    let db = place.open().await;
+    accept(&db, "1").await;
+    db.close().await;
+    let empty = bytes(folder.path());
+    let db = place.open().await;
+    let thread = ThreadId::fresh();
+    let text = "x".repeat(400);
+    let mut json = 0;
+    for seq in 0..1_000_i64 {
+        let update = said(ThreadId::fresh().as_str(), &text);
+        json += serde_json::to_string(&update).unwrap().len() as u64;
+        db.append(&thread, seq, &[update]).await.unwrap();
+    }
+    db.close().await;
+    let overhead = (bytes(folder.path()) - empty - json) / 1_000;
+    println!("{overhead} bytes beyond the JSON for each update");
+    assert!(overhead < 300, "{overhead} bytes beyond the JSON for each update");
+}
+
+/// All that a plain question and its answer of 1 KB each write.
+async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
+    let text = "x".repeat(1_000);
+    let id = format!("019a0000-0000-7000-8000-{n:012}");
+    let item = NewItem {
+        message: Some(n.to_string()),
+        payload: format!(r#"{{"text":"{text}","more":"{}"}}"#, "y".repeat(200)),
+        ..event(&n.to_string())
+    };
+    let Accepted::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
+    let turn_id = TurnId(id.clone());
+    db.open_turn(&turn(&id, &[item])).await.unwrap();
+    db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();
+    let (at, _) = db.load(thread).await.unwrap();
+    db.append(thread, at, &[said(&id, &text)]).await.unwrap();
+    let shown = Shown {
+        handle: r#"{"messages":[1]}"#.into(),
+        conversation: "telegram:-100".into(),
+        account: "telegram".into(),
+        chat: "-100".into(),
+        messages: vec![format!("{}", 1_000_000 + n)],
+    };
+    db.save_handle(&turn_id, &shown, NOW).await.unwrap();
+    db.append(thread, at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
+    db.run_ended(&id.as_str().into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
+    db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
+    db.delivered(&turn_id, NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_thousand_turns_cost_a_thousand_times_one() {
+    let folder = TempDir::new().unwrap();
+    let place = Place::file(&folder.path().join("pudu.db"));
+    let mut marks = Vec::new();
+    let thread = ThreadId::fresh();
+    for part in 0..4 {
+        let db = place.open().await;
+        for n in 0..250 {
+            answer_one(&db, &thread, part * 250 + n).await;
+        }
+        db.close().await;
+        marks.push(bytes(folder.path()));
+    }
+    let per_turn = marks[3] / 1_000;
+    println!("bytes after each 250 turns of 2 KB: {marks:?}; {per_turn} for each turn");
+    assert!(per_turn < 2_000 + 3_000, "{per_turn} bytes for each turn of 2 KB text");
+}

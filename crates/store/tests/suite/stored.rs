@@ -1,0 +1,72 @@
+//! What is on disk, as others could find it: a change to it needs a migration.
+
+use crate::{
+    fixture::{NOW, Place},
+    log::{made, said},
+};
+use pudu_base::{Failure, FailureClass, Outcome, ThreadId, ThreadLog, Update, Usage};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
+use tempfile::TempDir;
+
+async fn column(connection: &mut AnyConnection, sql: &str) -> Vec<String> {
+    sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_stored_json_is_this() {
+    let folder = TempDir::new().unwrap();
+    let place = Place::file(&folder.path().join("pudu.db"));
+    let db = place.open().await;
+    let thread = ThreadId::from("thread");
+    let updates = [
+        said("1", "hello"),
+        Update::Begin("call".into()),
+        made("/mnt/user-data/outputs/a.txt"),
+        Update::Remove("0".into()),
+    ];
+    db.append(&thread, 0, &updates).await.unwrap();
+    for (run, outcome) in [
+        ("1", Outcome::Success),
+        ("2", Outcome::Stopped),
+        ("3", Outcome::Timeout),
+        ("4", Outcome::Limit),
+        ("5", Outcome::Error(Failure { class: FailureClass::Quota, hint: "Top up the account.".into() })),
+    ] {
+        db.run_started(&run.into(), &thread, "gpt", NOW).await.unwrap();
+        db.run_ended(&run.into(), &outcome, Usage::default(), NOW).await.unwrap();
+    }
+    let mut behind = place.connect().await;
+    let log = column(&mut behind, "SELECT body FROM log ORDER BY seq").await.join("\n");
+    insta::assert_snapshot!(log, @r#"
+    {"op":"message","value":{"role":"human","id":"1","text":"hello"}}
+    {"op":"begin","value":"call"}
+    {"op":"artifacts","value":{"run":"run","paths":["/mnt/user-data/outputs/a.txt"]}}
+    {"op":"remove","value":"0"}
+    "#);
+    let outcomes = column(&mut behind, "SELECT outcome FROM runs ORDER BY id").await.join("\n");
+    insta::assert_snapshot!(outcomes, @r#"
+    {"status":"success"}
+    {"status":"stopped"}
+    {"status":"timeout"}
+    {"status":"limit"}
+    {"status":"error","class":"quota","hint":"Top up the account."}
+    "#);
+    behind.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stored_snapshot_is_this() {
+    let folder = TempDir::new().unwrap();
+    let place = Place::file(&folder.path().join("pudu.db"));
+    let db = place.open().await;
+    let thread = ThreadId::from("thread");
+    let long = said("1", &"x".repeat(70_000));
+    let again = vec![said("1", "short"); 5];
+    db.append(&thread, 0, &[long, Update::Begin("call".into()), made("/a")]).await.unwrap();
+    db.append(&thread, 3, &again).await.unwrap();
+    db.load(&thread).await.unwrap();
+    let mut behind = place.connect().await;
+    let sql = "SELECT thread || ' ' || seq || ' ' || body FROM snapshots";
+    insta::assert_snapshot!(column(&mut behind, sql).await.join("\n"), @r#"thread 8 {"messages":{"1":{"role":"human","id":"1","text":"short"}},"artifacts":{"/a":"run"},"begun":["call"]}"#);
+    behind.close().await.unwrap();
+}

@@ -1,0 +1,68 @@
+use crate::fixture::{NOW, event};
+use pudu_store::{Conversation, Db, NewItem, StoreError};
+
+fn conversation(key: &str, thread: &str, updated: i64) -> Conversation {
+    Conversation {
+        key: key.into(),
+        account: "telegram".into(),
+        chat: "-100".into(),
+        thread: thread.into(),
+        model: None,
+        mode: None,
+        updated,
+    }
+}
+
+async fn bind(db: &Db, key: &str, thread: &str, now: i64) {
+    db.bind(key, "telegram", "-100", &thread.into(), now).await.unwrap();
+}
+
+pub(crate) async fn a_place_keeps_its_choices_when_it_starts_anew(db: Db) {
+    assert_eq!(db.conversation("telegram:-100").await.unwrap(), None);
+    let unbound = db.set_model("telegram:-100", Some("gpt")).await;
+    assert_eq!(unbound, Err(StoreError::Conflict("the conversation has no thread yet")));
+
+    bind(&db, "telegram:-100", "first", NOW).await;
+    db.set_model("telegram:-100", Some("gpt")).await.unwrap();
+    db.set_mode("telegram:-100", Some("steer")).await.unwrap();
+    bind(&db, "telegram:-100", "second", NOW + 1).await;
+    let mut expected = conversation("telegram:-100", "second", NOW + 1);
+    expected.model = Some("gpt".into());
+    expected.mode = Some("steer".into());
+    assert_eq!(db.conversation("telegram:-100").await.unwrap(), Some(expected.clone()));
+
+    db.set_model("telegram:-100", None).await.unwrap();
+    expected.model = None;
+    assert_eq!(db.conversation("telegram:-100").await.unwrap(), Some(expected));
+}
+
+pub(crate) async fn the_latest_conversation_of_a_chat_is_found(db: Db) {
+    assert_eq!(db.latest_in_chat("telegram", "-100").await.unwrap(), None);
+    bind(&db, "telegram:-100:7", "topic", NOW + 1).await;
+    bind(&db, "telegram:-100", "general", NOW).await;
+    db.bind("telegram:-200", "telegram", "-200", &"other".into(), NOW + 2).await.unwrap();
+    let latest = conversation("telegram:-100:7", "topic", NOW + 1);
+    assert_eq!(db.latest_in_chat("telegram", "-100").await.unwrap(), Some(latest));
+}
+
+pub(crate) async fn a_message_knows_its_conversation(db: Db) {
+    let of = async |message| db.conversation_of("telegram", "-100", message).await.unwrap();
+    let ids = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    let accepted = NewItem { message: Some("1".into()), ..event("update-1") };
+    db.accept(&accepted).await.unwrap();
+    assert_eq!(of("1").await, None, "nobody has said yet what it belongs to");
+
+    db.record("telegram", "-100", &ids(&["1"]), "talk", false, NOW).await.unwrap();
+    db.record("telegram", "-100", &ids(&["2", "3"]), "talk", true, NOW + 1).await.unwrap();
+    db.record("telegram", "-100", &ids(&["3"]), "talk:7", false, NOW + 2).await.unwrap();
+    let press = NewItem { message: Some("2".into()), at: NOW + 9, ..event("update-2") };
+    db.accept(&press).await.unwrap();
+    assert_eq!(of("1").await, Some(("talk".into(), false)));
+    assert_eq!(of("2").await, Some(("talk".into(), true)), "a press on it leaves it ours");
+    assert_eq!(of("3").await, Some(("talk:7".into(), true)), "it moved and stays ours");
+    assert_eq!(db.conversation_of("telegram", "-200", "1").await.unwrap(), None);
+
+    assert_eq!(db.known_since("telegram", NOW).await.unwrap(), ["1", "2", "3"]);
+    assert_eq!(db.known_since("telegram", NOW + 1).await.unwrap(), ["2", "3"]);
+    assert_eq!(db.known_since("slack", NOW).await.unwrap(), Vec::<String>::new());
+}

@@ -1,0 +1,136 @@
+use crate::fixture::{NOW, accept, turn};
+use pudu_store::{Db, NewTurn, Shown, StoreError, TurnId, TurnRow};
+
+const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
+const TAKEN: StoreError = StoreError::Conflict("the event is done or has another turn");
+
+fn id(text: &str) -> TurnId {
+    TurnId(text.into())
+}
+
+/// The row of a turn to which nothing has happened yet.
+fn row(new: NewTurn) -> TurnRow {
+    TurnRow {
+        id: new.id,
+        conversation: new.conversation,
+        account: new.account,
+        thread: new.thread,
+        run: new.run,
+        placement: new.placement,
+        items: new.items,
+        handle: None,
+        final_view: new.final_view,
+        attempts: 0,
+        next_at: new.now,
+        created: new.now,
+    }
+}
+
+fn shown(handle: &str, messages: &[&str]) -> Shown {
+    Shown {
+        handle: handle.into(),
+        conversation: "telegram:-100".into(),
+        account: "telegram".into(),
+        chat: "-100".into(),
+        messages: messages.iter().map(|&message| message.to_owned()).collect(),
+    }
+}
+
+pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
+    let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
+    let new = turn("t", &[one, two]);
+    db.open_turn(&new).await.unwrap();
+    assert_eq!(db.open_turns().await.unwrap(), [row(new.clone())]);
+
+    db.save_handle(&id("t"), &shown(r#"{"edit":1}"#, &["7"]), NOW).await.unwrap();
+    db.save_handle(&id("t"), &shown(r#"{"edit":2}"#, &["7", "8"]), NOW).await.unwrap();
+    assert_eq!(db.conclude(&id("t"), r#"{"text":"hi"}"#).await.unwrap(), r#"{"text":"hi"}"#);
+    db.failed(&id("t"), "flood\0ed", NOW + 5).await.unwrap();
+    let so_far = TurnRow {
+        handle: Some(r#"{"edit":2}"#.into()),
+        final_view: Some(r#"{"text":"hi"}"#.into()),
+        attempts: 1,
+        next_at: NOW + 5,
+        ..row(new)
+    };
+    assert_eq!(db.open_turns().await.unwrap(), [so_far]);
+    let ours = Some(("telegram:-100".to_owned(), true));
+    assert_eq!(db.conversation_of("telegram", "-100", "8").await.unwrap(), ours);
+
+    db.delivered(&id("t"), NOW + 6).await.unwrap();
+    db.delivered(&id("t"), NOW + 7).await.unwrap();
+    assert_eq!(db.open_turns().await.unwrap(), []);
+    assert_eq!(db.pending().await.unwrap(), []);
+    assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0);
+}
+
+pub(crate) async fn the_first_reply_stays(db: Db) {
+    db.open_turn(&turn("t", &[])).await.unwrap();
+    assert_eq!(db.conclude(&id("t"), "first").await.unwrap(), "first");
+    assert_eq!(db.conclude(&id("t"), "second").await.unwrap(), "first");
+    let known = NewTurn { final_view: Some("help".into()), now: NOW + 1, ..turn("command", &[]) };
+    db.open_turn(&known).await.unwrap();
+    assert_eq!(db.conclude(&known.id, "other").await.unwrap(), "help");
+    let views: Vec<_> = db.open_turns().await.unwrap().into_iter().map(|turn| turn.final_view).collect();
+    assert_eq!(views, [Some("first".to_owned()), Some("help".to_owned())]);
+}
+
+pub(crate) async fn an_event_has_one_turn(db: Db) {
+    let (one, two, done) = (accept(&db, "1").await, accept(&db, "2").await, accept(&db, "3").await);
+    db.finish(&[done], NOW).await.unwrap();
+    db.open_turn(&turn("a", &[one])).await.unwrap();
+    assert_eq!(db.open_turn(&turn("b", &[two, one])).await, Err(TAKEN));
+    assert_eq!(db.open_turn(&turn("c", &[done])).await, Err(TAKEN));
+    let twice = db.open_turn(&turn("a", &[two])).await;
+    assert_eq!(twice, Err(StoreError::Conflict("there is a turn with this id already")));
+    assert_eq!(db.open_turns().await.unwrap(), [row(turn("a", &[one]))], "what failed left no trace");
+    db.open_turn(&turn("b", &[two])).await.unwrap();
+}
+
+pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) {
+    let (one, two, three) = (accept(&db, "1").await, accept(&db, "2").await, accept(&db, "3").await);
+    db.open_turn(&turn("t", &[one])).await.unwrap();
+    db.join_turn(&id("t"), &[two]).await.unwrap();
+    db.join_turn(&id("t"), &[two]).await.unwrap();
+    assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one, two]))]);
+    db.conclude(&id("t"), "said").await.unwrap();
+    assert_eq!(db.join_turn(&id("t"), &[three]).await, Err(SETTLED), "the reply does not know of it");
+    db.delivered(&id("t"), NOW).await.unwrap();
+    let left: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| (item.id, item.turn)).collect();
+    assert_eq!(left, [(three, None)]);
+}
+
+pub(crate) async fn what_is_given_up_is_kept_to_look_at(db: Db) {
+    let one = accept(&db, "1").await;
+    db.open_turn(&turn("t", &[one])).await.unwrap();
+    db.park(&id("t"), "the bot was blocked", NOW).await.unwrap();
+    assert_eq!(db.open_turns().await.unwrap(), []);
+    assert_eq!(db.pending().await.unwrap(), []);
+    assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 1);
+    assert_eq!(db.parked_count("telegram:-200").await.unwrap(), 0);
+    db.delivered(&id("t"), NOW).await.unwrap();
+    assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0, "it got through after all");
+}
+
+pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
+    for settled in ["delivered", "parked", "unknown"] {
+        let turn_id = id(settled);
+        match settled {
+            "delivered" => {
+                db.open_turn(&turn(settled, &[])).await.unwrap();
+                db.delivered(&turn_id, NOW).await.unwrap();
+            }
+            "parked" => {
+                db.open_turn(&turn(settled, &[])).await.unwrap();
+                db.park(&turn_id, "too old", NOW).await.unwrap();
+            }
+            _ => assert_eq!(db.delivered(&turn_id, NOW).await, Err(SETTLED)),
+        }
+        assert_eq!(db.join_turn(&turn_id, &[]).await, Err(SETTLED), "{settled}");
+        assert_eq!(db.save_handle(&turn_id, &shown("{}", &["9"]), NOW).await, Err(SETTLED), "{settled}");
+        assert_eq!(db.conclude(&turn_id, "late").await, Err(SETTLED), "{settled}");
+        assert_eq!(db.failed(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");
+        assert_eq!(db.park(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");
+    }
+    assert_eq!(db.conversation_of("telegram", "-100", "9").await.unwrap(), None);
+}

@@ -1,0 +1,58 @@
+use crate::fixture::{NOW, accept, event, turn};
+use futures_util::future::join_all;
+use pudu_base::{RunId, ThreadId};
+use pudu_store::{Accepted, Db, NewItem, StoreError};
+
+/// Accepts events at once; returns how many were new.
+async fn accept_all(db: &Db, events: Vec<NewItem>) -> usize {
+    let accepts = join_all(events.iter().map(|event| db.accept(event))).await;
+    accepts.iter().filter(|answer| matches!(answer, Ok(Accepted::New(_)))).count()
+}
+
+fn events(count: u32) -> Vec<NewItem> {
+    (0..count).map(|n| event(&n.to_string())).collect()
+}
+
+pub(crate) async fn many_accepts_share_a_commit(db: Db) {
+    let before = db.commits();
+    assert_eq!(accept_all(&db, events(1_000)).await, 1_000);
+    let commits = db.commits() - before;
+    assert!(commits <= 8, "1000 accepts took {commits} commits");
+    assert_eq!(db.pending_count().await.unwrap(), 1_000);
+}
+
+pub(crate) async fn a_write_that_fails_leaves_its_neighbours_alone(db: Db) {
+    let taken = accept(&db, "taken").await;
+    db.open_turn(&turn("first", &[taken])).await.unwrap();
+    let greedy = turn("greedy", &[taken]);
+    let (run, thread) = (RunId::from("run"), ThreadId::from("thread"));
+    let (first, conflict, second) = futures_util::join!(
+        accept_all(&db, events(20)),
+        db.open_turn(&greedy),
+        db.run_started(&run, &thread, "gpt", NOW)
+    );
+    assert_eq!((first, second), (20, Ok(())));
+    assert_eq!(conflict, Err(StoreError::Conflict("the event is done or has another turn")));
+    assert_eq!(db.pending_count().await.unwrap(), 21);
+    let turns: Vec<_> = db.open_turns().await.unwrap().into_iter().map(|turn| turn.id.0).collect();
+    assert_eq!(turns, ["first"]);
+}
+
+/// PostgreSQL has no place for a zero byte and gives the whole transaction up; SQLite takes it.
+pub(crate) async fn a_write_that_the_database_rejects_leaves_its_neighbours_alone(db: Db) {
+    let mut all = events(20);
+    all.insert(10, event("a\0b"));
+    assert!(accept_all(&db, all).await >= 20);
+    let payloads: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| item.payload).collect();
+    for event in events(20) {
+        assert!(payloads.contains(&event.payload), "{} is missing", event.event_key);
+    }
+}
+
+pub(crate) async fn a_closed_store_says_so(db: Db) {
+    db.ping().await.unwrap();
+    db.close().await;
+    let closed = StoreError::Unavailable("it was closed".into());
+    assert_eq!(db.ping().await, Err(closed.clone()));
+    assert_eq!(db.accept(&event("late")).await, Err(closed));
+}
