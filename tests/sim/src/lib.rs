@@ -1,1 +1,37 @@
-//! Simulated platforms and the scripted model.
+//! Simulated platforms and a scripted model, for tests, benchmarks and playing by hand.
+//!
+//! Each simulator is an HTTP server on loopback that keeps to the documented behaviour of the real one,
+//! traps included, and a handle with which a test plays the people, reads what they see, and breaks
+//! things at a chosen point. Both stamp what happens with [`tokio::time::Instant`], so that a moment in
+//! the model and a moment in the chat can be compared.
+//!
+//! Deliberately absent: any dependency on the code under test. A fake that shared its idea of a protocol
+//! with the client would agree with the client's mistakes; official clients prove these instead
+//! (`conformance/`).
+
+mod gate;
+mod http;
+pub mod model;
+pub mod telegram;
+
+pub use gate::{Hold, Hook, Then};
+pub use model::Model;
+pub use telegram::Telegram;
+
+use std::{fmt, time::Duration};
+
+/// What was waited for did not come in time. Says what there was instead.
+#[derive(Debug, thiserror::Error)]
+#[error("not seen within {within:?}; instead:\n{instead}")]
+pub struct Timeout {
+    /// How long it was waited for.
+    pub within: Duration,
+    /// The state when the wait ended, for a person to read.
+    pub instead: String,
+}
+
+impl Timeout {
+    fn new(within: Duration, instead: impl fmt::Display) -> Self {
+        Self { within, instead: instead.to_string() }
+    }
+}

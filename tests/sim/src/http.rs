@@ -1,0 +1,85 @@
+//! Serves a router on loopback, and can do what a well-behaved server never does: hang up unanswered.
+
+use axum::{Router, body::Body, response::Response};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use std::{io, net::SocketAddr};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt;
+
+/// A response with this extension is never sent: its connection closes instead.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut;
+
+/// The response that closes the connection.
+pub(crate) fn cut() -> Response {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(Cut);
+    response
+}
+
+/// A running server; it and all its connections end with it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Server {
+    pub(crate) async fn start(bind: SocketAddr, router: Router) -> io::Result<Self> {
+        let listener = TcpListener::bind(bind).await?;
+        let address = listener.local_addr()?;
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        tasks.spawn(stop.clone().run_until_cancelled_owned(accept(
+            listener,
+            router,
+            tasks.clone(),
+            stop.clone(),
+        )));
+        Ok(Self { address, stop })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends with the server.
+    pub(crate) fn stopped(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn accept(listener: TcpListener, router: Router, tasks: TaskTracker, stop: CancellationToken) {
+    loop {
+        // An accept fails for its own connection only, or for want of descriptors: others go on.
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        stream.set_nodelay(true).ok();
+        tasks.spawn(stop.clone().run_until_cancelled_owned(connection(stream, router.clone())));
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let router = router.clone();
+        async move {
+            let Ok(response) = router.oneshot(request.map(Body::new)).await;
+            match response.extensions().get::<Cut>() {
+                Some(Cut) => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+                None => Ok(response),
+            }
+        }
+    });
+    // A connection that ends badly is the client's to notice: that is what the simulator is for.
+    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+}

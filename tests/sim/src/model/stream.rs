@@ -1,0 +1,136 @@
+//! A streamed answer on its way: one timer, absolute times, and a note of how it ended.
+
+use super::{
+    Answer, At, End, Exchange, Trouble,
+    script::{Stops, Turn},
+    wire::{self, Writer},
+};
+use crate::gate::{Stop, Then, pass_all};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use std::{collections::VecDeque, future::pending, io, time::Duration};
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep_until},
+};
+
+/// The stream of an answer.
+pub(crate) struct Flow {
+    turn: Turn,
+    stops: Stops,
+    opening: Option<Bytes>,
+    chunks: VecDeque<Bytes>,
+    tail: Option<Bytes>,
+    trouble: Option<(usize, Trouble)>,
+    /// How many chunks went out.
+    sent: usize,
+    due: Instant,
+    delay: Duration,
+}
+
+impl Flow {
+    pub(crate) fn new(turn: Turn, stops: Stops, answer: &Answer, writer: &Writer) -> Self {
+        let usage = wire::usage(&turn.exchange.ask, answer);
+        let mut chunks = VecDeque::from(writer.chunks(answer));
+        Self {
+            turn,
+            stops,
+            opening: chunks.pop_front(),
+            chunks,
+            tail: Some(writer.tail(answer, usage)),
+            trouble: answer.trouble.clone(),
+            sent: 0,
+            due: Instant::now(),
+            delay: answer.chunk_delay,
+        }
+    }
+
+    /// As a body. It ends with an error where the connection shall break.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> {
+        stream::unfold(Some(self), |flow| async move {
+            let mut flow = flow?;
+            match flow.next().await {
+                Some(Ok(bytes)) => Some((Ok(bytes), Some(flow))),
+                Some(Err(error)) => Some((Err(error), None)),
+                None => None,
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Some(Ok(opening));
+        }
+        match self.trouble.take_if(|(after, _)| *after == self.sent) {
+            Some((_, Trouble::Cut)) => return Some(self.broken().await),
+            Some((_, Trouble::Stall)) => return pending().await,
+            Some((_, Trouble::Garbage)) => return Some(Ok("data: {\"choices\": [{\"del\n\n".into())),
+            Some((_, Trouble::Error(message))) => {
+                self.chunks.clear();
+                self.tail = None;
+                self.turn.ends(End::Broken);
+                return Some(Ok(wire::error_event(&message)));
+            }
+            None => {}
+        }
+        match self.chunks.pop_front() {
+            Some(chunk) => Some(self.chunk(chunk).await),
+            None => self.end().await,
+        }
+    }
+
+    async fn chunk(&mut self, chunk: Bytes) -> io::Result<Bytes> {
+        // From the time that was due, not from now: lateness does not add up.
+        self.due += self.delay;
+        if !self.delay.is_zero() {
+            sleep_until(self.due).await;
+        }
+        if self.pass(At::Chunk(self.sent + 1)).await == Then::Cut {
+            return self.broken().await;
+        }
+        if self.sent == 0 {
+            self.turn.first();
+        }
+        self.sent += 1;
+        Ok(chunk)
+    }
+
+    async fn end(&mut self) -> Option<io::Result<Bytes>> {
+        let tail = self.tail.take()?;
+        if self.pass(At::End).await == Then::Cut {
+            return Some(self.broken().await);
+        }
+        // Said now: a client may go as soon as it has read the last word.
+        self.turn.ends(End::Whole);
+        Some(Ok(tail))
+    }
+
+    async fn broken(&mut self) -> io::Result<Bytes> {
+        flushed().await;
+        self.turn.ends(End::Broken);
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    async fn pass(&mut self, at: At) -> Then {
+        if self.stops.is_empty() {
+            return Then::Proceed;
+        }
+        pass(&mut self.stops, at, &self.turn.exchange).await
+    }
+}
+
+/// The server writes out what it has when a body has nothing ready; what was sent before a stop or a
+/// break must have left.
+async fn flushed() {
+    yield_now().await;
+}
+
+/// Passes the stops that stand at a point.
+pub(crate) async fn pass(stops: &mut Stops, at: At, exchange: &Exchange) -> Then {
+    let here: Vec<Stop<Exchange>> =
+        stops.extract_if(.., |(point, _)| *point == at).map(|(_, stop)| stop).collect();
+    if !here.is_empty() {
+        flushed().await;
+    }
+    pass_all(here, exchange).await
+}

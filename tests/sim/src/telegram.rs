@@ -1,0 +1,321 @@
+//! A Telegram Bot API server with one bot, true to the documented behaviour.
+//!
+//! The bot talks to [`Telegram::url`]; a test plays the people through the handle, reads what they see
+//! ([`View`]) and makes calls fail ([`Fault`], [`Telegram::on_call`], [`Telegram::hold`]). Deliberately
+//! absent: channels, members' rights, inline mode, the Markdown parse modes, stickers and other media, and
+//! the methods that need them; a call of one is answered as an unknown method.
+
+mod calls;
+mod control;
+mod core;
+mod edit;
+mod entity;
+mod error;
+mod fault;
+mod files;
+mod html;
+mod methods;
+mod pace;
+mod params;
+mod people;
+mod send;
+mod server;
+#[cfg(test)]
+mod tests;
+mod types;
+mod updates;
+mod view;
+mod webhook;
+mod wire;
+mod world;
+
+pub use calls::{Call, Outcome};
+pub use entity::Entity;
+pub use fault::{Fault, When};
+pub use pace::{Pace, Paces};
+pub use people::{Impossible, Post};
+pub use types::{Author, Button, ChatId, File, Kind, MessageId, Shown, UpdateId, Upload, UserId};
+pub use view::{Seen, View};
+pub use world::{Options, Press};
+
+use self::{core::Core, params::Params, types::Access};
+use crate::{Hold, Hook, Timeout, gate::Stop, http::Server};
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// The handle of a running server. Clones are the same server; it ends with the last.
+#[derive(Clone)]
+pub struct Telegram {
+    core: Arc<Core>,
+    server: Arc<Server>,
+}
+
+impl Telegram {
+    /// Starts a server on a free port of loopback.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start(options: Options) -> io::Result<Self> {
+        Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
+    }
+
+    /// Starts a server on a given address.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
+        let core = Arc::new(Core::new(options));
+        let router = control::router(Arc::clone(&core)).merge(server::router(Arc::clone(&core)));
+        let server = Server::start(address, router).await?;
+        tokio::spawn(server.stopped().run_until_cancelled_owned(webhook::deliver(Arc::clone(&core))));
+        Ok(Self { core, server: Arc::new(server) })
+    }
+
+    /// The address to configure as the API's, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// The bot's token.
+    #[must_use]
+    pub fn token(&self) -> String {
+        self.core.look(|world| world.options.token.clone())
+    }
+
+    /// Adds a person, who has a private chat with the bot from now on.
+    pub fn add_person(&self, name: &str, username: Option<&str>) -> UserId {
+        self.core.act(|world| world.add_person(name, username))
+    }
+
+    /// The private chat of a person.
+    #[must_use]
+    pub fn private(&self, person: UserId) -> ChatId {
+        ChatId(person.0)
+    }
+
+    /// Adds a group of some kind with the bot in it.
+    pub fn add_group(&self, kind: Kind, title: &str, members: &[UserId]) -> ChatId {
+        self.core.act(|world| world.add_chat(kind, title, members))
+    }
+
+    /// Opens a topic in a forum.
+    ///
+    /// # Errors
+    /// When the chat is no forum.
+    pub fn open_topic(&self, chat: ChatId, name: &str) -> Result<MessageId, Impossible> {
+        self.core.act(|world| world.open_topic(chat, name))
+    }
+
+    /// A person writes a text.
+    ///
+    /// # Errors
+    /// When the person is not in the chat.
+    pub fn say(&self, chat: ChatId, person: UserId, text: &str) -> Result<MessageId, Impossible> {
+        let ids = self.post(chat, person, &Post::text(text))?;
+        ids.first().copied().ok_or(Impossible::Chat(chat))
+    }
+
+    /// A person posts; one message each file, or one.
+    ///
+    /// # Errors
+    /// When the person is not in the chat, or what it refers to is not there.
+    pub fn post(&self, chat: ChatId, person: UserId, post: &Post) -> Result<Vec<MessageId>, Impossible> {
+        self.core.act(|world| world.say(chat, person, post))
+    }
+
+    /// A person edits a message.
+    ///
+    /// # Errors
+    /// When it is not there, or the bot's.
+    pub fn edit(&self, chat: ChatId, message: MessageId, text: &str) -> Result<(), Impossible> {
+        self.core.act(|world| world.person_edits(chat, message, text))
+    }
+
+    /// A person deletes a message, of which the bot hears nothing.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn delete(&self, chat: ChatId, message: MessageId) -> Result<(), Impossible> {
+        self.core.act(|world| world.person_deletes(chat, message))
+    }
+
+    /// A person presses the button that reads or sends `button`; returns the query's id.
+    ///
+    /// # Errors
+    /// When there is no such button.
+    pub fn press(
+        &self,
+        chat: ChatId,
+        person: UserId,
+        message: MessageId,
+        button: &str,
+    ) -> Result<String, Impossible> {
+        self.core.act(|world| world.press(chat, person, message, button))
+    }
+
+    /// A person blocks the bot.
+    ///
+    /// # Errors
+    /// When there is no such chat.
+    pub fn block(&self, person: UserId) -> Result<(), Impossible> {
+        self.core.act(|world| world.set_access(self.private(person), Access::Blocked))
+    }
+
+    /// The bot is thrown out of a group.
+    ///
+    /// # Errors
+    /// When there is no such chat.
+    pub fn kick(&self, group: ChatId) -> Result<(), Impossible> {
+        self.core.act(|world| world.set_access(group, Access::Kicked))
+    }
+
+    /// A group becomes a supergroup; returns the new chat.
+    ///
+    /// # Errors
+    /// When the chat is no basic group.
+    pub fn migrate(&self, group: ChatId) -> Result<ChatId, Impossible> {
+        self.core.act(|world| world.migrate(group))
+    }
+
+    /// Calls a method in process, without HTTP; returns the whole answer, `null` where it was cut.
+    pub async fn call(&self, method: &str, params: serde_json::Value) -> serde_json::Value {
+        let fields = params.as_object().cloned().unwrap_or_default();
+        match self.core.call(method, Params::from_json(fields)).await {
+            core::Reply::Json(_, body) => body,
+            core::Reply::BadGateway | core::Reply::Garbage | core::Reply::Cut => serde_json::Value::Null,
+        }
+    }
+
+    /// Queues an update of a test's own making, for kinds that people here cannot cause.
+    pub fn update(&self, chat: ChatId, kind: &str, what: &serde_json::Value) -> Option<UpdateId> {
+        self.core.act(|world| world.updates.push(chat, kind, what, Instant::now()))
+    }
+
+    /// The number of the newest update.
+    #[must_use]
+    pub fn last_update(&self) -> Option<UpdateId> {
+        self.core.look(|world| world.updates.newest())
+    }
+
+    /// Delivers an update once more under its old number, even if it was confirmed. False when it is not
+    /// known (any more).
+    pub fn redeliver(&self, update: UpdateId) -> bool {
+        self.core.act(|world| world.updates.repeat(update, Instant::now()))
+    }
+
+    /// Sets the rate limits.
+    pub fn pace(&self, paces: Paces) {
+        self.core.act(|world| world.meter.paces = paces);
+    }
+
+    /// Makes the next call of a method fail; `*` is any method.
+    pub fn fail_next(&self, method: &str, fault: Fault) {
+        self.fail_nth(method, 1, fault);
+    }
+
+    /// Makes the nth call of a method from now on fail, counted from 1.
+    pub fn fail_nth(&self, method: &str, nth: u64, fault: Fault) {
+        self.core.act(|world| world.faults.fail_nth(method, nth, fault));
+    }
+
+    /// Makes calls of a method fail with a chance between 0 and 1, by the seed in the options.
+    pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
+        self.core.act(|world| world.faults.fail_often(method, chance, fault));
+    }
+
+    /// Runs a hook at the nth call of a method from now on, before or after its effect.
+    pub fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
+        self.core.act(|world| world.faults.stop(method, nth, when, Stop::Hook(hook)));
+    }
+
+    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    #[must_use]
+    pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
+        self.core.act(|world| world.faults.hold(method, nth, when))
+    }
+
+    /// Takes back all failures, hooks and holds that have not come yet.
+    pub fn heal(&self) {
+        self.core.act(|world| world.faults.clear());
+    }
+
+    /// Looks at the platform as it is now.
+    pub fn look<T>(&self, read: impl FnOnce(&View<'_>) -> T) -> T {
+        self.core.look(|world| read(&View { world }))
+    }
+
+    /// What stands in a chat now.
+    #[must_use]
+    pub fn transcript(&self, chat: ChatId) -> Vec<Seen> {
+        self.look(|view| view.transcript(chat))
+    }
+
+    /// All texts that a message has shown.
+    #[must_use]
+    pub fn history(&self, chat: ChatId, message: MessageId) -> Vec<Shown> {
+        self.look(|view| view.history(chat, message))
+    }
+
+    /// The calls of a method, oldest first; `*` is any method.
+    #[must_use]
+    pub fn calls(&self, method: &str) -> Vec<Call> {
+        self.look(|view| {
+            view.calls().filter(|call| method == "*" || call.method == method).cloned().collect()
+        })
+    }
+
+    /// How often a method was called.
+    #[must_use]
+    pub fn count(&self, method: &str) -> u64 {
+        self.look(|view| view.count(method))
+    }
+
+    /// Waits until `probe` finds what it looks for; it looks after every change.
+    ///
+    /// # Errors
+    /// When it does not in time, with what could be seen instead.
+    pub async fn wait<T>(
+        &self,
+        within: Duration,
+        mut probe: impl FnMut(&View<'_>) -> Option<T>,
+    ) -> Result<T, Timeout> {
+        let deadline = Instant::now() + within;
+        let mut changed = self.core.watch();
+        loop {
+            changed.borrow_and_update();
+            if let Some(found) = self.look(&mut probe) {
+                return Ok(found);
+            }
+            let fading = self.core.look(|world| world.next_fading(Instant::now()));
+            let change = async {
+                tokio::select! {
+                    _ = changed.changed() => {}
+                    () = sleep_until(fading.unwrap_or(deadline)), if fading.is_some() => {}
+                }
+            };
+            if timeout_at(deadline, change).await.is_err() {
+                return Err(self.look(|view| Timeout::new(within, view)));
+            }
+        }
+    }
+
+    /// Waits until the bot's last message in a chat reads so.
+    ///
+    /// # Errors
+    /// When it does not in time, with what could be seen instead.
+    pub async fn wait_answer(&self, chat: ChatId, text: &str, within: Duration) -> Result<(), Timeout> {
+        self.wait(within, |view| (view.last_answer(chat) == Some(text)).then_some(())).await
+    }
+}
+
+impl fmt::Debug for Telegram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telegram").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
