@@ -2,7 +2,6 @@
 
 use crate::{
     Location, StoreError, crash, engine,
-    recent::Recent,
     writer::{Work, Writer},
 };
 use sqlx::AnyPool;
@@ -18,22 +17,14 @@ struct Inner {
     writer: Writer,
     write: AnyPool,
     read: AnyPool,
-    recent: Recent,
 }
 
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
         let (engine, pools) = engine::connect(location).await?;
-        let writer = Writer::start(pools.write.clone(), engine.begin());
-        Ok(Self {
-            inner: Arc::new(Inner {
-                writer,
-                write: pools.write,
-                read: pools.read,
-                recent: Recent::default(),
-            }),
-        })
+        let writer = Writer::start(pools.write.clone(), engine);
+        Ok(Self { inner: Arc::new(Inner { writer, write: pools.write, read: pools.read }) })
     }
 
     /// Takes no more writes, writes those that wait, and lets go of the database. Dropping the store
@@ -62,11 +53,6 @@ impl Db {
 
     pub(crate) fn reads(&self) -> &AnyPool {
         &self.inner.read
-    }
-
-    /// Returns the threads that were loaded lately.
-    pub(crate) fn recent(&self) -> &Recent {
-        &self.inner.recent
     }
 
     pub(crate) async fn write<D, T>(

@@ -38,6 +38,11 @@ impl Engine {
         }
     }
 
+    /// How long a transaction may take. A server can vanish without a word; a file's own waits end.
+    pub(crate) fn patience(self) -> Option<Duration> {
+        (self == Self::Postgres).then_some(3 * PATIENCE)
+    }
+
     /// The type of a number that the database gives to a row and never gives again.
     pub(crate) fn item_id(self) -> &'static str {
         match self {
@@ -153,4 +158,27 @@ fn file(path: &Path) -> Result<String, StoreError> {
     let no_path = |()| StoreError::Refused(format!("{} cannot be a file", path.display()));
     let url = url::Url::from_file_path(&path).map_err(no_path)?;
     Ok(format!("sqlite://{}", url.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{AssertSqlSafe, Row, any::AnyRow};
+
+    async fn pragma(pool: &AnyPool, name: &str) -> String {
+        let sql = AssertSqlSafe(format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}"));
+        let row: AnyRow = sqlx::query(sql).fetch_one(pool).await.unwrap();
+        row.get(0)
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_on_disk_and_readers_cannot_write() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (_, pools) = connect(&Location::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+        assert_eq!(pragma(&pools.write, "journal_mode").await, "wal");
+        assert_eq!(pragma(&pools.write, "synchronous").await, "2", "FULL");
+        assert_eq!(pragma(&pools.write, "foreign_keys").await, "1");
+        let refused = sqlx::query("DELETE FROM inbox").execute(&pools.read).await.unwrap_err();
+        assert!(refused.to_string().contains("readonly"), "{refused}");
+    }
 }

@@ -16,7 +16,6 @@ mod inbox;
 mod location;
 mod log;
 mod messages;
-mod recent;
 mod runs;
 mod schema;
 mod sweep;

@@ -1,11 +1,12 @@
 //! Threads: an append-only log per thread, and a snapshot where it saves reading.
 //!
-//! An append writes its own rows and looks at nothing but the position. A load goes on from what is in
-//! memory of the thread, or from its newest snapshot, and reads what came after it. A snapshot is kept
-//! when most of what was read is history (replaced, removed, ended): then a load costs what the thread
-//! still holds, and the snapshot costs less than the rows that it spares. A thread that only grows gets
-//! none: its snapshot would be a second copy of it. Rows stay in any case: a snapshot is a shortcut,
-//! never the only copy.
+//! An append writes its own rows and looks at nothing but the position. A load reads the newest
+//! snapshot and what came after it. A snapshot is kept when most of what was read is history (replaced,
+//! removed, ended): then a load costs what the thread still holds, and the snapshot costs less than the
+//! rows that it spares. A thread that only grows gets none: its snapshot would be a second copy of it.
+//! Rows stay in any case: a snapshot is a shortcut, never the only copy.
+//!
+//! What is deliberately absent: a cache. Who runs threads keeps their state between runs.
 
 use crate::{Db, StoreError, crash, error::unreadable};
 use futures_util::TryStreamExt;
@@ -48,7 +49,7 @@ struct Rows {
 
 /// A thread as far as it has been read.
 #[derive(Default)]
-pub(crate) struct Loaded {
+struct Loaded {
     seq: Seq,
     state: ThreadState,
     /// The newest snapshot, in bytes; 0 without one.
@@ -70,19 +71,12 @@ impl Db {
     /// Loads a thread, and keeps a snapshot if that is worth it and the tail outgrew the one before by
     /// `floor` bytes.
     async fn load_past(&self, thread: &ThreadId, floor: usize) -> Result<(Seq, ThreadState), StoreError> {
-        let mut loaded = match self.recent().take(thread) {
-            Some(known) => known,
-            None => self.newest_snapshot(thread).await?,
-        };
+        let mut loaded = self.newest_snapshot(thread).await?;
         self.read_tail(thread, &mut loaded).await?;
-        if loaded.worth_keeping(floor)
-            && let Some(bytes) = self.keep_snapshot(thread, &loaded).await
-        {
-            loaded.shortened(bytes);
+        if loaded.worth_keeping(floor) {
+            self.keep_snapshot(thread, &loaded).await;
         }
-        let answer = (loaded.seq, loaded.state.clone());
-        self.recent().put(thread, loaded);
-        Ok(answer)
+        Ok((loaded.seq, loaded.state))
     }
 
     async fn newest_snapshot(&self, thread: &ThreadId) -> Result<Loaded, StoreError> {
@@ -90,8 +84,8 @@ impl Db {
         let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(self.reads()).await?;
         let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(Loaded::default()) };
         let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
-        let mut loaded = Loaded { seq, state, ..Loaded::default() };
-        loaded.shortened(body.len());
+        let mut loaded = Loaded { seq, state, snapshot_bytes: body.len(), ..Loaded::default() };
+        loaded.read = loaded.entries();
         Ok(loaded)
     }
 
@@ -105,19 +99,15 @@ impl Db {
         Ok(())
     }
 
-    /// Returns the snapshot's size. A load that could not keep it is a good load: the next one will try.
-    async fn keep_snapshot(&self, thread: &ThreadId, loaded: &Loaded) -> Option<usize> {
-        let body = serde_json::to_string(&loaded.state).ok()?;
-        let (bytes, data) = (body.len(), (thread.clone(), loaded.seq, body));
+    /// A load that could not keep its snapshot is a good load: the next one will try.
+    async fn keep_snapshot(&self, thread: &ThreadId, loaded: &Loaded) {
+        let Ok(body) = serde_json::to_string(&loaded.state) else { return };
+        let data = (thread.clone(), loaded.seq, body);
         let kept = self.write(&crash::SNAPSHOT, data, |(thread, seq, body), tx| {
             Box::pin(snapshot(tx, thread, *seq, body))
         });
-        match kept.await {
-            Ok(()) => Some(bytes),
-            Err(error) => {
-                tracing::warn!(%thread, %error, "a snapshot was not kept");
-                None
-            }
+        if let Err(error) = kept.await {
+            tracing::warn!(%thread, %error, "a snapshot was not kept");
         }
     }
 }
@@ -139,18 +129,8 @@ impl Loaded {
         self.tail_bytes > self.snapshot_bytes.saturating_add(floor) && self.read > 2 * self.entries()
     }
 
-    /// From now on a load starts at a snapshot of this size.
-    fn shortened(&mut self, bytes: usize) {
-        (self.snapshot_bytes, self.tail_bytes, self.read) = (bytes, 0, self.entries());
-    }
-
     fn entries(&self) -> usize {
         self.state.messages.len() + self.state.artifacts.len() + self.state.begun.len()
-    }
-
-    /// What was read, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.snapshot_bytes + self.tail_bytes
     }
 }
 
@@ -189,12 +169,6 @@ mod tests {
     use pudu_base::{Human, Message, ToolResult};
     use std::sync::Arc;
 
-    impl Loaded {
-        pub(crate) fn of_size(tail_bytes: usize) -> Self {
-            Self { tail_bytes, ..Self::default() }
-        }
-    }
-
     fn update() -> impl Strategy<Value = Update> {
         let id = || (0u8..6).prop_map(|n| n.to_string());
         let human = (id(), ".{0,40}").prop_map(|(id, text)| {
@@ -225,17 +199,14 @@ mod tests {
         #[test]
         fn loading_is_folding_and_snapshots_change_nothing(
             appends in prop::collection::vec(
-                (prop::collection::vec(update(), 0..5), any::<bool>(), any::<bool>()), 0..12)
+                (prop::collection::vec(update(), 0..5), any::<bool>()), 0..12)
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let db = Db::open(&Location::Memory).await.unwrap();
                 let thread = ThreadId::from("thread");
                 let (mut all, mut at) = (Vec::new(), 0);
-                for (updates, with_snapshot, forget) in appends {
-                    if forget {
-                        db.recent().clear();
-                    }
+                for (updates, with_snapshot) in appends {
                     at = db.append(&thread, at, &updates).await.unwrap();
                     all.extend(updates);
                     let floor = if with_snapshot { 0 } else { usize::MAX };

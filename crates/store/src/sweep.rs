@@ -39,10 +39,8 @@ pub struct Swept {
 }
 
 impl Db {
-    /// Throws away what is older than its time, and what is kept in memory of threads. The threads
-    /// themselves, conversations and runs stay.
+    /// Throws away what is older than its time. Threads, conversations and runs stay.
     pub async fn sweep(&self, now: i64) -> Result<Swept, StoreError> {
-        self.recent().clear();
         let items = self.drop_older(DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;

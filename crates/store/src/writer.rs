@@ -2,12 +2,12 @@
 //!
 //! Callers put a job into a bounded queue and wait. One task takes what has gathered, runs it in one
 //! transaction and commits once, so that many callers share one fsync; nobody waits for a timer. A job
-//! that fails is not allowed to harm its neighbours: the transaction is rolled back and each job of the
-//! batch runs again in a transaction of its own. So a job may run twice, and only its last run counts.
+//! that fails is not allowed to harm its neighbours: the transaction is rolled back, the job is put aside to
+//! run alone, and the others run again without it. So a job may run twice, and only its last run counts.
 //!
 //! What is deliberately absent: retries. An error goes to the caller, who knows whether it may ask again.
 
-use crate::{StoreError, crash};
+use crate::{StoreError, crash, engine::Engine};
 use pudu_base::BoxFuture;
 use sqlx::{AnyConnection, AnyPool, Connection};
 use std::sync::{
@@ -35,10 +35,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the task. It ends when it is closed or when nobody can reach it any more.
-    pub(crate) fn start(pool: AnyPool, begin: &'static str) -> Self {
+    pub(crate) fn start(pool: AnyPool, engine: Engine) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (commits, stop, tasks) = (Arc::default(), CancellationToken::new(), TaskTracker::new());
-        let task = Task { pool, begin, commits: Arc::clone(&commits) };
+        let task = Task { pool, engine, commits: Arc::clone(&commits) };
         tasks.spawn(task.run(queue, stop.clone()));
         tasks.close();
         Self { jobs, commits, stop, tasks }
@@ -126,15 +126,15 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
 
 /// Why a batch was not committed.
 enum Trouble {
-    /// One of its jobs failed.
-    Job(StoreError),
+    /// The job at this place failed.
+    Job(usize, StoreError),
     /// The database did: no job is to blame.
     Database(StoreError),
 }
 
 struct Task {
     pool: AnyPool,
-    begin: &'static str,
+    engine: Engine,
     commits: Arc<AtomicU64>,
 }
 
@@ -154,28 +154,37 @@ impl Task {
 
     /// Writes a batch and answers everybody in it.
     async fn settle(&self, mut batch: Vec<Box<dyn Job>>) {
-        match self.commit(&mut batch).await {
-            Err(Trouble::Job(_)) if batch.len() > 1 => self.settle_each(batch).await,
-            outcome => answer(batch, outcome),
-        }
-    }
-
-    async fn settle_each(&self, batch: Vec<Box<dyn Job>>) {
-        for job in batch {
+        let mut aside = Vec::new();
+        let outcome = loop {
+            match self.commit(&mut batch).await {
+                Err(Trouble::Job(place, _)) if batch.len() > 1 => aside.push(batch.remove(place)),
+                outcome => break outcome,
+            }
+        };
+        answer(batch, outcome);
+        for job in aside {
             let mut alone = vec![job];
             let outcome = self.commit(&mut alone).await;
             answer(alone, outcome);
         }
     }
 
-    /// Runs jobs in one transaction: all of them count, or none.
+    /// Runs jobs in one transaction, and does not wait for ever.
     async fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+        let Some(patience) = self.engine.patience() else { return self.run_all(jobs).await };
+        let late = || StoreError::Unavailable(format!("no answer within {} s", patience.as_secs()));
+        let outcome = tokio::time::timeout(patience, self.run_all(jobs)).await;
+        outcome.unwrap_or_else(|_| Err(Trouble::Database(late())))
+    }
+
+    /// All of the jobs count, or none.
+    async fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
         let mut connection = self.pool.acquire().await?;
-        let mut tx = connection.begin_with(self.begin).await?;
-        for job in &mut *jobs {
+        let mut tx = connection.begin_with(self.engine.begin()).await?;
+        for (place, job) in jobs.iter_mut().enumerate() {
             if let Err(error) = job.run(&mut tx).await {
                 tx.rollback().await?;
-                return Err(Trouble::Job(error));
+                return Err(Trouble::Job(place, error));
             }
         }
         jobs.iter().for_each(|job| crash::point(job.name().before));
@@ -195,7 +204,7 @@ impl From<sqlx::Error> for Trouble {
 fn answer(batch: Vec<Box<dyn Job>>, outcome: Result<(), Trouble>) {
     let failure = match outcome {
         Ok(()) => None,
-        Err(Trouble::Job(error)) => Some(error),
+        Err(Trouble::Job(_, error)) => Some(error),
         Err(Trouble::Database(error)) => {
             tracing::error!(%error, writes = batch.len(), "nothing could be written");
             Some(error)

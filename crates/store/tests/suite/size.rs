@@ -53,7 +53,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     let turn_id = TurnId(id.clone());
     db.open_turn(&turn(&id, &[item])).await.unwrap();
     db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();
-    let (at, _) = db.load(thread).await.unwrap();
+    let at = 2 * n;
     db.append(thread, at, &[said(&id, &text)]).await.unwrap();
     let shown = Shown {
         handle: r#"{"messages":[1]}"#.into(),
