@@ -214,7 +214,7 @@ impl Telegram {
         self.core.act(|world| world.meter.paces = paces);
     }
 
-    /// Makes the next call of a method fail; `*` is any method.
+    /// Makes the next call of a method fail; `*` is any method, and `download` the fetching of a file.
     pub fn fail_next(&self, method: &str, fault: Fault) {
         self.fail_nth(method, 1, fault);
     }

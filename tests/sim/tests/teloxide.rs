@@ -161,6 +161,9 @@ async fn everything_that_the_bot_does_decodes_and_is_seen() {
     let file = bot.get_file(document.document().unwrap().file.id.clone()).await.unwrap();
     bot.download_file(&file.path, &mut got).await.unwrap();
     assert_eq!(got, b"hello");
+    telegram.fail_next("download", Fault::CutBefore);
+    bot.download_file(&file.path, &mut got).await.unwrap_err();
+    assert_eq!(telegram.count("download"), 2);
 
     let seen = telegram.transcript(chat);
     let texts: Vec<_> =

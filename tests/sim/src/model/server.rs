@@ -85,7 +85,7 @@ async fn respond(mut turn: Turn, reply: Reply, stops: Stops) -> Response {
 
 fn streamed(turn: Turn, stops: Stops, answer: &Answer) -> Response {
     let writer = writer(&turn);
-    let flow = Flow::new(turn, stops, answer, &writer);
+    let flow = Flow::new(turn, stops, answer, writer);
     let head =
         [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
     (head, Body::from_stream(flow.into_stream())).into_response()

@@ -8,6 +8,7 @@ use super::{
 use crate::gate::{Stop, Then, pass_all};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use serde_json::Value;
 use std::{collections::VecDeque, future::pending, io, time::Duration};
 use tokio::{
     task::yield_now,
@@ -18,8 +19,9 @@ use tokio::{
 pub(crate) struct Flow {
     turn: Turn,
     stops: Stops,
-    opening: Option<Bytes>,
-    chunks: VecDeque<Bytes>,
+    writer: Writer,
+    opening: Option<Value>,
+    chunks: VecDeque<Value>,
     tail: Option<Bytes>,
     trouble: Option<(usize, Trouble)>,
     /// How many chunks went out.
@@ -29,15 +31,16 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(turn: Turn, stops: Stops, answer: &Answer, writer: &Writer) -> Self {
+    pub(crate) fn new(turn: Turn, stops: Stops, answer: &Answer, writer: Writer) -> Self {
         let usage = wire::usage(&turn.exchange.ask, answer);
-        let mut chunks = VecDeque::from(writer.chunks(answer));
+        let mut chunks = writer.deltas(answer);
         Self {
             turn,
             stops,
             opening: chunks.pop_front(),
             chunks,
             tail: Some(writer.tail(answer, usage)),
+            writer,
             trouble: answer.trouble.clone(),
             sent: 0,
             due: Instant::now(),
@@ -59,7 +62,7 @@ impl Flow {
 
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(opening) = self.opening.take() {
-            return Some(Ok(opening));
+            return Some(Ok(self.writer.write(&opening)));
         }
         match self.trouble.take_if(|(after, _)| *after == self.sent) {
             Some((_, Trouble::Cut)) => return Some(self.broken().await),
@@ -79,7 +82,7 @@ impl Flow {
         }
     }
 
-    async fn chunk(&mut self, chunk: Bytes) -> io::Result<Bytes> {
+    async fn chunk(&mut self, chunk: Value) -> io::Result<Bytes> {
         // From the time that was due, not from now: lateness does not add up.
         self.due += self.delay;
         if !self.delay.is_zero() {
@@ -92,7 +95,7 @@ impl Flow {
             self.turn.first();
         }
         self.sent += 1;
-        Ok(chunk)
+        Ok(self.writer.write(&chunk))
     }
 
     async fn end(&mut self) -> Option<io::Result<Bytes>> {

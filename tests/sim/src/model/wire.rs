@@ -3,6 +3,7 @@
 use super::{Answer, Ask, ToolCall, Usage};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 
 /// How many pieces the arguments of a tool call come in.
 const PIECES: usize = 3;
@@ -25,16 +26,22 @@ impl Writer {
         }
     }
 
-    /// The chunks of a stream: the opening one with the role, then the content.
-    pub(crate) fn chunks(&self, answer: &Answer) -> Vec<Bytes> {
-        let mut chunks = vec![self.delta(&json!({"role": "assistant", "content": ""}), None)];
+    /// What a stream says, piece by piece: the opening with the role, then the content. Written out only
+    /// when it is due, so that many streams that start at once do not wait for one another.
+    pub(crate) fn deltas(&self, answer: &Answer) -> VecDeque<Value> {
+        let opening = json!({"role": "assistant", "content": ""});
         let reasoning = answer.reasoning.iter().map(|text| json!({"reasoning_content": text}));
         let content = answer.chunks.iter().map(|text| json!({"content": text}));
-        chunks.extend(reasoning.chain(content).map(|delta| self.delta(&delta, None)));
+        let mut deltas: VecDeque<_> = std::iter::once(opening).chain(reasoning).chain(content).collect();
         for (index, call) in answer.tools.iter().enumerate() {
-            chunks.extend(self.tool_deltas(index, call));
+            deltas.extend(self.tool_deltas(index, call));
         }
-        chunks
+        deltas
+    }
+
+    /// A piece as it goes over the wire.
+    pub(crate) fn write(&self, delta: &Value) -> Bytes {
+        self.delta(delta, None)
     }
 
     /// What ends a stream: the reason, the usage if it was asked for, the last word.
@@ -50,17 +57,14 @@ impl Writer {
     }
 
     /// The id and the name first, then the arguments in pieces, as providers send them.
-    fn tool_deltas(&self, index: usize, call: &ToolCall) -> Vec<Bytes> {
+    fn tool_deltas(&self, index: usize, call: &ToolCall) -> Vec<Value> {
         let opening = json!({
             "index": index, "id": self.call_id(index, call), "type": "function",
             "function": {"name": call.name, "arguments": ""},
         });
         let pieces = pieces(&call.arguments).into_iter();
         let rest = pieces.map(|piece| json!({"index": index, "function": {"arguments": piece}}));
-        std::iter::once(opening)
-            .chain(rest)
-            .map(|delta| self.delta(&json!({"tool_calls": [delta]}), None))
-            .collect()
+        std::iter::once(opening).chain(rest).map(|delta| json!({"tool_calls": [delta]})).collect()
     }
 
     fn call_id(&self, index: usize, call: &ToolCall) -> String {

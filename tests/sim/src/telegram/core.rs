@@ -69,16 +69,21 @@ impl Core {
         self.changed.subscribe()
     }
 
-    /// Answers a call, or fails it as planned.
+    /// Answers a call, or fails it as planned. One of an unknown method is recorded too.
     pub(crate) async fn call(&self, method: &str, params: Params) -> Reply {
-        let Some((method, work)) = self.look(|world| methods::find(method, world)) else {
-            return refuse(&Refusal::new(404, "Not Found: method not found"));
-        };
+        match self.look(|world| methods::find(method, world)) {
+            Some((method, work)) => self.run(method, work, &params).await,
+            None => self.run(method, Work::Now(methods::unknown), &params).await,
+        }
+    }
+
+    /// Does what is asked under the name of a method, with record and faults.
+    pub(crate) async fn run(&self, method: &str, work: Work, params: &Params) -> Reply {
         let (call, plan) = self.act(|world| {
             (world.calls.start(method, params.record(), Instant::now()), world.faults.plan(method))
         });
         let mut entry = Entry { core: self, n: call.n, outcome: Outcome::Abandoned };
-        let (reply, outcome) = self.carry_out(work, &params, &call, plan).await;
+        let (reply, outcome) = self.carry_out(work, params, &call, plan).await;
         entry.outcome = outcome;
         reply
     }

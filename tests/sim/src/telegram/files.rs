@@ -95,9 +95,15 @@ fn path(id: &str, file: &Upload) -> String {
     format!("documents/{id}.{kind}")
 }
 
+/// Whether there is a file at a path, as a call like any other: so that it is counted and can fail.
+pub(crate) fn locate(world: &mut World, params: &Params) -> Answer {
+    let found = at(world, params.text("path").unwrap_or_default());
+    found.map(|file| json!(file.bytes.len())).ok_or_else(|| Refusal::new(404, "Not Found"))
+}
+
 /// The file at a path that `getFile` gave out.
-pub(crate) fn download(world: &World, path: &str) -> Option<Bytes> {
+pub(crate) fn at<'a>(world: &'a World, path: &str) -> Option<&'a Upload> {
     let (_, name) = path.split_once('/')?;
     let (id, _) = name.rsplit_once('.')?;
-    find(world, id).map(|file| file.bytes.clone())
+    find(world, id)
 }

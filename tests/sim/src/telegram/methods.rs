@@ -59,6 +59,11 @@ pub(crate) fn chat_id(params: &Params) -> Answer<ChatId> {
     params.int("chat_id").map_err(|_| Refusal::bad("chat not found"))?.map(ChatId).ok_or_else(empty)
 }
 
+/// Any other method.
+pub(crate) fn unknown(_: &mut World, _: &Params) -> Answer {
+    Err(Refusal::new(404, "Not Found: method not found"))
+}
+
 fn get_me(world: &mut World, _: &Params) -> Answer {
     Ok(wire::me(world))
 }

@@ -4,6 +4,7 @@ use super::{
     core::{Core, Reply, refuse},
     error::{Answer, Refusal},
     files,
+    methods::Work,
     params::Params,
     types::Upload,
 };
@@ -30,7 +31,7 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
     // Clients differ in what they escape: the colon of the token, the slash in a file's path.
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
     if let Some((token, path)) = path.strip_prefix("/file/bot").and_then(|rest| rest.split_once('/')) {
-        return download(&core, token, path);
+        return download(&core, token, path).await;
     }
     let Some((token, method)) = path.strip_prefix("/bot").and_then(|rest| rest.split_once('/')) else {
         return respond(refuse(&Refusal::new(404, "Not Found")));
@@ -44,13 +45,19 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
     }
 }
 
-fn download(core: &Core, token: &str, path: &str) -> Response {
+/// Under the name `download` in the record.
+async fn download(core: &Core, token: &str, path: &str) -> Response {
     if !core.look(|world| world.options.token == token) {
         return respond(refuse(&Refusal::new(401, "Unauthorized")));
     }
-    match core.look(|world| files::download(world, path)) {
-        Some(bytes) => ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response(),
-        None => respond(refuse(&Refusal::new(404, "Not Found"))),
+    let mut params = Params::default();
+    params.add_text("path", path);
+    let reply = core.run("download", Work::Now(files::locate), &params).await;
+    match core.look(|world| files::at(world, path).map(|file| file.bytes.clone())) {
+        Some(bytes) if matches!(reply, Reply::Json(200, _)) => {
+            ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
+        }
+        _ => respond(reply),
     }
 }
 

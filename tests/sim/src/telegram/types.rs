@@ -214,7 +214,8 @@ impl Chat {
             members: BTreeSet::new(),
             topics: BTreeMap::new(),
             messages: BTreeMap::new(),
-            last: 0,
+            // Number 1 is the group's creation, and in a forum the General topic's.
+            last: 1,
             typing: None,
             draft: None,
             drafts: Vec::new(),
