@@ -113,9 +113,19 @@ pub trait Journal: Send + Sync {
     /// Keeps the handle in place of the one before; durable when it returns.
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>>;
 
-    /// Returns the ids of all messages of this account that were seen or sent since `since`
-    /// (milliseconds since 1970), in any chat.
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<String>, JournalError>>;
+    /// Returns all messages of this account that were seen or sent since `since` (milliseconds since
+    /// 1970), in any chat.
+    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
+}
+
+/// A message that was seen or sent. The chat belongs to it: on some platforms every chat numbers its own
+/// messages, on others several chats share one sequence.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sighting {
+    /// The platform's id of the chat.
+    pub chat: String,
+    /// The platform's id of the message.
+    pub message: String,
 }
 
 /// The journal could not be written or read.

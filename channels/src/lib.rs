@@ -12,12 +12,13 @@ mod inbound;
 pub mod pace;
 pub mod render;
 pub mod split;
+pub mod telegram;
 mod view;
 
 pub use address::Address;
 pub use channel::{
     BoxFuture, Channel, ChannelError, Intake, Journal, JournalError, Kept, Limits, LiveReply, Placement,
-    Refusal, ReplyHandle, SendError,
+    Refusal, ReplyHandle, SendError, Sighting,
 };
 pub use health::{Health, HealthCell, HealthState};
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};

@@ -1,0 +1,188 @@
+//! Telegram: private chats, groups and forum topics, by long polling or webhook.
+//!
+//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+
+mod api;
+mod chats;
+mod client;
+mod decode;
+mod desk;
+mod download;
+mod failure;
+mod listen;
+mod media;
+mod outgoing;
+mod pages;
+mod record;
+mod reply;
+mod search;
+mod text;
+mod typing;
+mod upload;
+mod webhook;
+mod wire;
+
+pub use decode::Delivery;
+pub use webhook::{Webhook, WebhookError};
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, Health, HealthCell, Intake, Journal, Limits,
+    LiveReply, Placement, SendError, pace::Pacer,
+};
+use client::Client;
+use decode::Me;
+use desk::{Desk, Office};
+use reply::Reply;
+use secrecy::{ExposeSecret, SecretString};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// Where Telegram's own API is.
+pub const API_URL: &str = "https://api.telegram.org";
+
+/// One bot.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The bot's token.
+    pub token: SecretString,
+    /// Where the API is; [`API_URL`] unless a proxy or an own server stands in.
+    pub api_url: Url,
+    /// How updates come.
+    pub mode: Mode,
+    /// Whether a message in a group has to address the bot.
+    pub require_mention: bool,
+    /// The commands for Telegram's menu: names without the slash, and what they do.
+    pub commands: Vec<(String, String)>,
+}
+
+/// How updates come.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// The bot asks for them.
+    Polling,
+    /// Telegram posts them.
+    Webhook {
+        /// Where to.
+        url: Url,
+        /// What proves that a post is Telegram's: 1 to 256 letters, digits, `_` and `-`.
+        secret_token: SecretString,
+    },
+}
+
+/// A bot on Telegram.
+pub struct Telegram {
+    config: Config,
+    client: Arc<Client>,
+    office: Office,
+    me: Arc<OnceLock<Me>>,
+    health: HealthCell,
+}
+
+impl Telegram {
+    /// Makes the channel; nothing is sent before it listens or replies.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work. The text says why and holds no secret.
+    pub fn new(config: Config) -> Result<Self, ChannelError> {
+        check(&config)?;
+        let client = Client::new(config.token.expose_secret(), config.api_url.clone());
+        let client = Arc::new(client.map_err(ChannelError::Config)?);
+        let office = Office { api: client.clone(), pacer: Arc::new(Pacer::default()), chats: Arc::default() };
+        Ok(Self { config, client, office, me: Arc::default(), health: HealthCell::default() })
+    }
+
+    /// Returns what takes Telegram's posts, if updates come that way.
+    #[must_use]
+    pub fn webhook(&self) -> Option<Webhook> {
+        let Mode::Webhook { secret_token, .. } = &self.config.mode else { return None };
+        Some(Webhook {
+            account: self.config.account.clone(),
+            secret: secret_token.clone(),
+            require_mention: self.config.require_mention,
+            me: Arc::clone(&self.me),
+            chats: Arc::clone(&self.office.chats),
+            health: self.health.clone(),
+        })
+    }
+
+    fn desk(&self, address: &Address, private: bool) -> Desk {
+        // No chat has the number 0: Telegram says so where an address is not one of its own.
+        Desk::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
+    }
+
+    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
+        self.desk(address, false).call(&api::Call::Seen { id }).await?;
+        Ok(())
+    }
+}
+
+fn check(config: &Config) -> Result<(), ChannelError> {
+    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let token = config.token.expose_secret();
+    if token.is_empty() || !token.chars().all(|c| fits(c) || c == ':') {
+        return wrong("the bot token is empty or has characters that no token has: copy it from @BotFather");
+    }
+    if !matches!(config.api_url.scheme(), "http" | "https") {
+        return wrong("api_url has to begin with http:// or https://");
+    }
+    if let Mode::Webhook { secret_token, .. } = &config.mode {
+        let secret = secret_token.expose_secret();
+        if !(1..=256).contains(&secret.len()) || !secret.chars().all(fits) {
+            return wrong("a webhook needs a secret_token of 1 to 256 letters, digits, _ and -");
+        }
+    }
+    Ok(())
+}
+
+impl Channel for Telegram {
+    fn account(&self) -> &str {
+        &self.config.account
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: download::LARGEST, upload: upload::DOCUMENT, buttons: true }
+    }
+
+    fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(intake, stop))
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let desk = self.desk(&placement.address, placement.private);
+        Box::new(Reply::open(desk, &placement, journal))
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.saw(address, message))
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(download::fetch(&self.client, attachment, to, limit))
+    }
+}

@@ -1,0 +1,146 @@
+//! From an update to an inbound event: pure, no IO, no clock.
+//!
+//! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
+
+use super::{
+    media::{attachments, described},
+    text::{Words, words},
+    wire::{CallbackQuery, Message, Update},
+};
+use crate::{Address, EventKey, Inbound, Kind, Sender};
+use serde_json::{Value, json};
+
+/// The bot itself, as `getMe` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Me {
+    pub(super) id: i64,
+    pub(super) username: String,
+}
+
+/// What an account needs to know to read its updates.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    pub(super) account: &'a str,
+    pub(super) me: &'a Me,
+    /// Whether a message in a group has to address the bot.
+    pub(super) require_mention: bool,
+}
+
+/// An update that somebody has to be told of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// What happened.
+    pub inbound: Inbound,
+    /// The press of a button that Telegram shows as pending until it is answered.
+    pub(super) pressed: Option<String>,
+}
+
+impl Delivery {
+    /// Returns what a webhook may answer Telegram once the event is kept: it ends the wait of a pressed
+    /// button.
+    #[must_use]
+    pub fn response(&self) -> Option<Value> {
+        let query = self.pressed.as_ref()?;
+        Some(json!({"method": "answerCallbackQuery", "callback_query_id": query}))
+    }
+}
+
+impl Decoder<'_> {
+    /// Decodes an update; `None` for one that does not concern the bot. `now` is in milliseconds since 1970.
+    pub(super) fn decode(&self, update: &Update, now: i64) -> Option<Delivery> {
+        let key = EventKey(format!("u{}", update.update_id));
+        if let Some(query) = &update.callback_query {
+            return self.press(key, query, now);
+        }
+        let inbound = match (&update.message, &update.edited_message) {
+            (Some(message), _) => self.message(key, message),
+            (None, Some(message)) => self.edit(key, message),
+            (None, None) => None,
+        };
+        inbound.map(|inbound| Delivery { inbound, pressed: None })
+    }
+
+    fn message(&self, key: EventKey, message: &Message) -> Option<Inbound> {
+        if let Some(to) = message.migrate_to_chat_id {
+            tracing::info!(chat = message.chat.id, to, "the group became a supergroup with another id");
+        }
+        let words = words(message, self.me);
+        let text = [Some(words.text.clone()), described(message)];
+        let text = text.into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        let attachments = attachments(message);
+        if text.is_empty() && attachments.is_empty() && !words.mentioned {
+            return None;
+        }
+        let kind = Kind::Message { text, attachments, album: message.media_group_id.clone() };
+        self.inbound(key, message, &words, kind)
+    }
+
+    fn edit(&self, key: EventKey, message: &Message) -> Option<Inbound> {
+        // A shared location moves by edits; those say nothing.
+        message.text.as_ref().or(message.caption.as_ref())?;
+        let words = words(message, self.me);
+        let kind = Kind::Edit { text: words.text.clone() };
+        self.inbound(key, message, &words, kind)
+    }
+
+    fn inbound(&self, key: EventKey, message: &Message, words: &Words, kind: Kind) -> Option<Inbound> {
+        if message.chat.kind == "channel" || message.is_automatic_forward {
+            return None;
+        }
+        let private = message.chat.kind == "private";
+        let answered = message.answered();
+        let own = |answered: &Message| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
+        Some(Inbound {
+            key,
+            address: self.address(message),
+            private,
+            message: message.message_id.to_string(),
+            reply_to: answered.map(|answered| answered.message_id.to_string()),
+            sender: sender(message)?,
+            addressed: private || !self.require_mention || words.addressed || answered.is_some_and(own),
+            at: message.edit_date.unwrap_or(message.date).saturating_mul(1000),
+            kind,
+        })
+    }
+
+    fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<Delivery> {
+        // A message that is too old has no date, and what it said is not known any more.
+        let message = query.message.as_ref().filter(|message| message.date != 0)?;
+        if query.from.is_bot {
+            return None;
+        }
+        let inbound = Inbound {
+            key,
+            address: self.address(message),
+            private: message.chat.kind == "private",
+            message: message.message_id.to_string(),
+            reply_to: None,
+            sender: Sender { id: query.from.id.to_string(), name: query.from.full_name() },
+            addressed: true,
+            at: now,
+            kind: Kind::Press { action: query.data.clone()? },
+        };
+        Some(Delivery { inbound, pressed: Some(query.id.clone()) })
+    }
+
+    fn address(&self, message: &Message) -> Address {
+        Address {
+            account: self.account.to_owned(),
+            chat: message.chat.id.to_string(),
+            topic: message.topic().map(|topic| topic.to_string()),
+        }
+    }
+}
+
+/// Returns who wrote a message. Bots have nothing to say to us; but an administrator who hides, or a person
+/// who speaks as their channel, comes under a bot's name: then the chat that they speak as is the sender.
+fn sender(message: &Message) -> Option<Sender> {
+    if let Some(chat) = &message.sender_chat {
+        return Some(Sender { id: chat.id.to_string(), name: chat.title.clone().unwrap_or_default() });
+    }
+    let from = message.from.as_ref().filter(|from| !from.is_bot)?;
+    Some(Sender { id: from.id.to_string(), name: from.full_name() })
+}
+
+#[cfg(test)]
+mod tests;

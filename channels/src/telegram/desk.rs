@@ -1,0 +1,87 @@
+//! Calls for one chat: kept back while the chat is held, counted, and taken along when the chat moves.
+
+use super::{
+    api::{Api, Call, CallError, Posted},
+    chats::{Chats, Turn},
+};
+use crate::pace::Pacer;
+use std::{sync::Arc, time::Duration};
+
+/// How often an unfinished reply may change in a private chat.
+const PRIVATE: Duration = Duration::from_secs(1);
+/// How often in a group: Telegram takes about twenty messages a minute there.
+const GROUP: Duration = Duration::from_secs(3);
+
+/// What the replies of one account share.
+#[derive(Clone)]
+pub(super) struct Office {
+    pub(super) api: Arc<dyn Api>,
+    pub(super) pacer: Arc<Pacer>,
+    pub(super) chats: Arc<Chats>,
+}
+
+/// An office's calls for one chat.
+#[derive(Clone)]
+pub(super) struct Desk {
+    office: Office,
+    pub(super) chat: i64,
+    interval: Duration,
+}
+
+impl Desk {
+    pub(super) fn new(office: Office, chat: i64, private: bool) -> Self {
+        Self { office, chat, interval: if private { PRIVATE } else { GROUP } }
+    }
+
+    /// Waits until an unfinished view may be shown.
+    pub(super) async fn ready(&self) {
+        self.office.pacer.ready(self.chat, self.interval).await;
+    }
+
+    /// Waits for the turn to send.
+    pub(super) async fn turn(&self) -> Turn {
+        self.office.chats.turn(self.chat).await
+    }
+
+    /// Returns the newest message that was seen in the chat's sequence.
+    pub(super) fn newest(&self) -> Option<i64> {
+        self.office.chats.newest(self.chat)
+    }
+
+    /// A message of the chat's sequence is known.
+    pub(super) fn saw(&self, id: i64) {
+        self.office.chats.saw(self.chat, id);
+    }
+
+    /// Makes a call, unless the chat has to wait.
+    pub(super) async fn call(&mut self, call: &Call) -> Result<Posted, CallError> {
+        match self.once(call).await {
+            Err(CallError::Migrated(chat)) if chat != self.chat => {
+                tracing::info!(from = self.chat, to = chat, "the group became a supergroup: its replies follow");
+                self.chat = chat;
+                self.once(call).await
+            }
+            result => result,
+        }
+    }
+
+    /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
+    pub(super) fn free(&self) -> Result<(), CallError> {
+        self.office.pacer.held(self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    }
+
+    async fn once(&self, call: &Call) -> Result<Posted, CallError> {
+        let Office { api, pacer, chats } = &self.office;
+        self.free()?;
+        if matches!(call, Call::Send { .. } | Call::Edit { .. } | Call::Upload { .. }) {
+            pacer.spend(self.chat, self.interval);
+        }
+        let result = api.call(self.chat, call).await;
+        match &result {
+            Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
+            Err(CallError::Wait(after)) => pacer.hold(self.chat, *after),
+            _ => {}
+        }
+        result
+    }
+}

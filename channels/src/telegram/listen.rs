@@ -1,0 +1,301 @@
+//! Receives updates: start-up, and the long poll.
+//!
+//! Telegram counts an update as taken once a later call asks for a higher number. So the number that is asked
+//! for passes an update only after it is kept, or after it is plain that nobody wants it. What one update is
+//! like never matters to its neighbours.
+
+use super::{
+    Mode, Telegram,
+    api::CallError,
+    chats::Chats,
+    client::{Client, PATIENCE},
+    decode::{Decoder, Me},
+    wire::{Envelope, Raw, Update, User},
+};
+use crate::{ChannelError, HealthState, Intake, Refusal};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures_util::{StreamExt, stream::FuturesOrdered};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use teloxide_core::payloads::{AnswerCallbackQuery, GetMe};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// What the bot is told of; anything else is not asked for.
+const KINDS: [&str; 3] = ["message", "edited_message", "callback_query"];
+/// The most that Telegram hands out at once.
+const BATCH: u8 = 100;
+/// How long Telegram keeps a poll open, in seconds.
+const POLL: u64 = 30;
+/// How long the last call may take when it is time to stop.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// After a week without an update the next number is chosen at random, and may be lower.
+const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
+/// Presses that wait to be answered, at most.
+const PRESSES: usize = 256;
+
+impl Telegram {
+    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+        let started = tokio::select! {
+            started = self.start() => started,
+            () = stop.cancelled() => Ok(()),
+        };
+        if let Err(error) = started {
+            self.health.failed(HealthState::AuthFailed, error.to_string());
+            return Err(error);
+        }
+        let result = match &self.config.mode {
+            Mode::Webhook { .. } => {
+                stop.cancelled().await;
+                Ok(())
+            }
+            Mode::Polling => Poll::new(self, intake).run(&stop).await,
+        };
+        if result.is_ok() {
+            self.health.stopped();
+        }
+        result
+    }
+
+    /// Learns who the bot is, chooses how updates come, and tells Telegram the commands.
+    async fn start(&self) -> Result<(), ChannelError> {
+        let me = self.insist(|| self.client.ask::<_, User>(&GET_ME, PATIENCE)).await?;
+        if !self.config.require_mention && !me.can_read_all_group_messages {
+            tracing::warn!("privacy mode is on: in groups the bot gets only commands and answers to it");
+        }
+        let me = Me { id: me.id, username: me.username.unwrap_or_default() };
+        tracing::info!(account = self.config.account, username = me.username, "connected to Telegram");
+        // The first answer stays: a token's bot does not change.
+        let _ = self.me.set(me);
+        let (method, wanted) = self.way_of_updates();
+        self.insist(|| self.client.ask_by_name::<_, bool>(method, &wanted, PATIENCE)).await?;
+        self.tell_commands().await;
+        self.health.ready();
+        Ok(())
+    }
+
+    fn way_of_updates(&self) -> (&'static str, Value) {
+        match &self.config.mode {
+            Mode::Polling => ("DeleteWebhook", json!({"drop_pending_updates": false})),
+            Mode::Webhook { url, secret_token } => {
+                let secret = secret_token.expose_secret();
+                ("SetWebhook", json!({"url": url, "secret_token": secret, "allowed_updates": KINDS}))
+            }
+        }
+    }
+
+    async fn tell_commands(&self) {
+        let command = |(name, help): &(String, String)| json!({"command": name, "description": help});
+        let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
+        let commands = json!({"commands": commands});
+        if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, PATIENCE).await {
+            tracing::warn!(%error, "the menu of commands could not be set");
+        }
+    }
+
+    /// Repeats a call until Telegram answers it or refuses the token.
+    async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let mut backoff = patient();
+        loop {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => sleep(self.trouble(error, &mut backoff)?).await,
+            }
+        }
+    }
+
+    /// Notes what went wrong and returns how long to wait.
+    fn trouble(&self, error: CallError, backoff: &mut ExponentialBackoff) -> Result<Duration, ChannelError> {
+        if let CallError::Token(what) = error {
+            return Err(ChannelError::Auth(what));
+        }
+        let pause = backoff.next().unwrap_or(PATIENCE);
+        tracing::warn!(account = self.config.account, %error, "Telegram gives no updates");
+        self.health.failed(HealthState::Degraded, error.to_string());
+        Ok(if let CallError::Wait(after) = error { after.max(pause) } else { pause })
+    }
+}
+
+const GET_ME: GetMe = GetMe {};
+
+fn patient() -> ExponentialBackoff {
+    let (least, most) = (Duration::from_secs(1), Duration::from_secs(30));
+    let backoff = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
+    backoff.without_max_times().with_jitter().build()
+}
+
+/// The long poll of one account.
+struct Poll<'a> {
+    telegram: &'a Telegram,
+    intake: &'a dyn Intake,
+    /// The first update to ask for.
+    offset: i64,
+    /// Up to where Telegram knows that updates were taken.
+    confirmed: i64,
+    last_update: Instant,
+    backoff: ExponentialBackoff,
+    /// Whether the last call failed: then the next one returns at once, to tell whether it works again.
+    shaky: bool,
+    /// Answers to presses, on their way.
+    presses: JoinSet<()>,
+}
+
+impl<'a> Poll<'a> {
+    fn new(telegram: &'a Telegram, intake: &'a dyn Intake) -> Self {
+        Self {
+            telegram,
+            intake,
+            offset: 0,
+            confirmed: 0,
+            last_update: Instant::now(),
+            backoff: patient(),
+            shaky: false,
+            presses: JoinSet::new(),
+        }
+    }
+
+    async fn run(mut self, stop: &CancellationToken) -> Result<(), ChannelError> {
+        while !stop.is_cancelled() {
+            if self.last_update.elapsed() > QUIET {
+                self.offset = 0;
+            }
+            let batch = tokio::select! {
+                batch = self.ask(if self.shaky { 0 } else { POLL }) => batch,
+                () = stop.cancelled() => break,
+            };
+            let pause = match batch {
+                Ok(batch) => self.take(&batch).await,
+                Err(error) => Some(self.telegram.trouble(error, &mut self.backoff).inspect_err(|error| {
+                    self.telegram.health.failed(HealthState::AuthFailed, error.to_string());
+                })?),
+            };
+            self.shaky = pause.is_some();
+            match pause {
+                None => self.backoff = patient(),
+                Some(pause) => {
+                    // Nothing is lost if the pause is cut short by the end.
+                    let _ = timeout(pause, stop.cancelled()).await;
+                }
+            }
+        }
+        self.confirm().await;
+        Ok(())
+    }
+
+    async fn ask(&self, seconds: u64) -> Result<Vec<Raw>, CallError> {
+        let wanted =
+            json!({"offset": self.offset, "limit": BATCH, "timeout": seconds, "allowed_updates": KINDS});
+        let patience = Duration::from_secs(seconds) + PATIENCE;
+        self.telegram.client.ask_by_name("GetUpdates", &wanted, patience).await
+    }
+
+    /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns how long to
+    /// pause if not all of it was taken.
+    async fn take(&mut self, batch: &[Raw]) -> Option<Duration> {
+        self.confirmed = self.offset;
+        if !batch.is_empty() {
+            self.last_update = Instant::now();
+            self.telegram.health.event(now());
+        }
+        let offers: FuturesOrdered<_> = batch.iter().map(|raw| self.offer(raw)).collect();
+        let offered: Vec<_> = offers.collect().await;
+        for (id, result) in offered {
+            match result {
+                Ok(pressed) => {
+                    self.offset = self.offset.max(id.map_or(0, |id| id + 1));
+                    self.answer(pressed);
+                }
+                Err(refusal) => return Some(self.refused(&refusal)),
+            }
+        }
+        self.telegram.health.ready();
+        None
+    }
+
+    fn refused(&mut self, refusal: &Refusal) -> Duration {
+        tracing::warn!(account = self.telegram.config.account, %refusal, "updates are left with Telegram");
+        self.telegram.health.failed(HealthState::Degraded, refusal.to_string());
+        self.backoff.next().unwrap_or(PATIENCE)
+    }
+
+    /// Offers one update. Returns its number and the press to answer.
+    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, Refusal>) {
+        let Ok(Envelope { update_id }) = serde_json::from_str(raw.get()) else {
+            tracing::warn!("something without a number came in place of an update");
+            return (None, Ok(None));
+        };
+        (Some(update_id), self.keep(update_id, raw).await)
+    }
+
+    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, Refusal> {
+        let Ok(update) = serde_json::from_str::<Update>(raw.get()) else {
+            tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
+            return Ok(None);
+        };
+        let Telegram { config, me, office, .. } = self.telegram;
+        see(&office.chats, &update);
+        let Some(me) = me.get() else { return Ok(None) };
+        let decoder = Decoder { account: &config.account, me, require_mention: config.require_mention };
+        let Some(delivery) = decoder.decode(&update, now()) else {
+            tracing::debug!(update_id, "an update does not concern the bot");
+            return Ok(None);
+        };
+        self.intake.accept(delivery.inbound).await?;
+        Ok(delivery.pressed)
+    }
+
+    /// Ends the wait of a pressed button. Best effort: it ends by itself after a while.
+    fn answer(&mut self, pressed: Option<String>) {
+        while self.presses.try_join_next().is_some() {}
+        let Some(query) = pressed.filter(|_| self.presses.len() < PRESSES) else { return };
+        let client = Arc::clone(&self.telegram.client);
+        self.presses.spawn(answer_press(client, query));
+    }
+
+    /// Tells Telegram what was kept, so that a clean restart does not get it again.
+    async fn confirm(&self) {
+        if self.offset > self.confirmed {
+            let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});
+            let asked = self.telegram.client.ask_by_name::<_, Vec<Raw>>("GetUpdates", &wanted, GOODBYE);
+            if let Err(error) = asked.await {
+                tracing::debug!(%error, "what was kept could not be confirmed; it will come again");
+            }
+        }
+    }
+}
+
+async fn answer_press(client: Arc<Client>, query: String) {
+    let query = AnswerCallbackQuery::new(teloxide_core::types::CallbackQueryId(query));
+    if let Err(error) = client.ask::<_, bool>(&query, PATIENCE).await {
+        tracing::debug!(%error, "a pressed button could not be answered");
+    }
+}
+
+/// Returns what kind of update it is, without its content.
+fn kind(raw: &Raw) -> String {
+    let fields: serde_json::Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
+    fields.into_iter().map(|(name, _)| name).find(|name| name != "update_id").unwrap_or_default()
+}
+
+/// Notes the number of the message that an update brings.
+pub(super) fn see(chats: &Chats, update: &Update) {
+    if let Some(message) = &update.message {
+        chats.saw(message.chat.id, message.message_id);
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,112 @@
+//! What came with a message besides words: files to fetch, and things that words can tell.
+
+use super::wire::{Location, Media, Message, full_name};
+use crate::Attachment;
+
+/// Longest file name that is kept, in bytes.
+const NAME: usize = 120;
+
+/// Returns the files of a message.
+pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
+    let photo = message.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
+    // An animation is repeated as a document for old clients.
+    let document = message.document.as_ref().filter(|_| message.animation.is_none());
+    let all = [
+        (photo, "photo", "jpg"),
+        (document, "document", "bin"),
+        (message.animation.as_ref(), "animation", "mp4"),
+        (message.audio.as_ref(), "audio", "mp3"),
+        (message.voice.as_ref(), "voice", "ogg"),
+        (message.video.as_ref(), "video", "mp4"),
+        (message.video_note.as_ref(), "video-note", "mp4"),
+        (message.sticker.as_ref(), "sticker", message.sticker.as_ref().map_or("webp", sticker_type)),
+    ];
+    all.into_iter().filter_map(|(media, kind, extension)| Some(attachment(media?, kind, extension))).collect()
+}
+
+fn attachment(media: &Media, kind: &str, extension: &str) -> Attachment {
+    let given = media.file_name.as_deref().map(clean).filter(|name| !name.is_empty());
+    let made_up = || {
+        let extension = media.mime_type.as_deref().and_then(extension_of).unwrap_or(extension);
+        let id: String = media.file_unique_id.chars().filter(|c| fits(*c)).collect();
+        format!("telegram-{kind}-{id}.{extension}")
+    };
+    Attachment {
+        handle: media.file_id.clone(),
+        name: given.unwrap_or_else(made_up),
+        size: media.file_size,
+    }
+}
+
+fn fits(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
+}
+
+fn sticker_type(sticker: &Media) -> &'static str {
+    match sticker {
+        Media { is_animated: true, .. } => "tgs",
+        Media { is_video: true, .. } => "webm",
+        _ => "webp",
+    }
+}
+
+fn extension_of(mime: &str) -> Option<&'static str> {
+    Some(match mime {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "audio/mp4" | "audio/x-m4a" => "m4a",
+        "audio/ogg" => "ogg",
+        "video/quicktime" => "mov",
+        "application/pdf" => "pdf",
+        "text/plain" => "txt",
+        _ => return None,
+    })
+}
+
+/// Returns the last part of a name without characters that a file name or a line of text should not have.
+fn clean(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
+    let kept = kept.trim_matches(|c: char| c == '.' || c.is_whitespace());
+    shorten(kept)
+}
+
+/// Marks that turn the reading direction make `exe.jpg` of `gpj.exe`.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Shortens the stem and keeps the extension.
+fn shorten(name: &str) -> String {
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if extension.len() <= 16 => (stem, format!(".{extension}")),
+        _ => (name, String::new()),
+    };
+    let room = NAME - extension.len();
+    let end = stem.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= room).last();
+    format!("{}{extension}", stem.get(..end.unwrap_or(0)).unwrap_or_default())
+}
+
+/// Tells in words what is neither text nor a file.
+pub(super) fn described(message: &Message) -> Option<String> {
+    let place = |at: &Location| format!("{}, {}", at.latitude, at.longitude);
+    if let Some(venue) = &message.venue {
+        return Some(format!("[Place: {}, {} ({})]", venue.title, venue.address, place(&venue.location)));
+    }
+    if let Some(location) = &message.location {
+        return Some(format!("[Location: {}]", place(location)));
+    }
+    if let Some(contact) = &message.contact {
+        let name = full_name(&contact.first_name, contact.last_name.as_deref());
+        return Some(format!("[Contact: {name}, {}]", contact.phone_number));
+    }
+    if let Some(poll) = &message.poll {
+        let options: Vec<&str> = poll.options.iter().map(|option| option.text.as_str()).collect();
+        return Some(format!("[Poll: {} ({})]", poll.question, options.join(" / ")));
+    }
+    if let Some(dice) = &message.dice {
+        return Some(format!("[Dice {}: {}]", dice.emoji, dice.value));
+    }
+    message.sticker.as_ref().and_then(|sticker| sticker.emoji.clone())
+}

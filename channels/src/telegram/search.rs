@@ -1,0 +1,120 @@
+//! Which message could be the one that was perhaps sent?
+//!
+//! Telegram has no idempotency key: a call whose answer was lost, by a crash or by the network, may have left
+//! a message with a number that we do not know. But numbers grow, ours is higher than the newest one known
+//! before the call, and an edit tells whether a number is one of our own messages in this chat. So the
+//! numbers from there on are tried, except those that are known to be something else.
+
+use super::chats::sequence;
+use crate::Sighting;
+use std::collections::HashSet;
+
+/// How many numbers are tried at most: each is a call.
+const TRIES: u32 = 60;
+/// How many numbers in a row may be missing behind the newest known one. Numbers of the shared sequence go to
+/// other chats too, which cannot be told from missing ones.
+const GAP: u32 = 20;
+
+/// The messages that are known in a chat's sequence.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    ids: HashSet<i64>,
+    newest: i64,
+}
+
+impl Known {
+    /// Takes the messages that belong to the sequence of `chat`.
+    pub(super) fn new(chat: i64, sightings: &[Sighting], own: impl Iterator<Item = i64>) -> Self {
+        let same = |sighting: &&Sighting| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
+        let seen = sightings.iter().filter(same).filter_map(|sighting| sighting.message.parse().ok());
+        let ids: HashSet<i64> = seen.chain(own).collect();
+        Self { newest: ids.iter().copied().max().unwrap_or(0), ids }
+    }
+
+    /// Returns the newest message's number; 0 if there is none.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest
+    }
+}
+
+/// A search, which goes on where it was after a pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Search {
+    next: i64,
+    tries: u32,
+    missing: u32,
+}
+
+impl Search {
+    /// Starts behind the newest message that was known before the call.
+    pub(super) fn above(floor: i64) -> Self {
+        Self { next: floor + 1, tries: 0, missing: 0 }
+    }
+
+    /// Returns the number to try next; `None` when it is not worth while any more.
+    pub(super) fn candidate(&mut self, known: &Known) -> Option<i64> {
+        while known.ids.contains(&self.next) {
+            self.next += 1;
+            self.missing = 0;
+        }
+        let beyond = self.next > known.newest && self.missing >= GAP;
+        (self.tries < TRIES && !beyond).then_some(self.next)
+    }
+
+    /// The candidate is not in this chat.
+    pub(super) fn missing(&mut self) {
+        self.missing += 1;
+        self.pass();
+    }
+
+    /// The candidate is in this chat and is not ours.
+    pub(super) fn foreign(&mut self) {
+        self.missing = 0;
+        self.pass();
+    }
+
+    fn pass(&mut self) {
+        self.next += 1;
+        self.tries += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: i64 = -1_001_000_000_001;
+
+    fn tried(chat: i64, known: &[(i64, i64)], there: fn(i64) -> bool) -> Vec<i64> {
+        let sighting = |(chat, id): &(i64, i64)| Sighting { chat: chat.to_string(), message: id.to_string() };
+        let sightings: Vec<Sighting> = known.iter().map(sighting).collect();
+        let known = Known::new(chat, &sightings, std::iter::once(11));
+        let mut search = Search::above(10);
+        let mut tried = Vec::new();
+        while let Some(id) = search.candidate(&known) {
+            tried.push(id);
+            if there(id) { search.foreign() } else { search.missing() }
+        }
+        tried
+    }
+
+    #[test]
+    fn known_messages_are_not_touched() {
+        let tried = tried(7, &[(7, 12), (8, 14), (GROUP, 13)], |_| false);
+        assert_eq!(tried, [&[13][..], &(15..34).collect::<Vec<_>>()].concat());
+    }
+
+    #[test]
+    fn numbers_of_other_chats_do_not_count_in_a_supergroup() {
+        let tried = tried(GROUP, &[(7, 12), (GROUP, 13)], |_| false);
+        assert_eq!(tried.first(), Some(&12));
+        assert!(!tried.contains(&13));
+    }
+
+    #[test]
+    fn the_search_ends() {
+        assert_eq!(tried(7, &[], |_| false).len(), 20);
+        assert_eq!(tried(7, &[], |_| true).len(), 60);
+        assert_eq!(tried(7, &[(7, 1000)], |_| false).len(), 60);
+    }
+}

@@ -1,0 +1,96 @@
+//! The words of a message, and whether they address the bot.
+
+use super::{
+    decode::Me,
+    wire::{Entity, Message},
+};
+use std::ops::Range;
+
+/// The words of a message, the bot's own mention removed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) text: String,
+    /// Whether the bot was named.
+    pub(super) mentioned: bool,
+    /// Whether they are meant for the bot: it was named, or they are a command for whoever hears it.
+    pub(super) addressed: bool,
+}
+
+/// Reads text or caption.
+pub(super) fn words(message: &Message, me: &Me) -> Words {
+    let (text, entities) = match &message.text {
+        Some(text) => (text.as_str(), &message.entities),
+        None => (message.caption.as_deref().unwrap_or_default(), &message.caption_entities),
+    };
+    let mut own: Vec<Range<usize>> = Vec::new();
+    let mut bare_command = false;
+    for entity in entities {
+        let Some(range) = bytes(text, entity) else { continue };
+        match named(text.get(range.clone()).unwrap_or_default(), entity, me) {
+            Some(Named::Whole) => own.push(range),
+            Some(Named::Tail(length)) => own.push(range.end - length..range.end),
+            Some(Named::Nobody) => bare_command |= range.start == 0,
+            None => {}
+        }
+    }
+    let mentioned = !own.is_empty();
+    Words { text: without(text, own), mentioned, addressed: mentioned || bare_command }
+}
+
+/// Whom an entity names.
+enum Named {
+    /// The bot; the whole entity is its name.
+    Whole,
+    /// The bot; so many bytes at the end of a command are its name.
+    Tail(usize),
+    /// A command without a name.
+    Nobody,
+}
+
+fn named(text: &str, entity: &Entity, me: &Me) -> Option<Named> {
+    let is_own = |name: &str| !me.username.is_empty() && name.eq_ignore_ascii_case(&me.username);
+    match entity.kind.as_str() {
+        "mention" => text.strip_prefix('@').is_some_and(is_own).then_some(Named::Whole),
+        "text_mention" => entity.user.as_ref().is_some_and(|user| user.id == me.id).then_some(Named::Whole),
+        "bot_command" => match text.split_once('@') {
+            None => Some(Named::Nobody),
+            Some((_, name)) => is_own(name).then_some(Named::Tail(name.len() + 1)),
+        },
+        _ => None,
+    }
+}
+
+/// Returns an entity's place in bytes. Telegram counts UTF-16 units.
+fn bytes(text: &str, entity: &Entity) -> Option<Range<usize>> {
+    let start = byte_at(text, entity.offset)?;
+    Some(start..byte_at(text, entity.offset.checked_add(entity.length)?)?)
+}
+
+fn byte_at(text: &str, units: usize) -> Option<usize> {
+    let mut seen = 0;
+    for (at, c) in text.char_indices() {
+        if seen == units {
+            return Some(at);
+        }
+        seen += c.len_utf16();
+    }
+    (seen == units).then_some(text.len())
+}
+
+/// Removes the bot's names. A name leaves no double space, and none at the start leaves its comma.
+fn without(text: &str, mut own: Vec<Range<usize>>) -> String {
+    own.sort_by_key(|range| range.start);
+    let mut kept = String::with_capacity(text.len());
+    let mut at = 0;
+    for range in own {
+        kept.push_str(text.get(at..range.start).unwrap_or_default());
+        at = range.end.max(at);
+        let rest = text.get(at..).unwrap_or_default();
+        let called = rest.strip_prefix([',', ':']).filter(|rest| rest.starts_with(char::is_whitespace));
+        let skipped = called.filter(|_| kept.trim().is_empty()).unwrap_or(rest);
+        let doubled = kept.ends_with(char::is_whitespace) && skipped.starts_with(' ');
+        at = text.len() - skipped.len() + usize::from(doubled);
+    }
+    kept.push_str(text.get(at..).unwrap_or_default());
+    kept.trim().to_owned()
+}

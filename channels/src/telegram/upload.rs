@@ -1,0 +1,61 @@
+//! Files on their way to Telegram, streamed from the disk.
+
+use super::{
+    api::{CallError, Posted, Thread},
+    client::{Client, Message},
+};
+use crate::OutFile;
+use reqwest_teloxide::{
+    Body,
+    multipart::{Form, Part},
+};
+use serde_json::json;
+use std::{path::Path, time::Duration};
+use tokio::fs::File;
+use tokio_util::io::ReaderStream;
+
+/// The largest picture that Telegram shows as one, in bytes.
+pub(super) const PHOTO: u64 = 10_000_000;
+/// The largest file that Telegram takes from a bot, in bytes.
+pub(super) const DOCUMENT: u64 = 50_000_000;
+/// A line slower than this many bytes a second is taken for dead.
+const SLOWEST: u64 = 50_000;
+
+/// Sends a file as a picture or as a document.
+pub(super) async fn send(
+    client: &Client,
+    chat: i64,
+    to: Thread,
+    file: &OutFile,
+    photo: bool,
+) -> Result<Posted, CallError> {
+    let (method, field) = if photo { ("SendPhoto", "photo") } else { ("SendDocument", "document") };
+    let (part, size) = part(file).await.map_err(|error| CallError::File(error.to_string()))?;
+    let mut form = Form::new().text("chat_id", chat.to_string()).part(field, part);
+    if let Some(topic) = to.topic {
+        form = form.text("message_thread_id", topic.to_string());
+    }
+    if let Some(id) = to.reply_to {
+        let reply = json!({"message_id": id, "allow_sending_without_reply": true});
+        form = form.text("reply_parameters", reply.to_string());
+    }
+    let patience = Duration::from_secs(30 + size / SLOWEST);
+    let request = client.http().post(client.method_url(method)?).multipart(form).timeout(patience);
+    client.exchange::<Message>(request).await.map(Posted::from)
+}
+
+async fn part(file: &OutFile) -> std::io::Result<(Part, u64)> {
+    let open = File::open(&file.path).await?;
+    let size = open.metadata().await?.len();
+    let body = Body::wrap_stream(ReaderStream::new(open));
+    Ok((Part::stream_with_length(body, size).file_name(file.name.clone()), size))
+}
+
+/// Tells whether a file may be sent as a picture.
+pub(super) fn is_picture(file: &OutFile, size: u64) -> bool {
+    let extension = Path::new(&file.name).extension().and_then(|extension| extension.to_str());
+    let known = |extension: &str| {
+        ["jpg", "jpeg", "png", "webp"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    size <= PHOTO && extension.is_some_and(known)
+}
