@@ -203,6 +203,12 @@ impl Telegram {
         self.core.look(|world| world.updates.newest())
     }
 
+    /// The update that told the bot of a message; `None` when it was not told, or long ago.
+    #[must_use]
+    pub fn update_of(&self, chat: ChatId, message: MessageId) -> Option<UpdateId> {
+        self.core.look(|world| world.updates.of(chat, message))
+    }
+
     /// Delivers an update once more under its old number, even if it was confirmed. False when it is not
     /// known (any more).
     pub fn redeliver(&self, update: UpdateId) -> bool {

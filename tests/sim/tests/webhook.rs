@@ -74,8 +74,10 @@ async fn what_waited_arrives_once_the_webhook_is_set_and_a_repeat_arrives_again(
     let (telegram, mut arrived) = start(&[]).await;
     let ada = telegram.add_person("Ada", None);
     telegram.call("deleteWebhook", json!({})).await;
-    telegram.say(telegram.private(ada), ada, "hi").unwrap();
-    let again = telegram.last_update().unwrap();
+    let chat = telegram.private(ada);
+    let said = telegram.say(chat, ada, "hi").unwrap();
+    let again = telegram.update_of(chat, said).unwrap();
+    assert_eq!(telegram.last_update(), Some(again));
     assert!(arrived.try_recv().is_err());
     let url = telegram.calls("setWebhook")[0].params["url"].clone();
     telegram.call("setWebhook", json!({"url": url})).await;

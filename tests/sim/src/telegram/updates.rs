@@ -5,7 +5,7 @@
 
 use super::{
     error::{Answer, Refusal},
-    types::{ChatId, UpdateId},
+    types::{ChatId, MessageId, UpdateId},
 };
 use serde_json::Value;
 use std::{
@@ -107,6 +107,13 @@ impl Updates {
 
     pub(crate) fn newest(&self) -> Option<UpdateId> {
         self.known.back().map(|update| update.id)
+    }
+
+    /// The update that told of a message first.
+    pub(crate) fn of(&self, chat: ChatId, message: MessageId) -> Option<UpdateId> {
+        let tells =
+            |update: &&Update| update.chat == chat && update.body["message"]["message_id"] == message.0;
+        self.known.iter().find(tells).map(|update| update.id)
     }
 
     pub(crate) fn waiting(&self) -> usize {

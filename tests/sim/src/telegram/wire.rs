@@ -159,9 +159,13 @@ fn media(file: &File) -> (&'static str, Value) {
         return ("document", document);
     }
     // The platform offers smaller copies first; the last is the picture itself.
-    let size = |id: String, unique: String, width: u32, size: usize| json!({"file_id": id, "file_unique_id": unique, "width": width, "height": width * 3 / 4, "file_size": size});
-    let small = size(format!("{}-s", file.id), format!("{unique}s"), 90, file.size.min(1200));
-    ("photo", json!([small, size(file.id.clone(), unique, 800, file.size)]))
+    let small = picture(&format!("{}-s", file.id), &format!("{unique}s"), 90, file.size.min(1200));
+    ("photo", json!([small, picture(&file.id, &unique, 800, file.size)]))
+}
+
+fn picture(id: &str, unique: &str, width: u32, size: usize) -> Value {
+    let height = width * 3 / 4;
+    json!({"file_id": id, "file_unique_id": unique, "width": width, "height": height, "file_size": size})
 }
 
 /// The id that is the same for the same file whoever asks.
