@@ -1,0 +1,286 @@
+//! `pudu config check` and `pudu config upgrade`.
+//!
+//! Both write what people read to `out` and say with a [`Verdict`] how it went. Nothing here prints a secret:
+//! reports never have one, and the summary tells only that there is one.
+
+use crate::config::{
+    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Platform, Report, Severity, Start,
+    Transport, VERSION, load,
+    upgrade::{Upgraded, upgrade as upgraded},
+};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// How a command went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// As it should.
+    Fine,
+    /// Something is to be mended.
+    Wrong,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Fine => Self::SUCCESS,
+            Verdict::Wrong => Self::FAILURE,
+        }
+    }
+}
+
+/// Reads the configuration as the daemon would, and tells what it says and what is wrong with it.
+pub(crate) fn check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+    let loaded = match load(start) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            writeln!(out, "{}", told(&error))?;
+            return Ok(Verdict::Wrong);
+        }
+    };
+    for (_, line) in loaded.report.lines() {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "{}", headline(&loaded))?;
+    for (name, value) in summary(&loaded.config) {
+        writeln!(out, "  {name:<9} {value}")?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Adds to the file what is new since it was written. The file as it was stays beside it as `….bak`.
+pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+    let file = match start.file() {
+        Ok(Some(file)) => file,
+        Ok(None) => {
+            writeln!(out, "there is no config file; without one all defaults hold")?;
+            return Ok(Verdict::Fine);
+        }
+        Err(error) => {
+            writeln!(out, "{}", told(&error))?;
+            return Ok(Verdict::Wrong);
+        }
+    };
+    // A link stays a link: what it leads to is replaced.
+    let target = fs::canonicalize(&file)?;
+    let old = fs::read_to_string(&target)?;
+    match upgraded(&old, EXAMPLE) {
+        Err(report) => {
+            writeln!(out, "{}", Report { file: Some(file), ..report })?;
+            Ok(Verdict::Wrong)
+        }
+        Ok(new) => {
+            if new.text != old {
+                replace(&target, &old, &new.text)?;
+            }
+            write!(out, "{}", changes(&file, &old, &new))?;
+            Ok(Verdict::Fine)
+        }
+    }
+}
+
+/// Writes the backup, then the new file beside the old one, then puts it in its place at once.
+fn replace(file: &Path, old: &str, new: &str) -> io::Result<()> {
+    let mode = fs::metadata(file)?.permissions();
+    for (path, text) in [(beside(file, ".bak"), old), (beside(file, ".new"), new)] {
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, mode.clone())?;
+        fs::File::open(&path)?.sync_all()?;
+    }
+    fs::rename(beside(file, ".new"), file)
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
+    let name = file.display();
+    let mut text = match (new.text == old, new.from > i128::from(VERSION)) {
+        (_, true) => format!(
+            "{name} is of version {}, newer than this pudu's {VERSION}; nothing was changed\n",
+            new.from
+        ),
+        (true, _) => format!("{name} has everything already; nothing was changed\n"),
+        _ => format!(
+            "{name} is of version {VERSION} now, from {}; the file as it was is {name}.bak\n",
+            new.from
+        ),
+    };
+    if !new.added.is_empty() {
+        text += &format!("added as comments: {}\n", new.added.join(", "));
+    }
+    if !new.left.is_empty() {
+        text += &format!("not added, as their section is on one line: {}\n", new.left.join(", "));
+    }
+    text
+}
+
+/// Tells an error with its causes, which its own text leaves out.
+fn told(error: &ConfigError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("error: {error}: {source}"),
+        None if matches!(error, ConfigError::Wrong(_)) => error.to_string(),
+        None => format!("error: {error}"),
+    }
+}
+
+fn headline(loaded: &Loaded) -> String {
+    let count = loaded.report.problems.iter().filter(|problem| problem.severity == Severity::Warning).count();
+    let warnings = match count {
+        0 => String::new(),
+        1 => ", with 1 warning".to_owned(),
+        _ => format!(", with {count} warnings"),
+    };
+    match &loaded.report.file {
+        Some(file) => format!("{} can be used{warnings}:", file.display()),
+        None => format!("there is no config file; these are the defaults{warnings}:"),
+    }
+}
+
+fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
+    let gateway = &fixed.gateway;
+    let token = if gateway.token.is_some() { "a token is asked for" } else { "no token is asked for" };
+    let store = match &fixed.database.backend {
+        Backend::Memory => "memory; everything is forgotten at the end".to_owned(),
+        Backend::Sqlite { dir } => format!("sqlite in {}", dir.display()),
+        Backend::Postgres { .. } => "postgres".to_owned(),
+    };
+    let tools: Vec<_> = live.tools.iter().map(|tool| tool.tool.name()).collect();
+    vec![
+        ("home", fixed.home.display().to_string()),
+        ("gateway", format!("{}:{}, {token}", gateway.host, gateway.port)),
+        ("database", store),
+        ("models", listed(live.models.iter().map(model))),
+        ("tools", tools.join(", ")),
+        ("accounts", listed(fixed.accounts.iter().map(account))),
+    ]
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    match items.collect::<Vec<_>>() {
+        none if none.is_empty() => "none".to_owned(),
+        items => items.join("; "),
+    }
+}
+
+fn model(model: &ModelConfig) -> String {
+    let host = model.base_url.host_str().unwrap_or_default();
+    let key = if model.api_key.is_some() { "with a key" } else { "without a key" };
+    format!("{} ({} at {host}, {key})", model.name, model.model)
+}
+
+fn account(account: &Account) -> String {
+    let Platform::Telegram(telegram) = &account.platform;
+    let transport = match telegram.transport {
+        Transport::Polling => "polling",
+        Transport::Webhook { .. } => "webhook",
+    };
+    format!("{} (telegram, {transport})", account.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Env;
+
+    /// Runs a command in a folder with this file; returns its words with the folder's name taken out.
+    fn run(
+        command: fn(&Start, &mut dyn Write) -> io::Result<Verdict>,
+        dir: &tempfile::TempDir,
+        env: Env,
+    ) -> (Verdict, String) {
+        let start = Start { env, dir: dir.path().to_owned(), ..Start::default() };
+        let mut out = Vec::new();
+        let verdict = command(&start, &mut out).unwrap();
+        (verdict, String::from_utf8(out).unwrap().replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    fn folder(text: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("config.yaml"), text).unwrap();
+        dir
+    }
+
+    #[test]
+    fn check_tells_what_was_found_and_no_secret() {
+        let dir = folder(
+            "config_version: 34\ngateway: {token: hush-1}\nmodels:\n  - {name: a, model: b, api_key: hush-2}\n\
+             channels:\n  bot: {type: telegram, bot_token: hush-3, colour: red}\nmemory: {}\n\
+             database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
+        );
+        let expected = "config.yaml:6:44: warning: channels.bot.colour: pudu does not know this key
+  mend: remove it, or see docs/configuration.md for the keys there are
+config.yaml: note: not used by this version: memory
+config.yaml can be used, with 1 warning:
+  home      .pudu
+  gateway   127.0.0.1:8001, a token is asked for
+  database  postgres
+  models    a (b at api.openai.com, with a key)
+  tools     ls, read_file, write_file, str_replace, bash, present_files
+  accounts  bot (telegram, polling)
+";
+        assert_eq!(run(check, &dir, Env::default()), (Verdict::Fine, expected.to_owned()));
+    }
+
+    #[test]
+    fn check_fails_on_errors_and_on_a_file_that_is_not_there() {
+        let dir = folder("config_version: 34\ngateway: {port: no}\n");
+        let expected =
+            "config.yaml:2:17: error: gateway.port: found `false`, expected whole number, 0 to 65535\n";
+        assert_eq!(run(check, &dir, Env::default()), (Verdict::Wrong, expected.to_owned()));
+        let env = Env::from([("PUDU_CONFIG", "x.yaml")]);
+        let expected = "error: x.yaml, named by PUDU_CONFIG, is not there\n";
+        assert_eq!(run(check, &dir, env), (Verdict::Wrong, expected.to_owned()));
+    }
+
+    #[test]
+    fn upgrade_keeps_a_backup_and_has_nothing_to_do_the_second_time() {
+        let old = "config_version: 3\n# mine\nlog_level: debug\n";
+        let dir = folder(old);
+        let file = dir.path().join("config.yaml");
+        let (verdict, words) = run(upgrade, &dir, Env::default());
+        assert_eq!(verdict, Verdict::Fine);
+        assert!(
+            words.starts_with("config.yaml is of version 34 now, from 3; the file as it was is config.yaml.bak\nadded as comments: recursion_limit, "),
+            "{words}"
+        );
+        let new = fs::read_to_string(&file).unwrap();
+        assert!(new.starts_with("config_version: 34\n# mine\nlog_level: debug\n\n# How many steps"), "{new}");
+        assert_eq!(fs::read_to_string(dir.path().join("config.yaml.bak")).unwrap(), old);
+        let nothing = (Verdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        assert_eq!(run(upgrade, &dir, Env::default()), nothing);
+        assert_eq!(fs::read_to_string(&file).unwrap(), new);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no other file is left");
+    }
+
+    #[test]
+    fn the_example_itself_has_everything() {
+        let nothing = (Verdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
+        assert_eq!(run(upgrade, &folder(EXAMPLE), Env::default()), nothing);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn upgrade_follows_a_link_and_keeps_the_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real.yaml");
+        fs::write(&real, "a: 1\n").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&real, dir.path().join("config.yaml")).unwrap();
+        assert_eq!(run(upgrade, &dir, Env::default()).0, Verdict::Fine);
+        assert!(dir.path().join("config.yaml").is_symlink());
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(dir.path().join("real.yaml.bak")).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! The configuration: `config.yaml` in DeerFlow's shape, and what it means.
+//!
+//! It is read in two steps. `raw.rs` gives the file as it was typed, with the place of every value;
+//! `reader.rs` and the files of the sections turn that into [`Config`], as it is meant: every default filled
+//! in, every variable put in, nothing left to look up. After this no part of pudu sees the environment, a
+//! `$NAME` or a default.
+//!
+//! What needs a restart is in [`Fixed`], which the daemon takes apart when it is built. What is picked up for
+//! the next message is in [`Live`], which [`Watcher`] reads anew when the file has changed. The same split
+//! marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test holds the three together.
+//!
+//! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
+//! sections that no part of pudu uses yet (`later.rs`).
+
+mod channel;
+mod class;
+mod database;
+mod env;
+mod find;
+mod gateway;
+mod later;
+mod limits;
+mod model;
+mod problem;
+mod raw;
+mod reader;
+mod sandbox;
+mod setting;
+pub(crate) mod upgrade;
+mod watch;
+
+pub(crate) use {
+    channel::{Account, Allow, Capacity, FollowUps, Manners, Platform, Session, Telegram, Timing, Transport},
+    class::{Dialect, Native, Provider},
+    database::{Backend, Database},
+    env::Env,
+    find::Start,
+    gateway::Gateway,
+    limits::{Runs, Uploads},
+    model::{ModelConfig, Wire},
+    problem::{Problem, Report, Severity},
+    sandbox::{Sandbox, ToolConfig},
+    watch::{News, Watcher},
+};
+
+use indexmap::IndexMap;
+use raw::{Node, Pos, Value};
+use reader::{Key, Reader, Section};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
+/// `config_version`.
+pub(crate) const VERSION: u32 = 34;
+
+/// The example: every key with its default.
+pub(crate) const EXAMPLE: &str = include_str!("../config.example.yaml");
+
+/// All that was configured.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// What needs a restart.
+    pub(crate) fixed: Fixed,
+    /// What is picked up for the next message.
+    pub(crate) live: Arc<Live>,
+}
+
+/// What the daemon is built from; a change needs a restart.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    /// The folder for everything that pudu keeps.
+    pub(crate) home: PathBuf,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
+    /// The HTTP API and the page.
+    pub(crate) gateway: Gateway,
+    /// The store.
+    pub(crate) database: Database,
+    /// Where commands run.
+    pub(crate) sandbox: Provider,
+    /// How much may wait and run.
+    pub(crate) capacity: Capacity,
+    /// The bots that are on, in the file's order.
+    pub(crate) accounts: Vec<Account>,
+}
+
+/// What is looked up for each message.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    /// The models, the default first. Empty where none is configured and the environment has no key.
+    pub(crate) models: Vec<ModelConfig>,
+    /// The tools.
+    pub(crate) tools: Vec<ToolConfig>,
+    /// What may be done in the sandbox.
+    pub(crate) sandbox: Sandbox,
+    /// How much may be sent to pudu.
+    pub(crate) uploads: Uploads,
+    /// How far a run may go.
+    pub(crate) runs: Runs,
+    /// When things happen.
+    pub(crate) timing: Timing,
+    /// How each bot that is on behaves, by its name.
+    pub(crate) manners: IndexMap<String, Manners>,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogLevel {
+    /// Everything.
+    Trace,
+    /// What a developer wants to know.
+    Debug,
+    /// What an operator wants to know.
+    Info,
+    /// What is odd.
+    Warn,
+    /// What failed.
+    Error,
+}
+
+const LOG_LEVELS: &[(&str, LogLevel)] = &[
+    ("trace", LogLevel::Trace),
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("warning", LogLevel::Warn),
+    ("warn", LogLevel::Warn),
+    ("error", LogLevel::Error),
+    ("critical", LogLevel::Error),
+];
+
+/// A configuration that can be used, and what was found while it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    /// The configuration.
+    pub(crate) config: Config,
+    /// The file, and warnings and notes about it.
+    pub(crate) report: Report,
+    /// The keys that were asked for, by their path.
+    keys: IndexMap<String, Key>,
+}
+
+/// Why there is no configuration. All are for the operator to mend.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// A file that was named does not exist.
+    #[error("{}, named by {by}, is not there", path.display())]
+    NotThere {
+        /// The file.
+        path: PathBuf,
+        /// The flag or the variable that named it.
+        by: &'static str,
+    },
+    /// The file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file says something that cannot be.
+    #[error("{0}")]
+    Wrong(Report),
+}
+
+/// Finds, reads and understands the configuration.
+pub(crate) fn load(start: &Start) -> Result<Loaded, ConfigError> {
+    let file = start.file()?;
+    load_file(start, file.as_deref())
+}
+
+fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> {
+    let (env, mut problems) = environment(start, file);
+    let start = Start { env, ..start.clone() };
+    let bytes = file.map_or_else(|| Ok(Vec::new()), read_file)?;
+    let (root, faults) = raw::parse(&bytes);
+    problems.extend(faults);
+    let Some(root) = root else {
+        return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
+    };
+    let (config, log) = understand(&root, &start, file.is_some());
+    problems.extend(log.problems);
+    if !log.unused.is_empty() {
+        let unused: Vec<_> = log.unused.into_iter().collect();
+        problems.push(Problem::note(format!("not used by this version: {}", unused.join(", "))));
+    }
+    let report = Report::new(file.map(Into::into), problems);
+    match config {
+        Some(config) if !report.has_errors() => Ok(Loaded { config, report, keys: log.keys }),
+        _ => Err(ConfigError::Wrong(report)),
+    }
+}
+
+/// Adds the `.env` file beside the config file, or in the current folder where there is no config file.
+fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
+    let mut env = start.env.clone();
+    let path = file.and_then(Path::parent).unwrap_or(&start.dir).join(".env");
+    let problems = match read_file(&path).map(String::from_utf8) {
+        Ok(Ok(text)) => env.add_file(&text),
+        Ok(Err(_)) => vec![Problem::warning(None, "", "this is not UTF-8 text", "save it as UTF-8")],
+        Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
+    };
+    // The report is about the config file, so a place in the other one is told in words.
+    let name = |Problem { at, what, mend, .. }: Problem| {
+        let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
+        Problem::warning(None, ".env", what, mend)
+    };
+    (env, problems.into_iter().map(name).collect())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(raw::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > raw::MAX_BYTES {
+        let what = format!("the file is larger than {} KiB", raw::MAX_BYTES / 1024);
+        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+    }
+    Ok(bytes)
+}
+
+fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, reader::Log) {
+    let reader = Reader::new(root, &start.env);
+    let top = reader.fixed();
+    top.later(later::SECTIONS);
+    version(&reader.live(), written);
+    let fixed = fixed(&top, start);
+    let live = live(&reader.live(), &start.env);
+    (fixed.map(|fixed| Config { fixed, live: Arc::new(live) }), reader.finish())
+}
+
+fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
+    let home = start.home();
+    let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
+    let gateway = gateway::read(top, start);
+    let database = database::read(top, start);
+    let sandbox = sandbox::provider(top);
+    let capacity = channel::capacity(top);
+    let accounts = channel::accounts(top);
+    Some(Fixed { home, log_level, gateway, database: database?, sandbox: sandbox?, capacity, accounts })
+}
+
+fn live(top: &Section<'_>, env: &Env) -> Live {
+    let mut models = model::read(top, env);
+    if models.is_empty() {
+        models.extend(ModelConfig::from_env(env));
+    }
+    Live {
+        models,
+        tools: sandbox::tools(top),
+        sandbox: sandbox::limits(top),
+        uploads: limits::uploads(top),
+        runs: limits::runs(top),
+        timing: channel::timing(top),
+        manners: channel::manners(top),
+    }
+}
+
+/// A file without a version is older than any.
+fn version(top: &Section<'_>, written: bool) {
+    let version = top.number("config_version", 0..=u32::MAX).or_told(0, &VERSION.to_string());
+    if written && version < VERSION {
+        let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
+        top.warn(
+            "config_version",
+            what,
+            "`pudu config upgrade` adds the keys that are new, and changes no value",
+        );
+    }
+    if version > VERSION {
+        let what = format!("the file has the shape of version {version}, this pudu knows {VERSION}");
+        top.warn("config_version", what, "keys that are newer than this pudu have no effect");
+    }
+}
+
+#[cfg(test)]
+mod tests;

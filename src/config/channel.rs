@@ -1,0 +1,245 @@
+//! The accounts under `channels:`: which bots there are, who may speak to them, and how they behave.
+//!
+//! An account's name is its key; its platform is `type:`, or the key where that is not said, so two bots of one
+//! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
+//! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
+//!
+//! To add a platform: one file beside `telegram.rs` that reads its section, one variant of [`Platform`], one
+//! line in [`platform`]; its line in `other.rs` goes.
+
+mod other;
+mod session;
+mod telegram;
+
+pub(crate) use {
+    session::Session,
+    telegram::{Telegram, Transport},
+};
+
+use super::{
+    problem::nearest,
+    raw::{Entry, Value},
+    reader::Section,
+};
+use indexmap::IndexMap;
+use std::{collections::BTreeSet, time::Duration};
+
+/// A bot on a platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    /// Its key under `channels:`.
+    pub(crate) name: String,
+    /// Where it is, and what it takes to be there.
+    pub(crate) platform: Platform,
+}
+
+/// A platform with what an account there needs.
+#[derive(Clone, Debug)]
+pub(crate) enum Platform {
+    /// Telegram's Bot API.
+    Telegram(Telegram),
+}
+
+/// How an account behaves; looked up for each message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Manners {
+    /// Who may speak to it.
+    pub(crate) allowed_users: Allow,
+    /// Where it may be spoken to.
+    pub(crate) allowed_chats: Allow,
+    /// What becomes of a message that comes during a run.
+    pub(crate) follow_ups: FollowUps,
+    /// The agent that answers, and how.
+    pub(crate) session: Session,
+}
+
+/// A list of those who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Allow {
+    /// Everybody: nothing was listed.
+    Everyone,
+    /// These ids.
+    Only(BTreeSet<String>),
+}
+
+impl Allow {
+    /// Tells whether this id may.
+    pub(crate) fn permits(&self, id: &str) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Only(ids) => ids.contains(id),
+        }
+    }
+}
+
+/// What becomes of a message that comes while the conversation's run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FollowUps {
+    /// It waits for the next turn.
+    Queue,
+    /// It is put in before the run's next step.
+    Steer,
+    /// It stops the run.
+    Interrupt,
+}
+
+/// What holds for all accounts and is picked up for the next message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Timing {
+    /// How long running turns may go on after the order to stop.
+    pub(crate) shutdown_grace_period: Duration,
+    /// Messages that follow each other within this time become one turn.
+    pub(crate) follow_up_window: Duration,
+    /// A reply that is older than this is not sent any more.
+    pub(crate) outbox_max_age: Duration,
+}
+
+/// How much may wait and run; set once at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    /// How many messages may wait to be taken up; more are refused.
+    pub(crate) inbound_queue_maxsize: usize,
+    /// How many runs may go on at once.
+    pub(crate) max_concurrency: usize,
+}
+
+const FOLLOW_UPS: &[(&str, FollowUps)] =
+    &[("queue", FollowUps::Queue), ("steer", FollowUps::Steer), ("interrupt", FollowUps::Interrupt)];
+
+/// Reads how much may wait and run.
+pub(super) fn capacity(top: &Section<'_>) -> Capacity {
+    let section = top.section("channels");
+    section.later(&["gateway_url", "langgraph_url"]);
+    Capacity {
+        inbound_queue_maxsize: section.number("inbound_queue_maxsize", 1..=1_000_000_u32).or(1000) as usize,
+        max_concurrency: section.number("max_concurrency", 1..=100_000_u32).or(256) as usize,
+    }
+}
+
+/// Reads what holds for all accounts.
+pub(super) fn timing(top: &Section<'_>) -> Timing {
+    let section = top.section("channels");
+    let window = section.number("follow_up_window_ms", 0..=60_000_u64).or(500);
+    Timing {
+        shutdown_grace_period: section
+            .seconds("shutdown_grace_period_seconds", 0.0)
+            .or(Duration::from_secs(3)),
+        follow_up_window: Duration::from_millis(window),
+        outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
+    }
+}
+
+/// Reads the accounts that are on.
+pub(super) fn accounts(top: &Section<'_>) -> Vec<Account> {
+    let account = |found: Found<'_>| {
+        let platform = match found.kind {
+            Kind::Telegram => telegram::read(&found.section).map(Platform::Telegram),
+            Kind::Other(other) => {
+                other::read(&found.section, other);
+                None
+            }
+        };
+        found.section.is_needed().then_some(Account { name: found.name.to_owned(), platform: platform? })
+    };
+    find(top).into_iter().filter_map(account).collect()
+}
+
+/// Reads how each account behaves, by its name.
+pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
+    let wide = top.section("channels");
+    let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
+    let common = session::read(&wide);
+    let one = |Found { name, kind, section }: Found<'_>| {
+        let id = match kind {
+            Kind::Telegram => telegram::id,
+            Kind::Other(_) => return None,
+        };
+        let manners = Manners {
+            allowed_users: allow(&section, "allowed_users", id),
+            allowed_chats: allow(&section, "allowed_chats", id),
+            follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
+            session: session::read(&section).over(&common),
+        };
+        section.is_needed().then(|| (name.to_owned(), manners))
+    };
+    find(top).into_iter().filter_map(one).collect()
+}
+
+/// An account's section, which is needed if the account is on.
+struct Found<'r> {
+    name: &'r str,
+    kind: Kind,
+    section: Section<'r>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Telegram,
+    Other(&'static other::Other),
+}
+
+/// The keys of `channels:` that are not accounts.
+const WIDE: &[&str] = &[
+    "follow_up_window_ms",
+    "follow_ups",
+    "gateway_url",
+    "inbound_queue_maxsize",
+    "langgraph_url",
+    "max_concurrency",
+    "outbox_max_age_seconds",
+    "session",
+    "shutdown_grace_period_seconds",
+];
+
+/// Finds the accounts. A key that is neither an account nor known stays unknown.
+fn find<'r>(top: &Section<'r>) -> Vec<Found<'r>> {
+    let wide = top.section("channels");
+    let accounts = wide.present().filter(|entry| !WIDE.contains(&entry.key.as_str()));
+    accounts.filter_map(|entry| open(&wide, entry)).collect()
+}
+
+fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
+    let typed = match entry.node.entry("type").map(|entry| &entry.node.value) {
+        Some(Value::Text(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let name = typed.unwrap_or(&entry.key);
+    let Some((kind, pattern, credentials)) = platform(name) else {
+        let meant = entry.node.entry("enabled").is_some_and(|entry| entry.node.value == Value::Bool(true));
+        if typed.is_some() || meant {
+            refuse(wide, entry, name);
+        }
+        return None;
+    };
+    let section = wide.section_like(&entry.key, pattern);
+    section.text("type").or_told(name.to_owned(), "the account's name");
+    let default = credentials.iter().any(|key| section.entry(key).is_some());
+    let enabled = section.flag("enabled").or_told(default, "true once there are credentials");
+    Some(Found { name: &entry.key, kind, section: section.needed(enabled) })
+}
+
+fn platform(name: &str) -> Option<(Kind, &'static str, &'static [&'static str])> {
+    match name {
+        "telegram" => Some((Kind::Telegram, "telegram", telegram::CREDENTIALS)),
+        _ => other::find(name).map(|other| (Kind::Other(other), other.name, other.credentials)),
+    }
+}
+
+fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
+    let known = || std::iter::once("telegram").chain(other::names());
+    let mend = match nearest(name, known()) {
+        Some(near) => format!("did you mean `type: {near}`?"),
+        None => format!("write `type:` with one of {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), mend);
+}
+
+/// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
+fn allow(section: &Section<'_>, key: &str, id: fn(&Value) -> Result<String, String>) -> Allow {
+    let show = |ids: &Vec<String>| ids.join(", ");
+    let ids = section.list(key, "numeric ids", show, id).or_told(Vec::new(), "everybody");
+    match ids.is_empty() {
+        true => Allow::Everyone,
+        false => Allow::Only(ids.into_iter().collect()),
+    }
+}

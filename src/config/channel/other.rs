@@ -1,0 +1,88 @@
+//! DeerFlow's platforms that this version does not have yet. Their keys are known, so that a file that has
+//! them is read without complaint; an account of theirs that is on is left out, and said to be.
+
+use super::super::reader::Section;
+
+/// A platform of DeerFlow's.
+#[derive(Debug)]
+pub(super) struct Other {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The keys without which nothing works there.
+    pub(super) credentials: &'static [&'static str],
+    /// Its other keys.
+    keys: &'static [&'static str],
+}
+
+const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "session"];
+
+const OTHERS: &[Other] = &[
+    Other { name: "feishu", credentials: &["app_id", "app_secret"], keys: &["domain"] },
+    Other {
+        name: "slack",
+        credentials: &["bot_token", "app_token"],
+        keys: &["bot_user_id", "event_delivery"],
+    },
+    Other {
+        name: "dingtalk",
+        credentials: &["client_id", "client_secret"],
+        keys: &["card_template_id", "oapi_url"],
+    },
+    Other {
+        name: "discord",
+        credentials: &["bot_token"],
+        keys: &["allowed_channels", "allowed_guilds", "mention_only", "thread_mode"],
+    },
+    Other { name: "wecom", credentials: &["bot_id", "bot_secret"], keys: &["working_message"] },
+    Other {
+        name: "wechat",
+        credentials: &["bot_token"],
+        keys: &[
+            "allowed_file_extensions",
+            "ilink_app_id",
+            "ilink_bot_id",
+            "max_inbound_file_bytes",
+            "max_inbound_image_bytes",
+            "max_outbound_file_bytes",
+            "max_outbound_image_bytes",
+            "polling_retry_delay",
+            "polling_timeout",
+            "qrcode_login_enabled",
+            "qrcode_poll_interval",
+            "qrcode_poll_timeout",
+            "route_tag",
+            "state_dir",
+        ],
+    },
+    Other {
+        name: "github",
+        credentials: &["webhook_secret"],
+        keys: &["app_id", "bot_login", "default_mention_login", "private_key"],
+    },
+    Other {
+        name: "buzz",
+        credentials: &["private_key"],
+        keys: &["allowed_pubkeys", "channels", "relay_url", "require_mention"],
+    },
+];
+
+/// Finds a platform by its name.
+pub(super) fn find(name: &str) -> Option<&'static Other> {
+    OTHERS.iter().find(|other| other.name == name)
+}
+
+/// Lists their names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    OTHERS.iter().map(|other| other.name)
+}
+
+/// Passes over an account's section.
+pub(super) fn read(section: &Section<'_>, other: &Other) {
+    for keys in [COMMON, other.credentials, other.keys] {
+        section.know_all(keys);
+    }
+    if section.is_needed() {
+        let what = format!("{} is not in this version; the account is left out", other.name);
+        section.warn_here(what, "set `enabled: false` to be without this warning");
+    }
+}

@@ -1,0 +1,247 @@
+//! The one table that says what each of DeerFlow's `use:` paths is here.
+//!
+//! DeerFlow loads a Python class by its path. pudu has no Python: each path stands for a native part, or is
+//! known and not built yet, or cannot be had at all, and then the reason says what to use. Paths of older
+//! DeerFlow versions begin with `src.` where newer ones begin with `deerflow.`; both are read.
+
+use super::{problem::nearest, reader::Section};
+
+/// What a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
+    Model(Dialect),
+    /// A place to run commands.
+    Sandbox(Provider),
+    /// A tool.
+    Tool(Native),
+    /// A model or a sandbox that cannot be had; why, and what to use.
+    Refused(Kind, &'static str),
+    /// A tool that is left out of this version.
+    NotYet,
+}
+
+/// The kinds of parts that have a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An entry of `models`.
+    Model,
+    /// `sandbox.use`.
+    Sandbox,
+    /// An entry of `tools`.
+    Tool,
+}
+
+/// How a model's server departs from the plain OpenAI wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// It does not.
+    OpenAi,
+    /// A gateway to Gemini: the thought signatures of tool calls go back as they came.
+    Signed,
+    /// DeepSeek, Doubao, Kimi: `reasoning_content` goes back with the assistant's message.
+    DeepSeek,
+    /// Reasoning comes apart from the text; messages must not have names.
+    MiniMax,
+    /// Xiaomi: as DeepSeek.
+    MiMo,
+    /// As DeepSeek, when asked for its style.
+    StepFun,
+    /// Reasoning is called `reasoning`; thinking is switched in `chat_template_kwargs`.
+    Vllm,
+    /// Huawei's engine: tool calls come whole, not in pieces.
+    MindIe,
+    /// A local Ollama, by its OpenAI-compatible endpoint.
+    Ollama,
+    /// Anthropic, by its OpenAI-compatible endpoint.
+    Anthropic,
+    /// Google, by its OpenAI-compatible endpoint.
+    Gemini,
+}
+
+/// Where commands run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// On this machine.
+    Local,
+}
+
+/// The tools that pudu has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Native {
+    /// Lists a folder.
+    Ls,
+    /// Reads a file.
+    ReadFile,
+    /// Writes a file.
+    WriteFile,
+    /// Replaces text in a file.
+    StrReplace,
+    /// Runs a shell command.
+    Bash,
+    /// Shows files to people.
+    PresentFiles,
+}
+
+impl Native {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Ls, Self::ReadFile, Self::WriteFile, Self::StrReplace, Self::Bash, Self::PresentFiles];
+
+    /// Returns the name by which the model calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ls => "ls",
+            Self::ReadFile => "read_file",
+            Self::WriteFile => "write_file",
+            Self::StrReplace => "str_replace",
+            Self::Bash => "bash",
+            Self::PresentFiles => "present_files",
+        }
+    }
+}
+
+const NO_LOGIN: &str = "it borrows the login of a command line program, which pudu does not; \
+     use langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
+const NO_SANDBOX: &str = "this sandbox is not in this version; \
+     use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out";
+
+const CLASSES: &[(&str, Class)] = &[
+    ("langchain_openai:ChatOpenAI", Class::Model(Dialect::OpenAi)),
+    ("langchain_deepseek:ChatDeepSeek", Class::Model(Dialect::DeepSeek)),
+    ("langchain_anthropic:ChatAnthropic", Class::Model(Dialect::Anthropic)),
+    ("langchain_google_genai:ChatGoogleGenerativeAI", Class::Model(Dialect::Gemini)),
+    ("langchain_ollama:ChatOllama", Class::Model(Dialect::Ollama)),
+    ("deerflow.models.patched_openai:PatchedChatOpenAI", Class::Model(Dialect::Signed)),
+    ("deerflow.models.patched_deepseek:PatchedChatDeepSeek", Class::Model(Dialect::DeepSeek)),
+    ("deerflow.models.patched_minimax:PatchedChatMiniMax", Class::Model(Dialect::MiniMax)),
+    ("deerflow.models.patched_mimo:PatchedChatMiMo", Class::Model(Dialect::MiMo)),
+    ("deerflow.models.patched_stepfun:PatchedChatStepFun", Class::Model(Dialect::StepFun)),
+    ("deerflow.models.vllm_provider:VllmChatModel", Class::Model(Dialect::Vllm)),
+    ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
+    ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
+    ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
+    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox(Provider::Local)),
+    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.sandbox.tools:ls_tool", Class::Tool(Native::Ls)),
+    ("deerflow.sandbox.tools:read_file_tool", Class::Tool(Native::ReadFile)),
+    ("deerflow.sandbox.tools:write_file_tool", Class::Tool(Native::WriteFile)),
+    ("deerflow.sandbox.tools:str_replace_tool", Class::Tool(Native::StrReplace)),
+    ("deerflow.sandbox.tools:bash_tool", Class::Tool(Native::Bash)),
+    ("deerflow.tools.builtins:present_file_tool", Class::Tool(Native::PresentFiles)),
+    ("deerflow.sandbox.tools:glob_tool", Class::NotYet),
+    ("deerflow.sandbox.tools:grep_tool", Class::NotYet),
+    ("deerflow.community.ddg_search.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.searxng.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.serper.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.serper.tools:image_search_tool", Class::NotYet),
+    ("deerflow.community.brave.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.brave.tools:image_search_tool", Class::NotYet),
+    ("deerflow.community.tavily.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.tavily.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.infoquest.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.infoquest.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.infoquest.tools:image_search_tool", Class::NotYet),
+    ("deerflow.community.exa.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.exa.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.firecrawl.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.firecrawl.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.groundroute.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.groundroute.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.fastcrw.tools:web_search_tool", Class::NotYet),
+    ("deerflow.community.fastcrw.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.browserless.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.browserless.tools:web_capture_tool", Class::NotYet),
+    ("deerflow.community.crawl4ai.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.jina_ai.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.image_search.tools:image_search_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_navigate_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_snapshot_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_click_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_type_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_get_text_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_back_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_screenshot_tool", Class::NotYet),
+    ("deerflow.community.browser_automation.tools:browser_close_tool", Class::NotYet),
+];
+
+impl Class {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Model(_) => Kind::Model,
+            Self::Sandbox(_) => Kind::Sandbox,
+            Self::Tool(_) | Self::NotYet => Kind::Tool,
+            Self::Refused(kind, _) => kind,
+        }
+    }
+}
+
+/// Reads the `use` of a section. What is refused or unknown is reported and comes back as `None`.
+pub(super) fn read(section: &Section<'_>, kind: Kind, default: Option<&'static str>) -> Option<Class> {
+    let setting = section.text("use");
+    let path = match default {
+        Some(default) => setting.or(default.to_owned()),
+        None => setting.required("name the part by its path, as docs/configuration.md lists them")?,
+    };
+    let modern = path.strip_prefix("src.").map_or_else(|| path.clone(), |rest| format!("deerflow.{rest}"));
+    let known = || CLASSES.iter().filter(|(_, class)| class.kind() == kind);
+    match known().find(|(path, _)| *path == modern) {
+        Some((_, Class::Refused(_, reason))) => {
+            section.refuse("use", format!("\"{path}\" cannot be used"), *reason);
+            None
+        }
+        Some((_, class)) => Some(*class),
+        None => {
+            let what = format!("\"{path}\" is not a path that pudu knows");
+            section.refuse("use", what, advice(&modern, known().map(|(path, _)| *path).collect()));
+            None
+        }
+    }
+}
+
+/// Lists the known paths, nearest first.
+fn advice(path: &str, mut known: Vec<&'static str>) -> String {
+    let class = |path: &str| path.rsplit(':').next().unwrap_or_default().to_lowercase();
+    let wanted = class(path);
+    known.sort_by_key(|other| {
+        (strsim::damerau_levenshtein(&wanted, &class(other)), strsim::damerau_levenshtein(path, other))
+    });
+    let guess = nearest(path, known.iter().copied())
+        .map_or_else(String::new, |near| format!("did you mean {near}? "));
+    format!("{guess}known, nearest first: {}", known.join(", "))
+}
+
+/// Lists every path, for the test that looks for them in the docs.
+#[cfg(test)]
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    CLASSES.iter().map(|(path, _)| *path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_there_once() {
+        let mut paths: Vec<_> = CLASSES.iter().map(|(path, _)| *path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), CLASSES.len());
+    }
+
+    #[test]
+    fn the_known_paths_are_listed_nearest_first() {
+        let known = vec!["langchain_openai:ChatOpenAI", "langchain_ollama:ChatOllama", "other:Class"];
+        assert_eq!(
+            advice("my_company.models:MyOllama", known.clone()),
+            "known, nearest first: langchain_ollama:ChatOllama, other:Class, langchain_openai:ChatOpenAI"
+        );
+        assert!(
+            advice("langchain_openai:ChatOpenAi", known)
+                .starts_with("did you mean langchain_openai:ChatOpenAI? ")
+        );
+    }
+}

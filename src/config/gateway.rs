@@ -1,0 +1,98 @@
+//! Where people's browsers and programs reach pudu.
+//!
+//! The address comes from, first one first: `--bind`, `GATEWAY_HOST` and `GATEWAY_PORT`, `gateway.host` and
+//! `gateway.port`, and the defaults.
+
+use super::{Start, problem::Problem, reader::Section};
+use secrecy::SecretString;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The HTTP API and the page.
+#[derive(Clone, Debug)]
+pub(crate) struct Gateway {
+    /// The name or IP address to listen on.
+    pub(crate) host: String,
+    /// The port; 0 takes any free one.
+    pub(crate) port: u16,
+    /// What a caller must show; without it whoever reaches the port may use pudu.
+    pub(crate) token: Option<SecretString>,
+}
+
+pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
+    let section = top.section("gateway");
+    let host = section.text("host").or("127.0.0.1".to_owned());
+    let port = section.number("port", 0..=u16::MAX).or(8001);
+    let token = section.secret("token").optional("none");
+    let (host, port) = from_env(&section, start, host, port);
+    let (host, port) = from_flag(&section, start, host, port);
+    if token.is_none() && !is_local(&host) {
+        let what = format!("{host} can be reached from other machines, and no token is asked for");
+        section.warn("token", what, "set gateway.token, or keep others away from the port");
+    }
+    Gateway { host, port, token }
+}
+
+fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {
+    let host = start.env.first(&["GATEWAY_HOST"]).map_or(host, |(_, host)| host.to_owned());
+    let Some((name, text)) = start.env.first(&["GATEWAY_PORT"]) else { return (host, port) };
+    let Ok(port) = text.trim().parse() else {
+        section.note(Problem::error(None, name, "the variable does not hold a port", "set it to 0 to 65535"));
+        return (host, port);
+    };
+    (host, port)
+}
+
+fn from_flag(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {
+    let Some(text) = &start.bind else { return (host, port) };
+    let Some((named, numbered)) = parse_bind(text) else {
+        let what = format!("\"{text}\" is not an address");
+        section.note(Problem::error(None, "--bind", what, "write HOST:PORT, HOST or :PORT"));
+        return (host, port);
+    };
+    (named.unwrap_or(host), numbered.unwrap_or(port))
+}
+
+/// Reads `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`.
+fn parse_bind(text: &str) -> Option<(Option<String>, Option<u16>)> {
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<Ipv6Addr>() {
+        return Some((Some(ip.to_string()), None));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port.parse().ok()?)),
+        None => (text, None),
+    };
+    let host = host.trim_matches(['[', ']']);
+    let odd = |c: char| c.is_whitespace() || c == '/';
+    if host.contains(odd) || (host.is_empty() && port.is_none()) {
+        return None;
+    }
+    Some((Some(host.to_owned()).filter(|host| !host.is_empty()), port))
+}
+
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_written_in_part() {
+        let host = |text: &str| Some(text.to_owned());
+        let cases = [
+            ("0.0.0.0:80", Some((host("0.0.0.0"), Some(80)))),
+            ("localhost", Some((host("localhost"), None))),
+            (":9000", Some((None, Some(9000)))),
+            ("[::1]:9000", Some((host("::1"), Some(9000)))),
+            ("::1", Some((host("::1"), None))),
+            ("host:port", None),
+            ("http://x:1", None),
+            ("host:70000", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_bind(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! How much of everything there may be.
+
+use super::reader::Section;
+use std::time::Duration;
+
+/// Files that people send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Uploads {
+    /// How many at once.
+    pub(crate) max_files: u32,
+    /// How large each may be, in bytes.
+    pub(crate) max_file_size: u64,
+    /// How large all of one message may be together, in bytes.
+    pub(crate) max_total_size: u64,
+}
+
+/// One run of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// How many steps a run may take where nobody says otherwise.
+    pub(crate) recursion_limit: u32,
+    /// How many steps may be asked for.
+    pub(crate) max_recursion_limit: u32,
+    /// How long a run may take.
+    pub(crate) timeout: Duration,
+}
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+pub(super) fn uploads(top: &Section<'_>) -> Uploads {
+    let section = top.section("uploads");
+    section.later(&["auto_convert_documents", "pdf_converter"]);
+    let uploads = Uploads {
+        max_files: section.number("max_files", 0..=1000).or(10),
+        max_file_size: section.number("max_file_size", 1..=4 * GIB).or(50 * 1024 * 1024),
+        max_total_size: section.number("max_total_size", 1..=16 * GIB).or(100 * 1024 * 1024),
+    };
+    if uploads.max_file_size > uploads.max_total_size {
+        let what = "one file may be larger than all together";
+        section.warn("max_file_size", what, "the smaller of the two counts");
+    }
+    uploads
+}
+
+pub(super) fn runs(top: &Section<'_>) -> Runs {
+    let max_recursion_limit = top.number("max_recursion_limit", 1..=100_000).or(1000);
+    let recursion_limit = top.number("recursion_limit", 1..=100_000).or(100);
+    Runs {
+        recursion_limit: recursion_limit.min(max_recursion_limit),
+        max_recursion_limit,
+        timeout: top.seconds("run_timeout_seconds", 1.0).or(Duration::from_secs(3600)),
+    }
+}

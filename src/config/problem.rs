@@ -1,0 +1,197 @@
+//! What is wrong with a configuration, said so that a person can mend it.
+//!
+//! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one that says
+//! what to do. Values of secrets and of environment variables never get in here.
+
+use super::raw::Pos;
+use std::{fmt, path::PathBuf};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// Nothing starts with it.
+    Error,
+    /// It works, but perhaps not as meant.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        })
+    }
+}
+
+/// One thing that is wrong, or good to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// How bad it is.
+    pub(crate) severity: Severity,
+    /// Where; `None` where it is about something that the file does not have.
+    pub(crate) at: Option<Pos>,
+    /// The dotted key, or empty.
+    pub(crate) key: String,
+    /// What was found and what was expected.
+    pub(crate) what: String,
+    /// What to do, or empty.
+    pub(crate) mend: String,
+}
+
+impl Problem {
+    /// An error at a place.
+    pub(crate) fn error(
+        at: impl Into<Option<Pos>>,
+        key: &str,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Error,
+            at: at.into(),
+            key: key.to_owned(),
+            what: what.into(),
+            mend: mend.into(),
+        }
+    }
+
+    /// A warning at a place.
+    pub(crate) fn warning(
+        at: impl Into<Option<Pos>>,
+        key: &str,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(at, key, what, mend) }
+    }
+
+    /// Something good to know about the whole file.
+    pub(crate) fn note(what: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::error(None, "", what, "") }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Pos { line, column }) = self.at {
+            write!(f, "{line}:{column}: ")?;
+        }
+        write!(f, "{}: ", self.severity)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.what)?;
+        match self.mend.as_str() {
+            "" => Ok(()),
+            mend => write!(f, "\n  mend: {mend}"),
+        }
+    }
+}
+
+/// Everything that was found in one file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// The file, as it was named; `None` when there is none.
+    pub(crate) file: Option<PathBuf>,
+    /// What was found, worst first, then by place.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Puts the problems of a file in order.
+    pub(crate) fn new(file: Option<PathBuf>, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| (problem.severity, problem.at));
+        Self { file, problems }
+    }
+
+    /// Tells whether nothing can start with this.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Returns each problem as the text of its own lines, the file's name first.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (Severity, String)> {
+        self.problems.iter().map(|problem| (problem.severity, self.line(problem)))
+    }
+
+    fn line(&self, problem: &Problem) -> String {
+        match &self.file {
+            Some(file) if problem.at.is_some() => format!("{}:{problem}", file.display()),
+            Some(file) => format!("{}: {problem}", file.display()),
+            None => problem.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.lines().map(|(_, line)| line).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// Returns the dotted path of a key in a section.
+pub(crate) fn join(section: &str, key: &str) -> String {
+    match section {
+        "" => key.to_owned(),
+        _ => format!("{section}.{key}"),
+    }
+}
+
+/// Returns the word that was probably meant: at most a third of its letters differ.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|other| (strsim::damerau_levenshtein(word, other), other))
+        .filter(|(distance, other)| *distance <= (other.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let known = ["bot_token", "allowed_users", "mode"];
+        let cases = [
+            ("bot_tokn", Some("bot_token")),
+            ("bottoken", Some("bot_token")),
+            ("allowed_user", Some("allowed_users")),
+            ("mdoe", Some("mode")),
+            ("colour", None),
+            ("", None),
+        ];
+        for (word, expected) in cases {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_in_the_order_of_the_file_with_errors_first() {
+        let at = |line| Pos { line, column: 2 };
+        let report = Report::new(
+            Some("c.yaml".into()),
+            vec![
+                Problem::note("n"),
+                Problem::warning(at(1), "b", "odd", "change it"),
+                Problem::error(at(9), "z", "bad", ""),
+                Problem::error(at(4), "a.x", "worse", "mend it"),
+                Problem::error(None, "m", "missing", ""),
+            ],
+        );
+        assert_eq!(
+            report.to_string(),
+            "c.yaml: error: m: missing\n\
+             c.yaml:4:2: error: a.x: worse\n  mend: mend it\n\
+             c.yaml:9:2: error: z: bad\n\
+             c.yaml:1:2: warning: b: odd\n  mend: change it\n\
+             c.yaml: note: n"
+        );
+    }
+}

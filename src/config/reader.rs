@@ -1,0 +1,329 @@
+//! Reads settings out of the tree, and notes everything that is wrong on the way.
+//!
+//! A setting is read in one expression that says its key, its type and what stands in for its absence:
+//! `section.number("port", 1..=65535).or(8001)`. There is no other list of keys: what was asked for is what is
+//! known, so a key nobody asked for is unknown, and the keys that were asked for are what the tests hold
+//! against `config.example.yaml` and `docs/configuration.md`.
+//!
+//! Nothing stops at the first error: a wrong value is reported and read as absent, and the caller finds the
+//! errors at the end. The types of values live in `setting.rs`.
+
+use super::{
+    env::{self, Env},
+    problem::{Problem, join, nearest},
+    raw::{Entry, Node, Pos, Value},
+};
+use indexmap::IndexMap;
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+/// One reading of one file.
+pub(super) struct Reader<'a> {
+    root: &'a Node,
+    env: &'a Env,
+    log: RefCell<Log>,
+}
+
+/// What a reading found out.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// What is wrong.
+    pub(super) problems: Vec<Problem>,
+    /// The keys that were asked for, by their path in this file.
+    pub(super) keys: IndexMap<String, Key>,
+    /// Keys that are understood and have no effect yet.
+    pub(super) unused: BTreeSet<String>,
+    /// The known keys of each section that was read.
+    sections: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A key that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Its path with `[]` for a place in a list and the platform for an account.
+    pub(super) pattern: String,
+    /// Its type, for people.
+    pub(super) kind: String,
+    /// What stands in for its absence, for people.
+    pub(super) default: String,
+    /// Whether a change needs a restart.
+    pub(super) restart: bool,
+    /// Tells two values apart without keeping them.
+    pub(super) value: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts to read a tree.
+    pub(super) fn new(root: &'a Node, env: &'a Env) -> Self {
+        Self { root, env, log: RefCell::default() }
+    }
+
+    /// Returns the file's top, to read what a restart is needed for.
+    pub(super) fn fixed(&self) -> Section<'_> {
+        let top = Section {
+            reader: self,
+            node: Some(self.root),
+            at: None,
+            path: String::new(),
+            pattern: String::new(),
+            aliases: &[],
+            needed: true,
+            restart: true,
+        };
+        top.check_shape();
+        top
+    }
+
+    /// Returns the file's top, to read what is picked up while pudu runs.
+    pub(super) fn live(&self) -> Section<'_> {
+        Section { restart: false, ..self.fixed() }
+    }
+
+    /// Ends the reading: what nobody asked for is unknown.
+    pub(super) fn finish(&self) -> Log {
+        let mut log = self.log.take();
+        unknown_keys(self.root, "", &mut log);
+        log
+    }
+}
+
+fn unknown_keys(node: &Node, path: &str, log: &mut Log) {
+    if let Value::List(items) = &node.value {
+        for (index, item) in items.iter().enumerate() {
+            unknown_keys(item, &format!("{path}[{index}]"), log);
+        }
+    }
+    for entry in node.entries() {
+        let below = join(path, &entry.key);
+        match log.sections.get(path) {
+            Some(known) if !known.contains(&entry.key) => {
+                let mend = match nearest(&entry.key, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
+                };
+                log.problems.push(Problem::warning(entry.at, &below, "pudu does not know this key", mend));
+            }
+            _ => unknown_keys(&entry.node, &below, log),
+        }
+    }
+}
+
+/// A mapping of the file, or its absence.
+#[derive(Clone)]
+pub(super) struct Section<'r> {
+    pub(super) reader: &'r Reader<'r>,
+    node: Option<&'r Node>,
+    at: Option<Pos>,
+    pub(super) path: String,
+    pattern: String,
+    aliases: &'static [(&'static str, &'static str)],
+    needed: bool,
+    restart: bool,
+}
+
+impl<'r> Section<'r> {
+    /// Returns the section under a key; it may be absent.
+    pub(super) fn section(&self, key: &str) -> Self {
+        self.section_like(key, key)
+    }
+
+    /// Returns the section under a key whose keys are documented under another name.
+    pub(super) fn section_like(&self, key: &str, pattern: &str) -> Self {
+        let entry = self.entry(key);
+        let section = Section {
+            node: entry.map(|entry| &entry.node),
+            at: entry.map(|entry| entry.at).or(self.at),
+            path: join(&self.path, key),
+            pattern: join(&self.pattern, pattern),
+            aliases: &[],
+            ..self.clone()
+        };
+        section.check_shape();
+        section
+    }
+
+    /// Returns the mappings in the list under a key.
+    pub(super) fn items(&self, key: &str) -> Vec<Self> {
+        let Some(entry) = self.entry(key) else { return Vec::new() };
+        let Value::List(items) = &entry.node.value else {
+            let what = format!("found {}, expected a list", describe(&entry.node.value));
+            self.note(Problem::error(
+                entry.node.at,
+                &join(&self.path, key),
+                what,
+                "begin each entry with `- `",
+            ));
+            return Vec::new();
+        };
+        let item = |(index, node): (usize, &'r Node)| {
+            let section = Section {
+                node: Some(node),
+                at: Some(node.at),
+                path: format!("{}[{index}]", join(&self.path, key)),
+                pattern: format!("{}[]", join(&self.pattern, key)),
+                aliases: &[],
+                ..self.clone()
+            };
+            section.check_shape();
+            section
+        };
+        items.iter().enumerate().map(item).collect()
+    }
+
+    /// Lets keys have other names too: pairs of the other name and the name.
+    pub(super) fn also(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
+        aliases.iter().for_each(|(alias, _)| self.know(alias));
+        Self { aliases, ..self }
+    }
+
+    /// Says whether the section has an effect. If not, nothing that it lacks is an error; wrong types are.
+    pub(super) fn needed(self, needed: bool) -> Self {
+        Self { needed: self.needed && needed, ..self }
+    }
+
+    /// Tells whether what the section lacks is an error.
+    pub(super) fn is_needed(&self) -> bool {
+        self.needed
+    }
+
+    /// Notes keys that are understood and have no effect yet.
+    pub(super) fn later(&self, keys: &[&str]) {
+        for key in keys {
+            if self.entry(key).is_some() {
+                self.reader.log.borrow_mut().unused.insert(join(&self.pattern, key));
+            }
+        }
+    }
+
+    /// Lets keys be there that are of no interest.
+    pub(super) fn know_all(&self, keys: &[&str]) {
+        keys.iter().for_each(|key| self.know(key));
+    }
+
+    /// Lets any key be there.
+    pub(super) fn ignore_rest(&self) {
+        self.present().for_each(|entry| self.know(&entry.key));
+    }
+
+    /// Returns the value's entry where it is neither absent nor null, by its key or another name of it.
+    pub(super) fn entry(&self, key: &str) -> Option<&'r Entry> {
+        self.know(key);
+        let names = std::iter::once(key)
+            .chain(self.aliases.iter().filter(|(_, name)| *name == key).map(|(alias, _)| *alias));
+        let node = self.node?;
+        names.filter_map(|name| node.entry(name)).find(|entry| entry.node.value != Value::Null)
+    }
+
+    /// Returns the keys that the section has in the file.
+    pub(super) fn present(&self) -> impl Iterator<Item = &'r Entry> {
+        self.node.map(Node::entries).unwrap_or_default().iter()
+    }
+
+    /// Tells whether the file has this section.
+    pub(super) fn exists(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Returns where the section begins.
+    pub(super) fn at(&self) -> Option<Pos> {
+        self.at
+    }
+
+    /// Reports a problem.
+    pub(super) fn note(&self, problem: Problem) {
+        let problems = &mut self.reader.log.borrow_mut().problems;
+        // A section that has fixed and live keys is walked twice.
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+
+    /// Reports that a key's value cannot be used.
+    pub(super) fn refuse(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
+        self.note(Problem::error(self.place(key), &join(&self.path, key), what, mend));
+    }
+
+    /// Reports that a key's value is probably not meant.
+    pub(super) fn warn(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
+        self.note(Problem::warning(self.place(key), &join(&self.path, key), what, mend));
+    }
+
+    /// Reports that the section as a whole is probably not meant.
+    pub(super) fn warn_here(&self, what: impl Into<String>, mend: impl Into<String>) {
+        self.note(Problem::warning(self.at, &self.path, what, mend));
+    }
+
+    fn place(&self, key: &str) -> Option<Pos> {
+        self.entry(key).map(|entry| entry.node.at).or(self.at)
+    }
+
+    /// Remembers what was asked for, and a fingerprint of the value that counts.
+    pub(super) fn record(&self, key: &str, kind: &str, default: &str, value: &str) {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        let asked = Key {
+            pattern: join(&self.pattern, key),
+            kind: kind.to_owned(),
+            default: default.to_owned(),
+            restart: self.restart,
+            value: hasher.finish(),
+        };
+        // What is asked for by both walks belongs to the first, which reads what needs a restart.
+        self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(asked);
+    }
+
+    /// Returns what a text stands for; `None` when it stands for nothing, which is reported where it matters.
+    pub(super) fn expand(&self, key: &str, at: Pos, text: &str) -> Option<String> {
+        let Some(rest) = text.strip_prefix('$') else { return Some(text.to_owned()) };
+        if let Some(literal) = rest.strip_prefix('$') {
+            return Some(format!("${literal}"));
+        }
+        let name = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
+        if !env::is_name(name) {
+            let mend = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
+            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", mend));
+            return None;
+        }
+        let value = self.reader.env.get(name);
+        if value.is_none() && self.needed {
+            let what = format!("the environment variable {name} is not set");
+            let mend = format!("set {name}, or write {name}=… into the file .env beside this one");
+            self.note(Problem::error(at, key, what, mend));
+        }
+        value.map(str::to_owned)
+    }
+
+    fn know(&self, key: &str) {
+        let mut log = self.reader.log.borrow_mut();
+        log.sections.entry(self.path.clone()).or_default().insert(key.to_owned());
+    }
+
+    fn check_shape(&self) {
+        match self.node {
+            Some(Node { value: Value::Map(_) | Value::Null, .. }) | None => {}
+            Some(Node { value, at }) => {
+                let what = format!("found {}, expected a mapping", describe(value));
+                self.note(Problem::error(*at, &self.path, what, "write `key: value` lines, indented alike"));
+            }
+        }
+    }
+}
+
+/// Says what was found. Long text is cut.
+pub(super) fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Int(value) => format!("the number {value}"),
+        Value::Float(value) => format!("the number {value}"),
+        Value::Text(text) if text.chars().count() > 40 => {
+            format!("\"{}…\"", text.chars().take(40).collect::<String>())
+        }
+        Value::Text(text) => format!("\"{text}\""),
+        Value::List(_) => "a list".to_owned(),
+        Value::Map(_) => "a mapping".to_owned(),
+    }
+}

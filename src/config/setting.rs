@@ -1,0 +1,340 @@
+//! The types that a setting may have.
+//!
+//! A value may be typed as itself, as text that reads as it, or as `$NAME` for a variable whose text reads as
+//! it. Empty text is the same as nothing. What a variable holds is never shown.
+
+use super::{
+    problem::{Problem, join, nearest},
+    raw::{Node, Value},
+    reader::{Section, describe},
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value as Json};
+use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
+use url::Url;
+
+/// Writes a value as a person would type it.
+type Show<T> = Box<dyn Fn(&T) -> String>;
+
+/// One key's value, before it is said what stands in for its absence.
+#[must_use]
+pub(super) struct Setting<'s, 'r, T> {
+    section: &'s Section<'r>,
+    key: &'s str,
+    kind: String,
+    show: Show<T>,
+    value: Option<T>,
+    /// Whether there was a value that could not be used, which is reported already.
+    spoilt: bool,
+}
+
+impl<T> Setting<'_, '_, T> {
+    /// Tells whether there is a value that cannot be used, which is reported already.
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.spoilt
+    }
+
+    /// Takes `default` where nothing is said.
+    pub(super) fn or(self, default: T) -> T {
+        let told = (self.show)(&default);
+        self.or_told(default, &told)
+    }
+
+    /// Takes `default` where nothing is said, which is told to people in these words.
+    pub(super) fn or_told(self, default: T, told: &str) -> T {
+        let value = self.value.unwrap_or(default);
+        self.section.record(self.key, &self.kind, told, &(self.show)(&value));
+        value
+    }
+
+    /// Lets it be absent, which means what `told` says.
+    pub(super) fn optional(self, told: &str) -> Option<T> {
+        let shown = self.value.as_ref().map_or_else(String::new, &self.show);
+        self.section.record(self.key, &self.kind, told, &shown);
+        self.value
+    }
+
+    /// Insists on it, where the section has an effect.
+    pub(super) fn required(self, mend: &str) -> Option<T> {
+        if self.value.is_none() && !self.spoilt && self.section.is_needed() {
+            self.section.refuse(self.key, "this is missing or empty", mend);
+        }
+        self.optional("required")
+    }
+}
+
+impl<'r> Section<'r> {
+    /// Reads text.
+    pub(super) fn text<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, String> {
+        self.scalar(key, "text", false, String::clone, text)
+    }
+
+    /// Reads text that is never shown.
+    pub(super) fn secret<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
+        let show = |secret: &SecretString| secret.expose_secret().to_owned();
+        self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)))
+    }
+
+    /// Reads a yes or a no.
+    pub(super) fn flag<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, bool> {
+        self.scalar(key, "true or false", false, bool::to_string, flag)
+    }
+
+    /// Reads a whole number.
+    pub(super) fn number<'s, T>(&'s self, key: &'s str, range: RangeInclusive<T>) -> Setting<'s, 'r, T>
+    where
+        T: Copy + Display + TryFrom<i128> + Into<i128> + 'static,
+    {
+        let (low, high) = (*range.start(), *range.end());
+        let kind = format!("whole number, {low} to {high}");
+        self.scalar(key, &kind, false, T::to_string, move |value| {
+            let within =
+                |n: i128| (low.into()..=high.into()).contains(&n).then(|| T::try_from(n).ok()).flatten();
+            Ok(Some(whole(value).and_then(within).ok_or("")?))
+        })
+    }
+
+    /// Reads any number.
+    pub(super) fn decimal<'s>(&'s self, key: &'s str, range: RangeInclusive<f64>) -> Setting<'s, 'r, f64> {
+        let kind = format!("number, {} to {}", range.start(), range.end());
+        self.scalar(key, &kind, false, f64::to_string, move |value| {
+            Ok(Some(decimal(value).filter(|n| range.contains(n)).ok_or("")?))
+        })
+    }
+
+    /// Reads a time in seconds, at most a year.
+    pub(super) fn seconds<'s>(&'s self, key: &'s str, least: f64) -> Setting<'s, 'r, Duration> {
+        const YEAR: f64 = 31_536_000.0;
+        let show = |time: &Duration| time.as_secs_f64().to_string();
+        self.scalar(key, &format!("seconds, {least} to {YEAR}"), false, show, move |value| {
+            let within = decimal(value).filter(|n| (least..=YEAR).contains(n));
+            Ok(Some(Duration::from_secs_f64(within.ok_or("")?)))
+        })
+    }
+
+    /// Reads an address that begins with `http://` or `https://`.
+    pub(super) fn url<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Url> {
+        let show = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
+        self.scalar(key, "URL", false, show, |value| {
+            let Some(text) = text(value)? else { return Ok(None) };
+            let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            Ok(Some(url.ok_or("begin it with https:// or http://")?))
+        })
+    }
+
+    /// Reads one of a few words.
+    pub(super) fn choice<'s, T: Copy + PartialEq + 'static>(
+        &'s self,
+        key: &'s str,
+        words: &'static [(&'static str, T)],
+    ) -> Setting<'s, 'r, T> {
+        let all = words.iter().map(|(word, _)| *word);
+        let kind = format!("one of {}", all.clone().collect::<Vec<_>>().join(", "));
+        let show = |choice: &T| {
+            words
+                .iter()
+                .find(|(_, other)| other == choice)
+                .map_or_else(String::new, |(word, _)| (*word).to_owned())
+        };
+        self.scalar(key, &kind, false, show, move |value| {
+            let Some(typed) = text(value)? else { return Ok(None) };
+            let typed = typed.to_lowercase();
+            match words.iter().find(|(word, _)| *word == typed) {
+                Some((_, choice)) => Ok(Some(*choice)),
+                None => Err(nearest(&typed, all.clone())
+                    .map_or_else(String::new, |near| format!("did you mean `{near}`?"))),
+            }
+        })
+    }
+
+    /// Reads a list; one value stands for a list of one, and text may hold several between commas.
+    pub(super) fn list<'s, T>(
+        &'s self,
+        key: &'s str,
+        kind: &str,
+        show: impl Fn(&Vec<T>) -> String + 'static,
+        one: impl Fn(&Value) -> Result<T, String>,
+    ) -> Setting<'s, 'r, Vec<T>> {
+        let path = join(&self.path, key);
+        let entry = self.entry(key);
+        let nodes = match entry.map(|entry| &entry.node) {
+            Some(Node { value: Value::List(nodes), .. }) => nodes.iter().collect(),
+            other => Vec::from_iter(other),
+        };
+        let (mut items, mut spoilt) = (Vec::new(), false);
+        for node in nodes {
+            for piece in self.pieces(&path, node) {
+                match self.one(&path, kind, node, piece, &one) {
+                    Some(item) => items.push(item),
+                    None => spoilt = true,
+                }
+            }
+        }
+        let value = entry.map(|_| items);
+        Setting { section: self, key, kind: format!("list of {kind}"), show: Box::new(show), value, spoilt }
+    }
+
+    /// Reads a mapping whose keys are not pudu's business, with the variables in it put in.
+    pub(super) fn map<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Map<String, Json>> {
+        let show = |map: &Map<String, Json>| {
+            if map.is_empty() { "{}".to_owned() } else { Json::from(map.clone()).to_string() }
+        };
+        let entry = self.entry(key);
+        let path = join(&self.path, key);
+        let value = entry.and_then(|entry| match self.json(&path, &entry.node) {
+            Some(Json::Object(map)) => Some(map),
+            Some(_) => {
+                self.mismatch(&path, &entry.node, "a mapping", "");
+                None
+            }
+            None => None,
+        });
+        let spoilt = entry.is_some() && value.is_none();
+        Setting { section: self, key, kind: "mapping".to_owned(), show: Box::new(show), value, spoilt }
+    }
+
+    /// Returns those of the keys that are there, as JSON.
+    pub(super) fn carried(&self, keys: &[&str]) -> Map<String, Json> {
+        let pair = |key: &&str| {
+            let entry = self.entry(key)?;
+            Some(((*key).to_owned(), self.json(&join(&self.path, key), &entry.node)?))
+        };
+        keys.iter().filter_map(pair).collect()
+    }
+
+    /// Reads whatever is there as JSON; what cannot be had is reported and left out.
+    fn json(&self, path: &str, node: &Node) -> Option<Json> {
+        Some(match &node.value {
+            Value::Null => Json::Null,
+            Value::Bool(value) => Json::from(*value),
+            Value::Int(value) => i64::try_from(*value)
+                .map(Json::from)
+                .or_else(|_| u64::try_from(*value).map(Json::from))
+                .ok()?,
+            Value::Float(value) => Json::from(*value),
+            Value::Text(text) => Json::from(self.expand(path, node.at, text)?),
+            Value::List(items) => items.iter().filter_map(|item| self.json(path, item)).collect(),
+            Value::Map(entries) => {
+                let pair = |entry: &super::raw::Entry| {
+                    Some((entry.key.clone(), self.json(&join(path, &entry.key), &entry.node)?))
+                };
+                Json::Object(entries.iter().filter_map(pair).collect())
+            }
+        })
+    }
+
+    fn scalar<'s, T>(
+        &'s self,
+        key: &'s str,
+        kind: &str,
+        secret: bool,
+        show: impl Fn(&T) -> String + 'static,
+        parse: impl Fn(&Value) -> Result<Option<T>, String>,
+    ) -> Setting<'s, 'r, T> {
+        let node = self.entry(key).map(|entry| &entry.node);
+        let path = join(&self.path, key);
+        let (value, spoilt) = match node.map(|node| (node, self.resolve(&path, node))) {
+            None => (None, false),
+            Some((_, None)) => (None, true),
+            Some((_, Some(Value::Text(empty)))) if empty.is_empty() => (None, false),
+            Some((node, Some(typed))) => match parse(&typed) {
+                Ok(value) => (value, false),
+                Err(mend) => {
+                    let hidden = secret && matches!(typed, Value::Text(_));
+                    let shown = if hidden { Value::Text("(hidden)".to_owned()) } else { node.value.clone() };
+                    self.mismatch(&path, &Node { at: node.at, value: shown }, kind, &mend);
+                    (None, true)
+                }
+            },
+        };
+        Setting { section: self, key, kind: kind.to_owned(), show: Box::new(show), value, spoilt }
+    }
+
+    /// Returns the value with a variable's text in place of its name.
+    fn resolve(&self, path: &str, node: &Node) -> Option<Value> {
+        match &node.value {
+            Value::Text(text) => Some(Value::Text(self.expand(path, node.at, text)?)),
+            other => Some(other.clone()),
+        }
+    }
+
+    /// Returns the parts of a value that lists several between commas; `None` stands for what is not known.
+    fn pieces(&self, path: &str, node: &Node) -> Vec<Option<Value>> {
+        match self.resolve(path, node) {
+            Some(Value::Text(text)) => {
+                text.split(',').map(|part| Some(Value::Text(part.trim().to_owned()))).collect()
+            }
+            other => vec![other],
+        }
+    }
+
+    fn one<T>(
+        &self,
+        path: &str,
+        kind: &str,
+        node: &Node,
+        piece: Option<Value>,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        match parse(&piece?) {
+            Ok(item) => Some(item),
+            Err(mend) => {
+                self.mismatch(path, node, &format!("a list of {kind}"), &mend);
+                None
+            }
+        }
+    }
+
+    fn mismatch(&self, path: &str, node: &Node, expected: &str, mend: &str) {
+        let found = match &node.value {
+            Value::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {
+                format!("something else in the variable {text}")
+            }
+            value => describe(value),
+        };
+        self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), mend));
+    }
+}
+
+fn text(value: &Value) -> Result<Option<String>, String> {
+    match value {
+        Value::Text(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Err("put it in quotes".to_owned()),
+        _ => Err(String::new()),
+    }
+}
+
+fn flag(value: &Value) -> Result<Option<bool>, String> {
+    let typed = match value {
+        Value::Bool(value) => return Ok(Some(*value)),
+        Value::Text(text) => text.to_lowercase(),
+        _ => return Err(String::new()),
+    };
+    match typed.as_str() {
+        "true" | "yes" | "on" | "1" => Ok(Some(true)),
+        "false" | "no" | "off" | "0" => Ok(Some(false)),
+        _ => Err(String::new()),
+    }
+}
+
+fn whole(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(value) => Some(*value),
+        // Exact up to 2^53, beyond which no setting goes.
+        #[allow(clippy::cast_possible_truncation)]
+        Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(*value as i128),
+        Value::Text(text) => i128::from_str(text.trim()).ok(),
+        _ => None,
+    }
+}
+
+fn decimal(value: &Value) -> Option<f64> {
+    match value {
+        // Exact up to 2^53, beyond which no setting goes.
+        #[allow(clippy::cast_precision_loss)]
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        Value::Text(text) => f64::from_str(text.trim()).ok().filter(|n| n.is_finite()),
+        _ => None,
+    }
+}

@@ -1,0 +1,40 @@
+//! What an operator sees of the configuration as a whole.
+
+mod documented;
+mod errors;
+mod values;
+
+use super::*;
+use std::fmt::Write as _;
+
+/// Reads a file's text in an empty folder with this environment.
+fn read<const N: usize>(text: &str, env: [(&str, &str); N]) -> Result<Loaded, ConfigError> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    std::fs::write(&file, text).unwrap();
+    let start = Start { env: Env::from(env), dir: "/d".into(), ..Start::default() };
+    match load_file(&start, Some(&file)) {
+        Ok(mut loaded) => {
+            loaded.report.file = Some("config.yaml".into());
+            Ok(loaded)
+        }
+        Err(ConfigError::Wrong(report)) => {
+            Err(ConfigError::Wrong(Report { file: Some("config.yaml".into()), ..report }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads what must be right.
+fn good<const N: usize>(text: &str, env: [(&str, &str); N]) -> Loaded {
+    read(text, env).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Reads anything and returns what was said of it, without the line about an old version.
+fn said<const N: usize>(text: &str, env: [(&str, &str); N]) -> String {
+    let text = format!("config_version: {VERSION}\n{text}");
+    match read(&text, env) {
+        Ok(loaded) => loaded.report.to_string(),
+        Err(error) => error.to_string(),
+    }
+}

@@ -1,0 +1,280 @@
+//! What is said of a file that is not right.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Compares what is said of a file that begins in line 2, as line 1 has the version.
+fn check(text: &str, expected: &str) {
+    assert_eq!(said(text, []), expected.trim_start(), "{text}");
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_with_its_place_and_the_mend() {
+    let text = "\
+log_level: inof
+gateway:
+  port: 70000
+  hots: x
+database:
+  backend: postgres
+  postgres_url: $NO_SUCH
+models:
+  - name: a
+    model: 4
+    api_key: [sk-hush]
+    base_url: example.com
+    temperature: hot
+sandbox: local
+uploads:
+  max_files: -1
+  max_files: 2
+";
+    check(
+        text,
+        "
+config.yaml:2:12: error: log_level: found \"inof\", expected one of trace, debug, info, warning, warn, error, critical
+  mend: did you mean `info`?
+config.yaml:4:9: error: gateway.port: found the number 70000, expected whole number, 0 to 65535
+config.yaml:8:17: error: database.postgres_url: the environment variable NO_SUCH is not set
+  mend: set NO_SUCH, or write NO_SUCH=… into the file .env beside this one
+config.yaml:11:12: error: models[0].model: found the number 4, expected text
+  mend: put it in quotes
+config.yaml:12:14: error: models[0].api_key: found a list, expected secret
+config.yaml:13:15: error: models[0].base_url: found \"example.com\", expected URL
+  mend: begin it with https:// or http://
+config.yaml:14:18: error: models[0].temperature: found \"hot\", expected number, 0 to 2
+config.yaml:15:10: error: sandbox: found \"local\", expected a mapping
+  mend: write `key: value` lines, indented alike
+config.yaml:18:3: error: uploads.max_files: the key is there twice, first in line 17
+  mend: keep one of the two
+config.yaml:5:3: warning: gateway.hots: pudu does not know this key
+  mend: did you mean `host`?",
+    );
+}
+
+#[test]
+fn an_unknown_key_is_told_with_the_nearest_known_one() {
+    check(
+        "chanels: {}\nchannels:\n  telegram:\n    enabled: false\n    bot_tokn: x\n  webex: 1\nfavourite: x\n",
+        "
+config.yaml:2:1: warning: chanels: pudu does not know this key
+  mend: did you mean `channels`?
+config.yaml:6:5: warning: channels.telegram.bot_tokn: pudu does not know this key
+  mend: did you mean `bot_token`?
+config.yaml:7:3: warning: channels.webex: pudu does not know this key
+  mend: remove it, or see docs/configuration.md for the keys there are
+config.yaml:8:1: warning: favourite: pudu does not know this key
+  mend: remove it, or see docs/configuration.md for the keys there are",
+    );
+}
+
+#[test]
+fn keys_that_have_no_effect_yet_are_told_in_one_line() {
+    check(
+        "memory: {enabled: true, anything: [1]}\ntitle: {}\nsummarization:\nsandbox: {replicas: 3}\n\
+         channels: {telegram: {enabled: false, rich_messages: true}}\n",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, sandbox.replicas, title",
+    );
+}
+
+#[test]
+fn a_missing_variable_is_an_error_only_where_it_is_needed() {
+    check(
+        "channels:\n  telegram: {enabled: false, bot_token: $NONE}\n  slack: {enabled: false, bot_token: $NONE}\n\
+         database: {backend: sqlite, postgres_url: $NONE}\nmemory: {key: $NONE}\n\
+         tools: [{name: web_search, use: deerflow.community.tavily.tools:web_search_tool, api_key: $NONE}]\n",
+        "
+config.yaml:7:33: warning: tools[0].use: this tool is not in this version; it is left out
+  mend: nothing has to be done; the agent works without it
+config.yaml: note: not used by this version: memory",
+    );
+    check(
+        "channels:\n  telegram: {bot_token: \"${NONE}\", session: {context: {deep: [{er: $NONE}]}}}\n",
+        "
+config.yaml:3:25: error: channels.telegram.bot_token: the environment variable NONE is not set
+  mend: set NONE, or write NONE=… into the file .env beside this one
+config.yaml:3:68: error: channels.telegram.session.context.deep.er: the environment variable NONE is not set
+  mend: set NONE, or write NONE=… into the file .env beside this one",
+    );
+}
+
+#[test]
+fn what_a_variable_holds_is_never_shown() {
+    let text = "gateway: {port: $PORT, token: $EMPTY}\nchannels: {telegram: {bot_token: $EMPTY, allowed_users: $USERS}}\n";
+    let expected = "
+config.yaml:2:17: error: gateway.port: found something else in the variable $PORT, expected whole number, 0 to 65535
+config.yaml:3:34: error: channels.telegram.bot_token: this is missing or empty
+  mend: @BotFather gives one; or set `enabled: false`
+config.yaml:3:57: error: channels.telegram.allowed_users: found something else in the variable $USERS, expected a list of numeric ids
+  mend: write ids: a name can change hands, and whoever has it then would be let in";
+    assert_eq!(said(text, [("PORT", "hush"), ("EMPTY", ""), ("USERS", "hush")]), expected.trim_start());
+}
+
+#[test]
+fn a_text_with_a_dollar_sign_is_a_variable_or_two_dollar_signs() {
+    check(
+        "models: [{name: a, model: $5 off, api_key: k}]\n",
+        "
+config.yaml:2:27: error: models[0].model: a text with `$` in front must be a variable's name
+  mend: write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`",
+    );
+    let loaded = good("models: [{name: $$5 off, model: a, api_key: k}]\n", []);
+    assert_eq!(loaded.config.live.models[0].name, "$5 off");
+}
+
+#[test]
+fn only_ids_open_the_door_and_an_emptied_variable_does_not() {
+    let mend = "write ids: a name can change hands, and whoever has it then would be let in";
+    for (typed, found) in
+        [("[1, \"@bob\"]", "\"@bob\""), ("bob", "\"bob\""), ("[1.5]", "the number 1.5"), ("\"\"", "\"\"")]
+    {
+        let expected = format!(
+            "error: channels.telegram.allowed_users: found {found}, expected a list of numeric ids\n  mend: {mend}"
+        );
+        let said = said(&format!("channels: {{telegram: {{bot_token: t, allowed_users: {typed}}}}}\n"), []);
+        assert!(said.ends_with(&expected), "{typed}: {said}");
+    }
+}
+
+#[test]
+fn a_class_that_cannot_be_had_names_what_to_use() {
+    let said = said(
+        "sandbox: {use: deerflow.community.aio_sandbox:AioSandboxProvider}\n\
+         models:\n  - {name: a, use: deerflow.models.claude_provider:ClaudeChatModel}\n\
+         \x20 - {name: b, use: langchain_openai:ChatOpenAi, model: b}\n\
+         tools:\n  - {use: my_company.tools:lookup}\n",
+        [],
+    );
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(
+        lines[..5],
+        [
+            "config.yaml:2:16: error: sandbox.use: \"deerflow.community.aio_sandbox:AioSandboxProvider\" cannot be used",
+            "  mend: this sandbox is not in this version; use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out",
+            "config.yaml:4:20: error: models[0].use: \"deerflow.models.claude_provider:ClaudeChatModel\" cannot be used",
+            "  mend: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
+             or langchain_openai:ChatOpenAI with an API key",
+            "config.yaml:5:20: error: models[1].use: \"langchain_openai:ChatOpenAi\" is not a path that pudu knows",
+        ]
+    );
+    let start = "  mend: did you mean langchain_openai:ChatOpenAI? known, nearest first: langchain_openai:ChatOpenAI, ";
+    assert!(lines[5].starts_with(start), "{}", lines[5]);
+    assert_eq!(
+        lines[6],
+        "config.yaml:7:11: error: tools[0].use: \"my_company.tools:lookup\" is not a path that pudu knows"
+    );
+    assert_eq!(lines.len(), 8);
+}
+
+#[test]
+fn accounts_are_checked_as_a_whole() {
+    check(
+        "channels:\n  one: {type: telegrm, bot_token: t}\n  two: {enabled: true, bot_token: t}\n  slack: {bot_token: a}\n\
+         \x20 three: {type: telegram, bot_token: t, mode: webhook, webhook: {url: 'http://x.org/', secret_token: 'no way'}}\n\
+         \x20 four: {type: telegram, bot_token: t, mode: webhook}\n",
+        "
+config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
+  mend: did you mean `type: telegram`?
+config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
+  mend: write `type:` with one of telegram, feishu, slack, dingtalk, discord, wecom, wechat, github, buzz
+config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
+  mend: write the public https:// address that leads to pudu's gateway
+config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not accept this secret
+  mend: use 1 to 256 letters, digits, `_` or `-`
+config.yaml:7:3: error: channels.four.webhook.url: this is missing or empty
+  mend: write the public https:// address that leads to pudu's gateway
+config.yaml:7:3: error: channels.four.webhook.secret_token: this is missing or empty
+  mend: choose 1 to 256 letters, digits, `_` or `-`
+config.yaml:5:3: warning: channels.slack: slack is not in this version; the account is left out
+  mend: set `enabled: false` to be without this warning",
+    );
+}
+
+#[test]
+fn models_need_a_key_where_their_provider_does_and_names_of_their_own() {
+    check(
+        "models:\n  - {name: a, model: b}\n  - {name: a, model: c, base_url: 'http://10.0.0.1/v1'}\n  - {model: z, use: langchain_ollama:ChatOllama}\n",
+        "
+config.yaml:3:5: error: models[0].api_key: no key is written, and OPENAI_API_KEY is not set
+  mend: set OPENAI_API_KEY, or write `api_key: $NAME` with a variable of your own
+config.yaml:4:12: error: models[1].name: two models have the name \"a\"
+  mend: give each its own; people choose a model by its name
+config.yaml:5:5: error: models[2].name: this is missing or empty
+  mend: give the name by which people choose the model",
+    );
+}
+
+#[test]
+fn an_older_file_is_told_about_the_upgrade_and_a_newer_one_about_its_keys() {
+    let said = |text| good(text, []).report.to_string();
+    assert_eq!(said("config_version: 34\n"), "");
+    let upgrade = "  mend: `pudu config upgrade` adds the keys that are new, and changes no value";
+    assert_eq!(
+        said("config_version: 12\n"),
+        format!(
+            "config.yaml:1:17: warning: config_version: the file has the shape of version 12, this pudu has 34\n{upgrade}"
+        )
+    );
+    assert_eq!(
+        said("log_level: info\n"),
+        format!(
+            "config.yaml: warning: config_version: the file has the shape of version 0, this pudu has 34\n{upgrade}"
+        )
+    );
+    assert_eq!(
+        said("config_version: 35\n"),
+        "config.yaml:1:17: warning: config_version: the file has the shape of version 35, this pudu knows 34\n  \
+         mend: keys that are newer than this pudu have no effect"
+    );
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let text = "# x\n".repeat(1024 * 1024 / 4 + 1);
+    let error = read(&text, []).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap();
+    assert_eq!(source.to_string(), "the file is larger than 1024 KiB");
+}
+
+#[test]
+fn variables_that_are_not_what_they_should_be_are_named() {
+    let start = |bind: Option<&str>, env| Start {
+        bind: bind.map(str::to_owned),
+        env,
+        dir: "/d".into(),
+        config: None,
+    };
+    let said = |bind, env| load(&start(bind, env)).unwrap_err().to_string();
+    assert_eq!(
+        said(Some("a b"), Env::from([("GATEWAY_PORT", "http")])),
+        "error: GATEWAY_PORT: the variable does not hold a port\n  mend: set it to 0 to 65535\n\
+         error: --bind: \"a b\" is not an address\n  mend: write HOST:PORT, HOST or :PORT"
+    );
+}
+
+/// Any value under any key, or any nesting of them.
+fn yaml() -> impl Strategy<Value = String> {
+    let words = "(channels|telegram|models|gateway|port|database|use|type|session|users|tools|enabled|name|\\$A|\\$\\{|[a-z0-9.@-]{0,6})";
+    let leaf =
+        prop_oneof![words.prop_map(|word| format!("\"{word}\"")), "(true|~|-?[0-9]{1,30}|1e9|\\[\\]|\\{\\})"];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(", "))),
+            prop::collection::vec((words, inner), 0..5).prop_map(|pairs| {
+                let pairs: Vec<_> = pairs.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
+                format!("{{{}}}", pairs.join(", "))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_shape_of_a_file_makes_it_panic(text in yaml()) {
+        let (root, _) = raw::parse(text.as_bytes());
+        if let Some(root) = root {
+            let start = Start { env: Env::from([("A", "1")]), ..Start::default() };
+            let _ = understand(&root, &start, true);
+        }
+    }
+}

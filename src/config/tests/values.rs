@@ -1,0 +1,333 @@
+//! What a file means.
+
+use super::*;
+use secrecy::ExposeSecret;
+use serde_json::json;
+use std::time::Duration;
+
+#[test]
+fn values_may_be_typed_as_text_or_come_from_variables() {
+    let text = "gateway: {host: \"${HOST}\", port: $PORT, token: $TOKEN}\n\
+                sandbox: {allow_host_bash: $YES, bash_command_timeout: \"90.5\", ls_output_max_chars: 0}\n\
+                uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
+    let env = [("HOST", "::1"), ("PORT", "9000"), ("TOKEN", "t"), ("YES", "on")];
+    let Config { fixed, live } = good(text, env).config;
+    let Gateway { host, port, token } = fixed.gateway;
+    assert_eq!((host.as_str(), port, token.unwrap().expose_secret()), ("::1", 9000, "t"));
+    assert_eq!(fixed.log_level, LogLevel::Warn);
+    assert_eq!(live.uploads.max_files, 3);
+    let expected = Sandbox {
+        allow_host_bash: true,
+        bash_output_max_chars: 20_000,
+        read_file_output_max_chars: 50_000,
+        ls_output_max_chars: 10_000_000,
+        bash_command_timeout: Duration::from_millis(90_500),
+    };
+    assert_eq!(live.sandbox, expected);
+}
+
+#[test]
+fn the_bind_flag_comes_before_the_environment_before_the_file() {
+    let bound = |bind: Option<&str>, env| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("config.yaml"), "gateway: {host: localhost, port: 1}\n").unwrap();
+        let start = Start { bind: bind.map(str::to_owned), env, dir: dir.path().into(), config: None };
+        let gateway = load(&start).unwrap().config.fixed.gateway;
+        format!("{}:{}", gateway.host, gateway.port)
+    };
+    let env = || Env::from([("GATEWAY_HOST", "127.0.0.2"), ("GATEWAY_PORT", "2")]);
+    assert_eq!(bound(None, Env::default()), "localhost:1");
+    assert_eq!(bound(None, Env::from([("GATEWAY_PORT", "2")])), "localhost:2");
+    assert_eq!(bound(None, env()), "127.0.0.2:2");
+    assert_eq!(bound(Some(":3"), env()), "127.0.0.2:3");
+    assert_eq!(bound(Some("127.0.0.3:3"), env()), "127.0.0.3:3");
+}
+
+#[test]
+fn the_file_beside_the_config_adds_variables() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(".env"), "A=file\nB=file\nbroken\n").unwrap();
+    std::fs::write(dir.path().join("c.yaml"), "config_version: 34\ngateway: {host: $A, token: $B}\n")
+        .unwrap();
+    let env = Env::from([("A", "real")]);
+    let start = Start { config: Some("c.yaml".into()), env, dir: dir.path().into(), bind: None };
+    let loaded = load(&start).unwrap();
+    let gateway = loaded.config.fixed.gateway;
+    assert_eq!((gateway.host.as_str(), gateway.token.unwrap().expose_secret()), ("real", "file"));
+    let said = loaded.report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        said,
+        ["warning: .env: line 3: this line has no `=`\n  mend: write NAME=value, each on its own line"]
+    );
+}
+
+#[test]
+fn a_model_has_its_dialect_and_what_its_class_would_be_given() {
+    let text = "
+models:
+  - name: thinker
+    display_name: The thinker
+    use: src.models.patched_deepseek:PatchedChatDeepSeek
+    model: doubao
+    api_base: https://ark.example.com/api/v3
+    api_key: $KEY
+    timeout: 30
+    max_retries: 5
+    max_tokens: 4096.0
+    temperature: 1
+    context_window: 1000
+    supports_thinking: true
+    top_p: 0.5
+    reasoning_effort: high
+    model_kwargs: {a: 1, b: 1}
+    extra_body: {b: $KEY}
+    default_headers: {X-Team: $KEY, X-N: 1}
+    when_thinking_enabled: {extra_body: {x: 1}}
+    thinking: {type: enabled}
+    when_thinking_disabled: {thinking: {type: disabled}}
+";
+    let loaded = good(text, [("KEY", "k")]);
+    let model = &loaded.config.live.models[0];
+    let secrets: std::collections::BTreeMap<_, _> =
+        model.default_headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
+    assert_eq!(secrets, [("X-Team", "k"), ("X-N", "1")].into());
+    assert_eq!(model.api_key.as_ref().unwrap().expose_secret(), "k");
+    let shown = json!({
+        "names": [&model.name, &model.display_name, &model.description, &model.model],
+        "wire": format!("{:?} {:?} {}", model.wire, model.dialect, model.base_url),
+        "supports": [model.supports_thinking, model.supports_vision, model.supports_reasoning_effort],
+        "limits": [model.max_tokens, model.context_window, Some(model.max_retries)],
+        "temperature": model.temperature,
+        "times": [model.request_timeout.as_secs(), model.stream_chunk_timeout.as_secs()],
+        "body": model.extra_body,
+        "on": model.when_thinking_enabled,
+        "off": model.when_thinking_disabled,
+    });
+    let expected = json!({
+        "names": ["thinker", "The thinker", "", "doubao"],
+        "wire": "ChatCompletions DeepSeek https://ark.example.com/api/v3",
+        "supports": [true, false, false],
+        "limits": [4096, 1000, 5],
+        "temperature": 1.0,
+        "times": [30, 240],
+        "body": {"top_p": 0.5, "a": 1, "b": "k"},
+        "on": {"extra_body": {"x": 1}, "thinking": {"type": "enabled"}},
+        "off": {"thinking": {"type": "disabled"}},
+    });
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn each_class_has_its_server_and_its_variable() {
+    let cases = [
+        ("langchain_openai:ChatOpenAI", "", "OpenAi https://api.openai.com/v1 openai"),
+        ("langchain_anthropic:ChatAnthropic", "", "Anthropic https://api.anthropic.com/v1 anthropic"),
+        (
+            "langchain_anthropic:ChatAnthropic",
+            "https://proxy.org",
+            "Anthropic https://proxy.org/v1 anthropic",
+        ),
+        ("langchain_ollama:ChatOllama", "", "Ollama http://127.0.0.1:11434/v1 -"),
+        ("langchain_ollama:ChatOllama", "http://box:11434", "Ollama http://box:11434/v1 -"),
+        ("langchain_deepseek:ChatDeepSeek", "", "DeepSeek https://api.deepseek.com/v1 deepseek"),
+        (
+            "langchain_google_genai:ChatGoogleGenerativeAI",
+            "",
+            "Gemini https://generativelanguage.googleapis.com/v1beta/openai google",
+        ),
+        ("deerflow.models.vllm_provider:VllmChatModel", "", "Vllm http://127.0.0.1:8000/v1 -"),
+        (
+            "deerflow.models.patched_openai:PatchedChatOpenAI",
+            "https://g.org/v1",
+            "Signed https://g.org/v1 openai",
+        ),
+    ];
+    let env = [
+        ("OPENAI_API_KEY", "openai"),
+        ("ANTHROPIC_API_KEY", "anthropic"),
+        ("DEEPSEEK_API_KEY", "deepseek"),
+        ("GEMINI_API_KEY", ""),
+        ("GOOGLE_API_KEY", "google"),
+    ];
+    for (class, base_url, expected) in cases {
+        let text = format!("models: [{{name: a, model: m, use: {class}, base_url: '{base_url}'}}]\n");
+        let loaded = good(&text, env);
+        let model = &loaded.config.live.models[0];
+        let key = model.api_key.as_ref().map_or("-", |key| key.expose_secret());
+        assert_eq!(format!("{:?} {} {key}", model.dialect, model.base_url), expected, "{class}");
+    }
+}
+
+#[test]
+fn without_a_model_a_key_in_the_environment_is_enough() {
+    let model = |env: Env| {
+        let model = ModelConfig::from_env(&env)?;
+        Some(format!("{:?} {} {}", model.dialect, model.name, model.api_key.is_some()))
+    };
+    assert_eq!(model(Env::default()), None);
+    assert_eq!(model(Env::from([("OPENAI_API_KEY", "k")])), Some("OpenAi gpt-5-mini true".to_owned()));
+    assert_eq!(
+        model(Env::from([("ANTHROPIC_API_KEY", "k")])),
+        Some("Anthropic claude-sonnet-4-5 true".to_owned())
+    );
+    let ollama = ModelConfig::ollama("llama3").unwrap();
+    assert_eq!((ollama.name.as_str(), ollama.base_url.as_str()), ("llama3", "http://127.0.0.1:11434/v1"));
+    assert_eq!(good("models:\n", [("OPENAI_API_KEY", "k")]).config.live.models.len(), 1);
+}
+
+#[test]
+fn the_store_is_named_by_either_section() {
+    let backend = |text: &str| {
+        format!("{:?}", good(text, [("URL", "postgres://u:p@h/d")]).config.fixed.database.backend)
+    };
+    let cases = [
+        ("", "Sqlite { dir: \"/d/.pudu/data\" }"),
+        ("database: {sqlite_dir: deer/data}", "Sqlite { dir: \"/d/deer/data\" }"),
+        ("database: {backend: memory}", "Memory"),
+        ("database: {backend: postgres, postgres_url: $URL}", "Postgres { url: SecretBox<str>([REDACTED]) }"),
+        ("checkpointer: {type: memory}", "Memory"),
+        ("checkpointer: {type: sqlite, connection_string: /x/checkpoints.db}", "Sqlite { dir: \"/x\" }"),
+        (
+            "checkpointer: {type: sqlite, connection_string: checkpoints.db}",
+            "Sqlite { dir: \"/d/.pudu/data\" }",
+        ),
+        (
+            "checkpointer: {type: postgres, connection_string: $URL}",
+            "Postgres { url: SecretBox<str>([REDACTED]) }",
+        ),
+        ("database: {backend: sqlite}\ncheckpointer: {type: memory}", "Sqlite { dir: \"/d/.pudu/data\" }"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(backend(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn tools_are_those_listed_and_all_where_none_is() {
+    let tools = |text: &str| {
+        let tools = &good(text, []).config.live.tools;
+        tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(tools(""), "ls: read_file: write_file: str_replace: bash: present_files:");
+    assert_eq!(tools("tools: []"), "present_files:");
+    assert_eq!(
+        tools(
+            "tools:\n  - {name: bash, group: shell, use: src.sandbox.tools:bash_tool}\n  \
+             - {name: bash, use: deerflow.sandbox.tools:bash_tool}\n  \
+             - {name: web_search, use: deerflow.community.ddg_search.tools:web_search_tool, max_results: 5}\n"
+        ),
+        "bash:shell present_files:"
+    );
+}
+
+#[test]
+fn an_account_is_on_when_it_says_so_or_has_credentials() {
+    let names = |text: &str| {
+        let Config { fixed, live } = good(text, [("T", "1:x")]).config;
+        let names: Vec<_> = fixed.accounts.iter().map(|account| account.name.clone()).collect();
+        assert_eq!(
+            names,
+            live.manners.keys().cloned().collect::<Vec<_>>(),
+            "both halves know the same accounts"
+        );
+        names.join(" ")
+    };
+    let cases = [
+        ("", ""),
+        ("channels:\n  telegram:\n", ""),
+        ("channels: {telegram: {allowed_users: [1]}}", ""),
+        ("channels: {telegram: {bot_token: $T}}", "telegram"),
+        ("channels: {telegram: {enabled: false, bot_token: $T}}", ""),
+        ("channels: {telegram: {bot_token: $T}, second: {type: telegram, bot_token: $T}}", "telegram second"),
+        ("channels: {slack: {enabled: true, bot_token: $T}, telegram: {bot_token: $T}}", "telegram"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(names(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_telegram_account_has_all_that_it_needs() {
+    let text = "channels: {bot: {type: telegram, bot_token: $T, api_url: 'http://127.0.0.1:9', mode: webhook,
+        require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_A}}}\n";
+    let account = good(text, [("T", "1:x")]).config.fixed.accounts.remove(0);
+    let Platform::Telegram(telegram) = account.platform;
+    assert_eq!(
+        format!("{telegram:?}"),
+        format!(
+            "Telegram {{ token: SecretBox<str>([REDACTED]), api_url: {:?}, transport: Webhook {{ url: {:?}, \
+             secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false }}",
+            url::Url::parse("http://127.0.0.1:9").unwrap(),
+            url::Url::parse("https://x.org/hook").unwrap(),
+        )
+    );
+    assert_eq!(telegram.token.expose_secret(), "1:x");
+}
+
+#[test]
+fn who_may_speak_is_read_in_every_shape() {
+    let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
+    let cases = [
+        ("[]", Allow::Everyone),
+        ("~", Allow::Everyone),
+        ("12", only(&["12"])),
+        ("\"12\"", only(&["12"])),
+        ("[12, \"34\", -1001234567890]", only(&["12", "34", "-1001234567890"])),
+        ("$IDS", only(&["5", "6"])),
+        ("[$ID, 7]", only(&["5", "7"])),
+    ];
+    for (typed, expected) in cases {
+        let text = format!(
+            "channels: {{telegram: {{bot_token: t, allowed_users: {typed}, allowed_chats: {typed}}}}}\n"
+        );
+        let live = good(&text, [("IDS", "5, 6"), ("ID", "5")]).config.live;
+        let manners = &live.manners["telegram"];
+        assert_eq!((&manners.allowed_users, &manners.allowed_chats), (&expected, &expected), "{typed}");
+    }
+    assert_eq!(
+        (only(&["1"]).permits("1"), only(&["1"]).permits("2"), Allow::Everyone.permits("2")),
+        (true, false, true)
+    );
+}
+
+#[test]
+fn an_account_has_its_own_manners_or_those_of_all() {
+    let text = "channels:
+  follow_ups: steer
+  follow_up_window_ms: 0
+  shutdown_grace_period_seconds: 1.5
+  outbox_max_age_seconds: 60
+  max_concurrency: 5
+  session: {assistant_id: all, context: {a: 1, b: 1}}
+  telegram: {bot_token: t, follow_ups: interrupt, session: {context: {b: 2}}}
+  two: {type: telegram, bot_token: t}
+";
+    let Config { fixed, live } = good(text, []).config;
+    assert_eq!(fixed.capacity, Capacity { inbound_queue_maxsize: 1000, max_concurrency: 5 });
+    let timing = Timing {
+        shutdown_grace_period: Duration::from_millis(1500),
+        follow_up_window: Duration::ZERO,
+        outbox_max_age: Duration::from_secs(60),
+    };
+    assert_eq!(live.timing, timing);
+    let manners = |name: &str| {
+        let Manners { follow_ups, session, .. } = &live.manners[name];
+        json!([format!("{follow_ups:?}"), session.assistant_id, session.context])
+    };
+    assert_eq!(manners("telegram"), json!(["Interrupt", "all", {"a": 1, "b": 2}]));
+    assert_eq!(manners("two"), json!(["Steer", "all", {"a": 1, "b": 1}]));
+}
+
+#[test]
+fn a_file_in_deerflows_shape_works_as_it_is() {
+    let text = include_str!("deerflow.yaml");
+    let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
+    let loaded = good(text, env);
+    let Config { fixed, live } = &loaded.config;
+    let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(models, ["plain", "deep", "local", "served"]);
+    let accounts: Vec<_> = fixed.accounts.iter().map(|account| account.name.as_str()).collect();
+    assert_eq!(accounts, ["telegram"]);
+    let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
+}
