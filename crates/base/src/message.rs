@@ -72,6 +72,9 @@ pub struct Assistant {
     /// The words for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// What it thought, for providers that want it back. Shown to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// Tools that it wants called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,

@@ -32,7 +32,7 @@ pub struct Request {
 pub enum Delta {
     /// Words for people.
     Text(String),
-    /// The model's thoughts; shown to nobody.
+    /// The model's thoughts, from a model that wants them back; shown to nobody.
     Reasoning(String),
     /// A whole call of a tool.
     Call(ToolCall),

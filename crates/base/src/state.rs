@@ -92,6 +92,7 @@ mod tests {
         let assistant = Assistant {
             id: "a".into(),
             text: "Let me look.".into(),
+            reasoning: None,
             calls: vec![call],
             finish: Finish::Complete,
             model: Some("gpt".into()),

@@ -16,7 +16,7 @@ pub use pudu_sandbox as sandbox;
 pub use pudu_store as store;
 pub use pudu_tools as tools;
 
-pub use run::{Ended, Run, Task};
+pub use run::{Control, Ended, Run, Task};
 pub use setup::{ModelInfo, Setup};
 
 use harness::Replay;
@@ -28,7 +28,7 @@ use std::{
 use store::Db;
 use threads::Threads;
 use tokio::sync::{Semaphore, oneshot};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
 /// The agent.
 #[derive(Clone)]
@@ -88,26 +88,15 @@ impl Client {
     /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops
     /// the later one.
     #[must_use]
-    pub fn start(&self, task: Task) -> Run {
+    pub fn start(&self, task: Task, control: Control) -> Run {
         let (ended, done) = oneshot::channel();
-        let handle = Run {
-            replay: Arc::new(Replay::default()),
-            steering: harness::Steering::default(),
-            cancel: CancellationToken::new(),
-            done,
-        };
-        let work = run::work(
-            self.clone(),
-            task,
-            handle.replay.clone(),
-            handle.steering.clone(),
-            handle.cancel.clone(),
-        );
+        let run = Run { replay: Arc::new(Replay::default()), done };
+        let work = run::work(self.clone(), task, run.replay.clone(), control);
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.
             ended.send(work.await).ok();
         });
-        handle
+        run
     }
 
     /// Returns how many runs work or wait to.

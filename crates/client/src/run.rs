@@ -2,7 +2,8 @@
 
 use crate::{Client, Setup};
 use pudu_base::{
-    Failure, FailureClass, Human, Message, MessageId, Outcome, RunId, ThreadId, ThreadState, Update, Usage,
+    Event, Failure, FailureClass, Human, Message, MessageId, Outcome, RunId, ThreadId, ThreadState, Update,
+    Usage,
 };
 use pudu_harness::{Agent, Replay, Steering, Turn, lead_chain};
 use std::{
@@ -28,14 +29,19 @@ pub struct Task {
     pub model: Option<String>,
 }
 
+/// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    /// Takes messages for its next model call.
+    pub steering: Steering,
+    /// Stops it; what was said so far is kept.
+    pub cancel: CancellationToken,
+}
+
 /// A run that works.
 pub struct Run {
     /// What it tells.
     pub replay: Arc<Replay>,
-    /// How to reach it.
-    pub steering: Steering,
-    /// Stops it; what was said so far is kept.
-    pub cancel: CancellationToken,
     pub(crate) done: oneshot::Receiver<Ended>,
 }
 
@@ -69,8 +75,7 @@ pub(crate) async fn work(
     client: Client,
     task: Task,
     replay: Arc<Replay>,
-    steering: Steering,
-    cancel: CancellationToken,
+    Control { steering, cancel }: Control,
 ) -> Ended {
     let admitted = tokio::select! {
         permit = client.0.admission.clone().acquire_owned() => permit.ok(),
@@ -78,13 +83,13 @@ pub(crate) async fn work(
     };
     let setup = client.setup();
     let Some(agent) = agent(&client, &setup, &task) else {
-        return failed("No model is configured.".to_owned(), &steering);
+        return failed("No model is configured.", &replay, &steering);
     };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
         Err(error) => {
             tracing::error!(thread = %task.thread, %error, "a thread could not be read");
-            return failed("What was said before could not be read.".to_owned(), &steering);
+            return failed("What was said before could not be read.", &replay, &steering);
         }
     };
     let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
@@ -156,9 +161,11 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
 
-fn failed(hint: String, steering: &Steering) -> Ended {
+fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
+    let outcome = Outcome::Error(Failure { class: FailureClass::Internal, hint: hint.to_owned() });
+    replay.publish(Event::Ended { outcome: outcome.clone() });
     Ended {
-        outcome: Outcome::Error(Failure { class: FailureClass::Internal, hint }),
+        outcome,
         text: String::new(),
         artifacts: Vec::new(),
         usage: Usage::default(),

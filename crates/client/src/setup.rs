@@ -1,7 +1,7 @@
 //! What runs work with, as the configuration of the moment wants it.
 
 use pudu_base::{Model, Tool};
-use pudu_harness::{Bounds, Retry, Toolbox, lead_prompt};
+use pudu_harness::{Bounds, Toolbox, lead_prompt};
 use std::sync::Arc;
 
 /// What runs work with.
@@ -25,7 +25,7 @@ pub struct ModelInfo {
 }
 
 impl Setup {
-    /// Puts a setup together. The first model is the default; each is asked again when that may help.
+    /// Puts a setup together. The first model is the default.
     #[must_use]
     pub fn new(
         models: impl IntoIterator<Item = (ModelInfo, Arc<dyn Model>)>,
@@ -33,9 +33,8 @@ impl Setup {
         bounds: Bounds,
         host_shell: bool,
     ) -> Self {
-        let patient = |(info, model)| (info, Arc::new(Retry::new(model)) as Arc<dyn Model>);
         Self {
-            models: models.into_iter().map(patient).collect(),
+            models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
             bounds,
             system: lead_prompt(),

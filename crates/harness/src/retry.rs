@@ -8,8 +8,6 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Tries per request, the first included.
-const TRIES: u32 = 4;
 /// The first wait; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// A person waits no longer than this for one try, even if the provider asks for more.
@@ -24,14 +22,15 @@ const REST: Duration = Duration::from_secs(30);
 /// long as the model, so it spans runs.
 pub struct Retry {
     model: Arc<dyn Model>,
+    tries: u32,
     breaker: Arc<Breaker>,
 }
 
 impl Retry {
-    /// Wraps a model.
+    /// Wraps a model that is asked again up to `retries` times.
     #[must_use]
-    pub fn new(model: Arc<dyn Model>) -> Self {
-        Self { model, breaker: Arc::default() }
+    pub fn new(model: Arc<dyn Model>, retries: u32) -> Self {
+        Self { model, tries: retries.saturating_add(1), breaker: Arc::default() }
     }
 }
 
@@ -43,6 +42,7 @@ impl Model for Retry {
     fn stream(&self, request: Request) -> ModelStream {
         let asking = Asking {
             model: self.model.clone(),
+            tries: self.tries,
             breaker: self.breaker.clone(),
             request,
             attempt: 0,
@@ -56,6 +56,7 @@ impl Model for Retry {
 /// One request and its tries.
 struct Asking {
     model: Arc<dyn Model>,
+    tries: u32,
     breaker: Arc<Breaker>,
     request: Request,
     attempt: u32,
@@ -116,7 +117,7 @@ impl Asking {
 
     /// Decides whether another try is made, and tells the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        if !error.retriable() || self.attempt >= TRIES {
+        if !error.retriable() || self.attempt >= self.tries {
             self.state = State::Over;
             self.breaker.failed(&error);
             return Err(error);
@@ -193,6 +194,8 @@ mod tests {
     use pudu_base::Finish;
     use std::collections::VecDeque;
 
+    const TRIES: u32 = 4;
+
     type Reply = Vec<Result<Delta, ModelError>>;
 
     /// A model that answers each call with the next of its replies.
@@ -210,7 +213,7 @@ mod tests {
     }
 
     fn model(replies: Vec<Reply>) -> Retry {
-        Retry::new(Arc::new(Scripted(Mutex::new(replies.into()))))
+        Retry::new(Arc::new(Scripted(Mutex::new(replies.into()))), TRIES - 1)
     }
 
     fn text(text: &str) -> Result<Delta, ModelError> {

@@ -113,6 +113,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
     let mut reply = Assistant {
         id: turn.begin_draft(),
         text: String::new(),
+        reasoning: None,
         calls: Vec::new(),
         finish: Finish::Complete,
         model: Some(agent.model.name().to_owned()),
@@ -140,7 +141,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
 fn take(delta: Delta, turn: &mut Turn, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => turn.say(text),
-        Delta::Reasoning(_) => {}
+        Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
         Delta::Call(call) => reply.calls.push(call),
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
@@ -151,6 +152,7 @@ fn take(delta: Delta, turn: &mut Turn, reply: &mut Assistant) {
         Delta::Again { attempt, wait, reason } => {
             turn.retract();
             reply.calls.clear();
+            reply.reasoning = None;
             turn.tell(Event::Retry { attempt, wait, reason });
         }
     }

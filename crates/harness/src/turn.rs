@@ -108,6 +108,7 @@ impl Turn {
             self.apply(Update::Message(Arc::new(Message::Assistant(Assistant {
                 id,
                 text,
+                reasoning: None,
                 calls: Vec::new(),
                 finish: Finish::Partial,
                 model: Some(model.to_owned()),

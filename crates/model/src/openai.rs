@@ -11,6 +11,7 @@ use pudu_net::reqwest::{self, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 /// One model at one provider.
 #[derive(Clone, Debug)]
@@ -27,8 +28,12 @@ pub struct Settings {
     pub headers: Vec<(String, String)>,
     /// Keys of the request's body besides ours, for example `temperature`; they win over ours.
     pub extra: Map<String, Value>,
+    /// The name under which the model's thoughts go back to it, where the provider wants that.
+    pub thoughts: Option<&'static str>,
     /// The longest wait for the next bytes, the first included.
     pub gap: Duration,
+    /// The longest time for the whole answer.
+    pub total: Duration,
 }
 
 /// A model that speaks chat completions.
@@ -56,8 +61,9 @@ impl Model for OpenAi {
     fn stream(&self, request: Request) -> ModelStream {
         let (settings, http) = (self.settings.clone(), self.http.clone());
         stream::once(async move {
+            let until = Instant::now() + settings.total;
             match begin(&settings, &http, &request).await {
-                Ok(response) => deltas(response, settings.gap),
+                Ok(response) => deltas(response, &settings, until),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         })
@@ -73,7 +79,7 @@ async fn begin(
     request: &Request,
 ) -> Result<reqwest::Response, ModelError> {
     let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
-    let body = encode::body(&settings.model, request, &settings.extra)
+    let body = encode::body(settings, request)
         .map_err(|error| ModelError::Rejected(format!("the request cannot be written: {error}")))?;
     let mut call = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body);
     for (name, value) in &settings.headers {
@@ -94,18 +100,20 @@ struct Reading {
     bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     decoder: Decoder,
     gap: Duration,
+    until: Instant,
     over: bool,
 }
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
-fn deltas(response: reqwest::Response, gap: Duration) -> ModelStream {
+fn deltas(response: reqwest::Response, settings: &Settings, until: Instant) -> ModelStream {
     let whole = response
         .headers()
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .is_some_and(|kind| kind.starts_with("application/json"));
-    let reading =
-        Reading { bytes: response.bytes_stream().boxed(), decoder: Decoder::new(whole), gap, over: false };
+    let decoder = Decoder::new(whole, settings.thoughts.is_some());
+    let bytes = response.bytes_stream().boxed();
+    let reading = Reading { bytes, decoder, gap: settings.gap, until, over: false };
     stream::unfold(reading, |mut reading| async move {
         let batch = next_batch(&mut reading).await?;
         Some((stream::iter(batch), reading))
@@ -117,8 +125,9 @@ fn deltas(response: reqwest::Response, gap: Duration) -> ModelStream {
 /// Waits for bytes that complete something; `None` after the end.
 async fn next_batch(reading: &mut Reading) -> Option<Vec<Result<Delta, ModelError>>> {
     while !reading.over {
-        let step = match tokio::time::timeout(reading.gap, reading.bytes.next()).await {
-            Err(_) => Err(silent(reading.gap)),
+        let patience = reading.gap.min(reading.until.saturating_duration_since(Instant::now()));
+        let step = match tokio::time::timeout(patience, reading.bytes.next()).await {
+            Err(_) => Err(silent(patience)),
             Ok(Some(Err(error))) => Err(unreachable(&error)),
             Ok(Some(Ok(chunk))) => reading.decoder.push(&chunk),
             Ok(None) => {

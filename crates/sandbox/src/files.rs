@@ -6,7 +6,7 @@ use cap_std::{
     ambient_authority,
     fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions},
 };
-use pudu_base::{Entry, SandboxError};
+use pudu_base::{Entry, SandboxError, SharedFile};
 use std::{
     io::{self, Read, Write},
     path::{Component, Path, PathBuf},
@@ -14,7 +14,11 @@ use std::{
 };
 
 /// The folders that every thread has.
-const FOLDERS: [&str; 3] = ["workspace", "uploads", "outputs"];
+const FOLDERS: [&str; 3] = ["workspace", UPLOADS, "outputs"];
+/// Where files from people go.
+const UPLOADS: &str = "uploads";
+/// The longest file name, in bytes; leaves room for a number under the 255 that file systems take.
+const LONGEST_NAME: usize = 200;
 /// Folders that nobody wants listed.
 const SKIPPED: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", "target", ".cache"];
 
@@ -85,6 +89,21 @@ impl Files {
         Ok(self.folder.join(real))
     }
 
+    /// Moves a file of this machine in among the uploads.
+    pub(crate) fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
+        let adopt = || {
+            let (parent, file) = (from.parent(), from.file_name());
+            let (parent, file) = parent.zip(file).ok_or(io::ErrorKind::InvalidInput)?;
+            let outside = Dir::open_ambient_dir(parent, ambient_authority())?;
+            let uploads = self.root().map_err(io::Error::other)?.open_dir(UPLOADS)?;
+            let name = free(&uploads, &safe(name));
+            outside.rename(file, &uploads, &name)?;
+            let size = uploads.symlink_metadata(&name)?.len();
+            Ok(SharedFile { path: format!("{ROOT}/{UPLOADS}/{name}"), name, size })
+        };
+        adopt().map_err(|error| failed(name, error))
+    }
+
     pub(crate) fn workspace(&self) -> Result<PathBuf, SandboxError> {
         self.root()?;
         Ok(self.folder.join(FOLDERS[0]))
@@ -108,6 +127,34 @@ impl Files {
         let root = open().map_err(|error| failed(ROOT, error))?;
         Ok(self.root.get_or_init(|| root))
     }
+}
+
+/// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
+/// over, no hidden file, not too long.
+fn safe(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
+    let name: String = name.chars().map(plain).collect();
+    let name = name.trim().trim_start_matches('.');
+    let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
+    let mut kept = String::new();
+    for c in stem.chars() {
+        if kept.len() + c.len_utf8() + ending.len() + 1 > LONGEST_NAME {
+            break;
+        }
+        kept.push(c);
+    }
+    let kept = if kept.trim().is_empty() { "file" } else { kept.trim() };
+    if ending.is_empty() { kept.to_owned() } else { format!("{kept}.{ending}") }
+}
+
+/// Returns the name, or it with the first number that nothing has yet.
+fn free(dir: &Dir, name: &str) -> String {
+    let (stem, ending) =
+        name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));
+    let numbered = (1..).map(|number| format!("{stem}_{number}{ending}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| dir.symlink_metadata(name).is_err()).unwrap_or_else(|| name.to_owned())
 }
 
 /// Turns an agent's path into one below the root. What lies outside is refused by its words already;

@@ -1,8 +1,11 @@
 //! A folder a thread, and the host's shell where the operator allows it.
 
 use crate::{files::Files, shell};
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
-use std::{path::PathBuf, sync::Arc};
+use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError, SharedFile};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Where the agent finds its files. What lies under it is the thread's own.
 pub const ROOT: &str = "/mnt/user-data";
@@ -27,6 +30,15 @@ impl Local {
     /// When the path is outside, missing, or no plain file.
     pub async fn locate(&self, path: &str) -> Result<PathBuf, SandboxError> {
         self.blocking(path, Files::locate).await
+    }
+
+    /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub async fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
+        let from = from.to_owned();
+        self.blocking(name, move |files, name| files.adopt(&from, name)).await
     }
 
     /// Runs file work where it may block.

@@ -27,6 +27,7 @@ writes! {
     FINISH "inbox.finish",
     OPEN_TURN "turn.open",
     JOIN_TURN "turn.join",
+    LEAVE_TURN "turn.leave",
     SAVE_HANDLE "turn.handle",
     CONCLUDE "turn.conclude",
     DELIVERED "turn.delivered",

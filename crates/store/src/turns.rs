@@ -117,8 +117,15 @@ impl Db {
         self.write(&crash::CONCLUDE, data, |(turn, view), tx| Box::pin(conclude(tx, turn, view))).await
     }
 
-    /// The reply is where people see it: the turn and its events are done.
-    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<(), StoreError> {
+    /// Takes events away from a turn whose reply is not known yet: they were to be told to its run and came
+    /// too late. They wait again.
+    pub async fn leave_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+        let data = (turn.clone(), items.to_vec());
+        self.write(&crash::LEAVE_TURN, data, |(turn, items), tx| Box::pin(leave(tx, turn, items))).await
+    }
+
+    /// The reply is where people see it: the turn and its events are done. Returns how many events were.
+    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<u64, StoreError> {
         let data = (turn.clone(), now);
         self.write(&crash::DELIVERED, data, |(turn, now), tx| Box::pin(delivered(tx, turn, *now))).await
     }
@@ -130,8 +137,8 @@ impl Db {
     }
 
     /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
-    /// look at.
-    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<(), StoreError> {
+    /// look at. Returns how many events were done.
+    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<u64, StoreError> {
         let data = (turn.clone(), plain(reason), now);
         self.write(&crash::PARK, data, |(turn, reason, now), tx| Box::pin(park(tx, turn, reason, *now))).await
     }
@@ -212,6 +219,18 @@ async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result
     claim(tx, turn, items).await
 }
 
+async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+    let sql = "UPDATE inbox SET turn = NULL WHERE id = $1 AND turn = $2 AND done IS NULL
+        AND EXISTS (SELECT 1 FROM turns WHERE turns.id = $2 AND final_view IS NULL)";
+    for item in items {
+        let result = sqlx::query(sql).bind(item.0).bind(&turn.0).execute(&mut *tx).await?;
+        if result.rows_affected() == 0 {
+            return Err(StoreError::Conflict("the event is done or not of this turn"));
+        }
+    }
+    Ok(())
+}
+
 async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = $1 WHERE id = $2 AND done IS NULL AND (turn IS NULL OR turn = $1)";
     for item in items {
@@ -243,13 +262,12 @@ async fn conclude(tx: &mut AnyConnection, turn: &TurnId, final_view: &str) -> Re
 }
 
 /// The words are in the thread's log and on the platform; a third copy would only cost room.
-async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<(), StoreError> {
+async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<u64, StoreError> {
     let sql = "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, final_view = NULL,
         handle = NULL, error = NULL WHERE id = $2";
     changed(sqlx::query(sql).bind(now).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL";
-    sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?;
-    Ok(())
+    Ok(sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?.rows_affected())
 }
 
 async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
@@ -258,13 +276,12 @@ async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64
     changed(sqlx::query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?.rows_affected())
 }
 
-async fn park(tx: &mut AnyConnection, turn: &TurnId, reason: &str, now: i64) -> Result<(), StoreError> {
+async fn park(tx: &mut AnyConnection, turn: &TurnId, reason: &str, now: i64) -> Result<u64, StoreError> {
     let sql = "UPDATE turns SET parked = $1, error = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(now).bind(reason).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
     let sql = "UPDATE inbox SET done = $1 WHERE turn = $2 AND done IS NULL";
-    sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?;
-    Ok(())
+    Ok(sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?.rows_affected())
 }
 
 const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");

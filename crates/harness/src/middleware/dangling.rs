@@ -91,6 +91,7 @@ mod tests {
         Arc::new(Message::Assistant(Assistant {
             id: id.into(),
             text: String::new(),
+            reasoning: None,
             calls: ids.iter().map(call).collect(),
             finish: Finish::Complete,
             model: None,

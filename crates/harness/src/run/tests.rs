@@ -209,6 +209,7 @@ fn assistant(calls: Vec<ToolCall>) -> Update {
     Update::Message(Arc::new(Message::Assistant(Assistant {
         id: "a".into(),
         text: "Let me look.".into(),
+        reasoning: None,
         calls,
         finish: Finish::Complete,
         model: None,

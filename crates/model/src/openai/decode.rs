@@ -19,6 +19,7 @@ pub(super) struct Decoder {
     whole: Option<Vec<u8>>,
     calls: BTreeMap<usize, PartialCall>,
     finish: Option<Finish>,
+    thoughts: bool,
     done: bool,
 }
 
@@ -30,9 +31,10 @@ struct PartialCall {
 }
 
 impl Decoder {
-    /// Makes one; `whole` for an answer that is one JSON document.
-    pub(super) fn new(whole: bool) -> Self {
-        Self { whole: whole.then(Vec::new), ..Self::default() }
+    /// Makes one; `whole` for an answer that is one JSON document, `thoughts` to get the model's thoughts
+    /// as well.
+    pub(super) fn new(whole: bool, thoughts: bool) -> Self {
+        Self { whole: whole.then(Vec::new), thoughts, ..Self::default() }
     }
 
     /// Feeds bytes.
@@ -88,7 +90,8 @@ impl Decoder {
 
     fn part(&mut self, part: Part, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
         let spoken = |text: Option<String>| text.filter(|text| !text.is_empty());
-        deltas.extend(spoken(part.reasoning_content.or(part.reasoning)).map(Delta::Reasoning));
+        let thought = spoken(part.reasoning_content.or(part.reasoning)).filter(|_| self.thoughts);
+        deltas.extend(thought.map(Delta::Reasoning));
         deltas.extend(spoken(part.content.and_then(Content::text)).map(Delta::Text));
         for (place, call) in part.tool_calls.into_iter().flatten().enumerate() {
             let index = call.index.unwrap_or(place);

@@ -1,19 +1,17 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied.
 
+use super::Settings;
 use pudu_base::{Assistant, Human, Message, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, fmt::Write, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write, sync::Arc};
 
 /// Writes a request's body.
-pub(super) fn body(
-    model: &str,
-    request: &Request,
-    extra: &Map<String, Value>,
-) -> serde_json::Result<Vec<u8>> {
+pub(super) fn body(settings: &Settings, request: &Request) -> serde_json::Result<Vec<u8>> {
+    let extra = &settings.extra;
     let ours = Body {
-        model,
-        messages: Messages(request),
+        model: &settings.model,
+        messages: Messages(request, settings.thoughts),
         tools: &request.tools,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
@@ -65,7 +63,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Messages<'a>(&'a Request);
+struct Messages<'a>(&'a Request, Option<&'static str>);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,7 +72,7 @@ impl Serialize for Messages<'_> {
             seq.serialize_element(&Wire::System { content: &self.0.system })?;
         }
         for message in &self.0.messages {
-            seq.serialize_element(&Wire::from(&**message))?;
+            seq.serialize_element(&Wire::new(message, self.1))?;
         }
         seq.end()
     }
@@ -94,6 +92,9 @@ enum Wire<'a> {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<WireCall<'a>>,
+        /// The model's thoughts, under the provider's name for them.
+        #[serde(flatten)]
+        thoughts: Option<BTreeMap<&'static str, &'a str>>,
     },
     Tool {
         tool_call_id: &'a str,
@@ -101,13 +102,14 @@ enum Wire<'a> {
     },
 }
 
-impl<'a> From<&'a Message> for Wire<'a> {
-    fn from(message: &'a Message) -> Self {
+impl<'a> Wire<'a> {
+    fn new(message: &'a Message, thoughts: Option<&'static str>) -> Self {
         match message {
             Message::Human(human) => Self::User { content: said(human) },
-            Message::Assistant(Assistant { text, calls, .. }) => Self::Assistant {
+            Message::Assistant(Assistant { text, reasoning, calls, .. }) => Self::Assistant {
                 content: (!text.is_empty() || calls.is_empty()).then_some(text),
                 tool_calls: calls.iter().map(WireCall::from).collect(),
+                thoughts: thoughts.zip(reasoning.as_deref()).map(|pair| BTreeMap::from([pair])),
             },
             Message::Tool(ToolResult { call, text, .. }) => {
                 Self::Tool { tool_call_id: call.as_str(), content: text }
@@ -180,9 +182,11 @@ impl Serialize for Tools<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::Settings;
     use super::*;
     use pudu_base::{Finish, SharedFile};
     use serde_json::json;
+    use std::time::Duration;
 
     fn request() -> Request {
         let human = Human {
@@ -200,6 +204,7 @@ mod tests {
         let assistant = Assistant {
             id: "a".into(),
             text: String::new(),
+            reasoning: Some("hm".into()),
             calls: vec![call],
             finish: Finish::Complete,
             model: None,
@@ -232,7 +237,18 @@ mod tests {
     #[test]
     fn a_request_is_written_as_the_wire_wants_it() {
         let extra = json!({"temperature": 0.5, "stream": false, "model": "pinned"});
-        let body = body("gpt", &request(), extra.as_object().unwrap()).unwrap();
+        let settings = Settings {
+            name: "gpt".into(),
+            model: "gpt".into(),
+            base_url: "http://localhost".into(),
+            api_key: None,
+            headers: vec![],
+            extra: extra.as_object().unwrap().clone(),
+            thoughts: Some("reasoning_content"),
+            gap: Duration::from_secs(1),
+            total: Duration::from_secs(1),
+        };
+        let body = body(&settings, &request()).unwrap();
         let wire: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(
             wire,
@@ -244,7 +260,7 @@ mod tests {
                 "messages": [
                     {"role": "system", "content": "Be brief."},
                     {"role": "user", "content": "[Ada] count these\n[file: a.csv (7 bytes) at /mnt/user-data/uploads/a.csv]"},
-                    {"role": "assistant", "content": null, "tool_calls": [
+                    {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
                         {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"wc\"}"}}
                     ]},
                     {"role": "tool", "tool_call_id": "c1", "content": "7"}

@@ -136,3 +136,30 @@ async fn a_flood_of_output_is_cut_in_the_middle() {
     assert!(done.stdout.starts_with("first\n") && done.stdout.ends_with("last\n"));
     assert!(done.stdout.len() < 600_000);
 }
+
+#[tokio::test]
+async fn a_file_from_people_gets_a_safe_name_that_nothing_has_yet() {
+    let place = place();
+    let check = |name: &'static str, expect: String| {
+        let place = &place;
+        async move {
+            let from = place.folder.path().join("incoming");
+            std::fs::write(&from, name).unwrap();
+            let file = place.sandbox.adopt(&from, name).await.unwrap();
+            assert_eq!(file.path, format!("/mnt/user-data/uploads/{expect}"));
+            assert_eq!(place.sandbox.read(&file.path, 1000).await.unwrap(), name.as_bytes());
+            assert!(!from.exists());
+        }
+    };
+    check("a.txt", "a.txt".into()).await;
+    check("a.txt", "a_1.txt".into()).await;
+    check("../../etc/a.txt", "a_2.txt".into()).await;
+    check("C:\\temp\\b.txt", "b.txt".into()).await;
+    check("..", "file".into()).await;
+    check("", "file_1".into()).await;
+    check(".bashrc", "bashrc".into()).await;
+    check("a\nb\0?.md", "a_b__.md".into()).await;
+    check("übersicht für März.xlsx", "übersicht für März.xlsx".into()).await;
+    let long: &'static str = Box::leak(format!("{}.pdf", "ü".repeat(300)).into_boxed_str());
+    check(long, format!("{}.pdf", "ü".repeat(98))).await;
+}

@@ -93,9 +93,13 @@ pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) 
     db.join_turn(&id("t"), &[two]).await.unwrap();
     db.join_turn(&id("t"), &[two]).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one, two]))]);
+    db.leave_turn(&id("t"), &[two]).await.unwrap();
+    assert_eq!(db.open_turns().await.unwrap(), [row(turn("t", &[one]))], "it came too late and waits again");
+    db.join_turn(&id("t"), &[two]).await.unwrap();
     db.conclude(&id("t"), "said").await.unwrap();
     assert_eq!(db.join_turn(&id("t"), &[three]).await, Err(SETTLED), "the reply does not know of it");
-    db.delivered(&id("t"), NOW).await.unwrap();
+    assert!(db.leave_turn(&id("t"), &[two]).await.is_err(), "the reply answers it");
+    assert_eq!(db.delivered(&id("t"), NOW).await.unwrap(), 2);
     let left: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| (item.id, item.turn)).collect();
     assert_eq!(left, [(three, None)]);
 }

@@ -1,0 +1,205 @@
+//! `mcpServers` of an `extensions_config.json`, in DeerFlow's shape. Keys that this crate has no use for
+//! are left alone; after this module nobody sees a variable or a default.
+
+use crate::{
+    Failure, Skipped,
+    expand::Expand,
+    server::{Command, Endpoint, Server, Transport},
+};
+use indexmap::IndexMap;
+use pudu_net::scrub::Scrubber;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::error::Category;
+use std::{collections::HashMap, time::Duration};
+
+/// What a child process gets of the daemon's environment, and what if the daemon has none.
+const INHERITED: [(&str, &str); 3] =
+    [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
+
+/// The enabled servers of a configuration.
+#[derive(Debug, Default)]
+pub struct Config {
+    pub(crate) servers: Vec<Server>,
+    pub(crate) unusable: Vec<Skipped>,
+}
+
+/// The file cannot be read as a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}{}: {hint}", key_of(.key))]
+pub struct ConfigError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    /// The key, with dots; empty if the text is no JSON.
+    pub key: String,
+    /// What would be right.
+    pub hint: String,
+}
+
+fn key_of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(", key {key}") }
+}
+
+impl Config {
+    /// Reads the text of an `extensions_config.json`. Values that begin with `$` come from `vars`, as do
+    /// `PATH`, `HOME` and `LANG` for child processes; nothing else of `vars` reaches a server. An entry that
+    /// makes no sense is reported by [`Servers::skipped`](crate::Servers::skipped) and holds up no other.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or a key has another type than it should.
+    pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, ConfigError> {
+        let raw = read(text)?;
+        let mut config = Self::default();
+        for (name, entry) in raw.servers.into_iter().filter(|(_, entry)| entry.enabled) {
+            match entry.resolve(&name, vars) {
+                Ok(server) => config.servers.push(server),
+                Err(hint) => {
+                    config.unusable.push(Skipped { server: name, failure: Failure::Config(hint) });
+                }
+            }
+        }
+        Ok(config)
+    }
+
+    /// Returns whether there is nothing to connect to.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.unusable.is_empty()
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default, rename = "mcpServers")]
+    servers: IndexMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(rename = "type", alias = "transport")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: IndexMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: IndexMap<String, String>,
+    oauth: Option<Oauth>,
+    #[serde(default = "yes")]
+    tool_name_prefix: bool,
+    tool_call_timeout: Option<f64>,
+    session_init_timeout: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Oauth {
+    #[serde(default = "yes")]
+    enabled: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn read(text: &str) -> Result<Raw, ConfigError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let key = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => path,
+        };
+        let error = error.into_inner();
+        ConfigError { line: error.line(), column: error.column(), key, hint: hint(&error) }
+    })
+}
+
+/// Says what was expected. What was found instead is not repeated: it may be a secret.
+fn hint(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    match error.classify() {
+        Category::Data => {
+            text.split_once("expected ").map_or("not usable", |(_, what)| what).to_owned() + " is expected here"
+        }
+        _ => text.to_owned(),
+    }
+}
+
+impl Entry {
+    fn resolve(self, name: &str, vars: &HashMap<String, String>) -> Result<Server, String> {
+        let mut expand = Expand::new(vars);
+        let session_timeout = seconds("session_init_timeout", self.session_init_timeout)?;
+        let call_timeout = seconds("tool_call_timeout", self.tool_call_timeout)?;
+        let prefix = self.tool_name_prefix;
+        let transport = self.transport(&mut expand)?;
+        if !expand.missing.is_empty() {
+            tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
+        }
+        Ok(Server {
+            name: name.to_owned(),
+            transport,
+            prefix,
+            session_timeout: session_timeout.unwrap_or(Duration::from_secs(60)),
+            call_timeout,
+            scrubber: Scrubber::new(expand.secrets),
+        })
+    }
+
+    fn transport(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
+        // DeerFlow's default is stdio; other clients' files leave the type out and give an address.
+        let implied = if self.command.is_none() && self.url.is_some() { "http" } else { "stdio" };
+        match self.kind.as_deref().unwrap_or(implied) {
+            "stdio" => self.stdio(expand),
+            "http" | "streamable_http" | "streamable-http" => self.http(expand),
+            "sse" => Err("the sse transport is not in this version; most servers also speak http at another \
+                          path: set `type` to http and `url` to it"
+                .to_owned()),
+            other => Err(format!("`type` is {other}; it can be stdio or http")),
+        }
+    }
+
+    fn stdio(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
+        let program = expand.value(&self.command.unwrap_or_default());
+        if program.is_empty() {
+            return Err("a stdio server needs a `command`".to_owned());
+        }
+        let mut env: IndexMap<String, String> = INHERITED
+            .iter()
+            .map(|&(key, default)| (key, expand.vars.get(key).map_or(default, String::as_str)))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.secret(value))));
+        let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
+        let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
+        Ok(Transport::Stdio(Command { program, args, env }))
+    }
+
+    fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
+        if self.oauth.is_some_and(|oauth| oauth.enabled) {
+            return Err("oauth is not in this version; put a token into `headers`".to_owned());
+        }
+        let url = expand.value(&self.url.unwrap_or_default());
+        if url.is_empty() {
+            return Err("an http server needs a `url`".to_owned());
+        }
+        let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.secret(value)));
+        let endpoint = Endpoint::new(&url, headers.collect::<Vec<_>>())?;
+        expand.secrets.extend(endpoint.url.query_pairs().map(|(_, value)| value.into_owned()));
+        expand.secrets.extend(endpoint.url.password().map(str::to_owned));
+        Ok(Transport::Http(endpoint))
+    }
+}
+
+fn seconds(key: &str, value: Option<f64>) -> Result<Option<Duration>, String> {
+    let Some(value) = value else { return Ok(None) };
+    match Duration::try_from_secs_f64(value) {
+        Ok(time) if !time.is_zero() => Ok(Some(time)),
+        _ => Err(format!("`{key}` must be a number of seconds above 0")),
+    }
+}

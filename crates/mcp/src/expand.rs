@@ -1,0 +1,36 @@
+//! `$NAME` in a configuration: a value that begins with a dollar stands for a variable, whole. A variable
+//! that is not set stands for the empty string, as in DeerFlow.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// Replaces variables, and remembers what must not be seen.
+pub(crate) struct Expand<'a> {
+    vars: &'a HashMap<String, String>,
+    /// Values that came out of variables.
+    pub(crate) secrets: Vec<String>,
+    /// Variables that were asked for and not there.
+    pub(crate) missing: BTreeSet<String>,
+}
+
+impl<'a> Expand<'a> {
+    pub(crate) fn new(vars: &'a HashMap<String, String>) -> Self {
+        Self { vars, secrets: Vec::new(), missing: BTreeSet::new() }
+    }
+
+    pub(crate) fn value(&mut self, text: &str) -> String {
+        let Some(name) = text.strip_prefix('$') else { return text.to_owned() };
+        let Some(value) = self.vars.get(name) else {
+            self.missing.insert(name.to_owned());
+            return String::new();
+        };
+        self.secrets.push(value.clone());
+        value.clone()
+    }
+
+    /// Expands a value that is secret wherever it came from.
+    pub(crate) fn secret(&mut self, text: &str) -> String {
+        let value = self.value(text);
+        self.secrets.push(value.clone());
+        value
+    }
+}

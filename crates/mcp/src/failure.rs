@@ -1,0 +1,70 @@
+//! Why a server is not there.
+
+use pudu_net::scrub::Scrubber;
+use rmcp::service::{ClientInitializeError, ServiceError};
+use std::{error::Error, iter, time::Duration};
+
+/// As much of a server's own words is passed on, in characters.
+const WORDS: usize = 600;
+
+/// Why a server is not there. The texts hold no secret of the server's entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Its entry has to be mended.
+    #[error("{0}")]
+    Config(String),
+    /// It could not be started or reached, or does not speak the protocol. It may another time.
+    #[error("{0}")]
+    Down(String),
+    /// It did not answer in time.
+    #[error("did not get ready within {0:?} (session_init_timeout)")]
+    Slow(Duration),
+}
+
+/// A server whose tools are not there, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MCP server {server}: {failure}")]
+pub struct Skipped {
+    /// Its name in the configuration.
+    pub server: String,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Says why a session did not begin.
+pub(crate) fn of_start(error: &ClientInitializeError, scrubber: &Scrubber) -> String {
+    let text = match error {
+        ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+        _ => "it does not speak the protocol".to_owned(),
+    };
+    words(&text, scrubber)
+}
+
+/// Says why a request failed.
+pub(crate) fn of_request(error: &ServiceError, scrubber: &Scrubber) -> String {
+    let text = match error {
+        ServiceError::McpError(error) => error.message.to_string(),
+        ServiceError::TransportSend(error) => innermost(&*error.error),
+        ServiceError::TransportClosed => {
+            "the connection ended before the answer; it may or may not have done the work".to_owned()
+        }
+        _ => "it answered with something else than a result".to_owned(),
+    };
+    words(&text, scrubber)
+}
+
+/// Takes secrets out of a text and keeps it short.
+pub(crate) fn words(text: &str, scrubber: &Scrubber) -> String {
+    let scrubbed = scrubber.scrub(text.trim());
+    match scrubbed.char_indices().nth(WORDS) {
+        Some((at, _)) => format!("{}…", scrubbed.split_at(at).0),
+        None => scrubbed.into_owned(),
+    }
+}
+
+/// Returns the deepest cause: what stands above it only says which layer passed it on.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    iter::successors(Some(error), |error| error.source()).last().map(ToString::to_string).unwrap_or_default()
+}
