@@ -141,6 +141,8 @@ pub(crate) struct Loaded {
     pub(crate) report: Report,
     /// The keys that were asked for, by their path.
     keys: IndexMap<String, Key>,
+    /// What the file looked like from outside before it was read.
+    stamp: Option<watch::Stamp>,
 }
 
 /// Why there is no configuration. All are for the operator to mend.
@@ -174,6 +176,7 @@ pub(crate) fn load(start: &Start) -> Result<Loaded, ConfigError> {
 }
 
 fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> {
+    let stamp = file.and_then(watch::stamp);
     let (env, mut problems) = environment(start, file);
     let start = Start { env, ..start.clone() };
     let bytes = file.map_or_else(|| Ok(Vec::new()), read_file)?;
@@ -190,7 +193,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {
-        Some(config) if !report.has_errors() => Ok(Loaded { config, report, keys: log.keys }),
+        Some(config) if !report.has_errors() => Ok(Loaded { config, report, keys: log.keys, stamp }),
         _ => Err(ConfigError::Wrong(report)),
     }
 }

@@ -87,9 +87,11 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict>
 fn replace(file: &Path, old: &str, new: &str) -> io::Result<()> {
     let mode = fs::metadata(file)?.permissions();
     for (path, text) in [(beside(file, ".bak"), old), (beside(file, ".new"), new)] {
-        fs::write(&path, text)?;
-        fs::set_permissions(&path, mode.clone())?;
-        fs::File::open(&path)?.sync_all()?;
+        let mut file = fs::File::create(path)?;
+        // Before the first word: there may be secrets in it.
+        file.set_permissions(mode.clone())?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
     }
     fs::rename(beside(file, ".new"), file)
 }

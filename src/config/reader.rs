@@ -149,7 +149,7 @@ impl<'r> Section<'r> {
     pub(super) fn items(&self, key: &str) -> Vec<Self> {
         let Some(entry) = self.entry(key) else { return Vec::new() };
         let Value::List(items) = &entry.node.value else {
-            let what = format!("found {}, expected a list", describe(&entry.node.value));
+            let what = format!("found {}, expected a list", kind(&entry.node.value));
             self.note(Problem::error(
                 entry.node.at,
                 &join(&self.path, key),
@@ -305,25 +305,38 @@ impl<'r> Section<'r> {
         match self.node {
             Some(Node { value: Value::Map(_) | Value::Null, .. }) | None => {}
             Some(Node { value, at }) => {
-                let what = format!("found {}, expected a mapping", describe(value));
+                let what = format!("found {}, expected a mapping", kind(value));
                 self.note(Problem::error(*at, &self.path, what, "write `key: value` lines, indented alike"));
             }
         }
     }
 }
 
-/// Says what was found. Long text is cut.
+/// Says what was found. Long text is cut; an address that may have a password in it is not shown.
 pub(super) fn describe(value: &Value) -> String {
     match value {
-        Value::Null => "nothing".to_owned(),
         Value::Bool(value) => format!("`{value}`"),
         Value::Int(value) => format!("the number {value}"),
         Value::Float(value) => format!("the number {value}"),
+        Value::Text(text) if text.contains("://") && text.contains('@') => {
+            "an address with a name or a password in it".to_owned()
+        }
         Value::Text(text) if text.chars().count() > 40 => {
             format!("\"{}…\"", text.chars().take(40).collect::<String>())
         }
         Value::Text(text) => format!("\"{text}\""),
-        Value::List(_) => "a list".to_owned(),
-        Value::Map(_) => "a mapping".to_owned(),
+        Value::Null | Value::List(_) | Value::Map(_) => kind(value).to_owned(),
+    }
+}
+
+/// Says what kind of value was found, for where its words may be a secret.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a yes or no",
+        Value::Int(_) | Value::Float(_) => "a number",
+        Value::Text(_) => "text",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a mapping",
     }
 }

@@ -6,7 +6,7 @@
 use super::{
     problem::{Problem, join, nearest},
     raw::{Node, Value},
-    reader::{Section, describe},
+    reader::{Section, describe, kind},
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
@@ -184,7 +184,7 @@ impl<'r> Section<'r> {
         let value = entry.and_then(|entry| match self.json(&path, &entry.node) {
             Some(Json::Object(map)) => Some(map),
             Some(_) => {
-                self.mismatch(&path, &entry.node, "a mapping", "");
+                self.mismatch(&path, &entry.node, kind(&entry.node.value), "a mapping", "");
                 None
             }
             None => None,
@@ -226,7 +226,7 @@ impl<'r> Section<'r> {
     fn scalar<'s, T>(
         &'s self,
         key: &'s str,
-        kind: &str,
+        expected: &str,
         secret: bool,
         show: impl Fn(&T) -> String + 'static,
         parse: impl Fn(&Value) -> Result<Option<T>, String>,
@@ -240,14 +240,13 @@ impl<'r> Section<'r> {
             Some((node, Some(typed))) => match parse(&typed) {
                 Ok(value) => (value, false),
                 Err(mend) => {
-                    let hidden = secret && matches!(typed, Value::Text(_));
-                    let shown = if hidden { Value::Text("(hidden)".to_owned()) } else { node.value.clone() };
-                    self.mismatch(&path, &Node { at: node.at, value: shown }, kind, &mend);
+                    let found = if secret { kind(&typed).to_owned() } else { found(&node.value) };
+                    self.mismatch(&path, node, &found, expected, &mend);
                     (None, true)
                 }
             },
         };
-        Setting { section: self, key, kind: kind.to_owned(), show: Box::new(show), value, spoilt }
+        Setting { section: self, key, kind: expected.to_owned(), show: Box::new(show), value, spoilt }
     }
 
     /// Returns the value with a variable's text in place of its name.
@@ -279,20 +278,24 @@ impl<'r> Section<'r> {
         match parse(&piece?) {
             Ok(item) => Some(item),
             Err(mend) => {
-                self.mismatch(path, node, &format!("a list of {kind}"), &mend);
+                self.mismatch(path, node, &found(&node.value), &format!("a list of {kind}"), &mend);
                 None
             }
         }
     }
 
-    fn mismatch(&self, path: &str, node: &Node, expected: &str, mend: &str) {
-        let found = match &node.value {
-            Value::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {
-                format!("something else in the variable {text}")
-            }
-            value => describe(value),
-        };
+    fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, mend: &str) {
         self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), mend));
+    }
+}
+
+/// Says what was found; of a variable only its name.
+fn found(value: &Value) -> String {
+    match value {
+        Value::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {
+            format!("something else in the variable {text}")
+        }
+        value => describe(value),
     }
 }
 

@@ -38,12 +38,16 @@ pub(crate) fn upgrade(text: &str, example: &str) -> Result<Upgraded, Report> {
         edit.version(&before);
     }
     let after = edit.finish();
-    if !same(&before, &tree(&after)?, true) {
-        let what = "the new keys cannot be put into this file without changing what it says";
-        let mend = "add them by hand, from config.example.yaml";
-        return Err(Report::new(None, vec![Problem::error(None, "", what, mend)]));
+    match tree(&after) {
+        Ok(read) if same(&before, &read, true) => {
+            Ok(Upgraded { text: format!("{mark}{after}"), from, added: edit.added, left: edit.left })
+        }
+        _ => {
+            let what = "the new keys cannot be put into this file without changing what it says";
+            let mend = "add them by hand, from config.example.yaml";
+            Err(Report::new(None, vec![Problem::error(None, "", what, mend)]))
+        }
     }
-    Ok(Upgraded { text: format!("{mark}{after}"), from, added: edit.added, left: edit.left })
 }
 
 fn tree(text: &str) -> Result<Node, Report> {
@@ -88,7 +92,9 @@ struct Block {
     /// How far its key, or the `#` in front of it, is indented.
     indent: usize,
     lines: Vec<String>,
-    /// Where the keys inside are to be looked for: not inside a comment.
+    /// Whether it is in use, not a comment.
+    active: bool,
+    /// The keys inside, if it is in use.
     inside: Vec<Block>,
 }
 
@@ -114,7 +120,7 @@ fn blocks(lines: &[&str], indent: usize) -> Vec<Block> {
         let inside = if active && deeper > indent { blocks(below, deeper) } else { Vec::new() };
         let lines =
             lines.get(begin(*at)..end).unwrap_or_default().iter().map(|line| (*line).to_owned()).collect();
-        Block { key: name.to_owned(), indent, lines: trimmed(lines), inside }
+        Block { key: name.to_owned(), indent, lines: trimmed(lines), active, inside }
     };
     keys.iter().zip(ends).map(block).collect()
 }
@@ -172,7 +178,8 @@ struct Edit {
 impl Edit {
     fn top(&mut self, root: &Node, blocks: &[Block]) {
         let all = 0..self.lines.len();
-        for block in blocks.iter().filter(|block| block.key != "config_version") {
+        // A section that is a comment in the example too is an older way, which nobody should begin with.
+        for block in blocks.iter().filter(|block| block.active && block.key != "config_version") {
             match root.entry(&block.key) {
                 Some(entry) => self.section(entry, &block.key, block),
                 None if self.has_comment(&all, &block.key) => {}
@@ -270,6 +277,7 @@ impl Edit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const NEW: &str = "# About the file: nothing.\n\n# Its version.\nconfig_version: 34\n\n\
         # The door.\ngateway:\n  # The name.\n  host: here\n  # The port.\n  port: 1\n  # Who may.\n  # token: $T\n  \
@@ -290,53 +298,62 @@ mod tests {
     }
 
     const MODELS: &str = "\n# Those who answer.\n# models:\n#   # Its name.\n#   # - name: a\n#   #   # Its class.\n#   #   use: b\n";
-    const OLD_WAY: &str = "\n# The old way.\n# checkpointer:\n#   # What.\n#   type: x\n";
 
     #[test]
     fn what_is_missing_comes_as_comments_and_nothing_else_moves() {
-        check(
-            "config_version: 30 # said me\n\ngateway:   # mine\n    port:   7  # odd\n    tls: {cert: \"y\"}\n\n    # last words\n\n# models next\nmodels: []\n",
-            &format!(
-                "config_version: 34 # said me\n\ngateway:   # mine\n    port:   7  # odd\n    tls: {{cert: \"y\"}}\n    \
-                 # The name.\n    # host: here\n    # Who may.\n    # token: $T\n\n    # last words\n\n# models next\nmodels: []\n{OLD_WAY}"
-            ),
-            &["gateway.host", "gateway.token", "checkpointer"],
-            &[],
-        );
+        let old = "config_version: 30 # said me
+
+gateway:   # mine
+    port:   7  # odd
+    tls: {cert: \"y\"}
+
+    # last words
+
+# models next
+models: []
+";
+        let new = "config_version: 34 # said me
+
+gateway:   # mine
+    port:   7  # odd
+    tls: {cert: \"y\"}
+    # The name.
+    # host: here
+    # Who may.
+    # token: $T
+
+    # last words
+
+# models next
+models: []
+";
+        check(old, new, &["gateway.host", "gateway.token"], &[]);
     }
 
     #[test]
     fn a_file_without_a_version_gets_one() {
         let gateway = "\n# The door.\n# gateway:\n#   # The name.\n#   host: here\n#   # The port.\n#   port: 1\n#   # Who may.\n#   # token: $T\n#   # Deeper.\n#   tls:\n#     # A file.\n#     cert: x\n";
-        check(
-            "",
-            &format!("{gateway}{MODELS}{OLD_WAY}\nconfig_version: 34\n"),
-            &["gateway", "models", "checkpointer"],
-            &[],
-        );
+        check("", &format!("{gateway}{MODELS}\nconfig_version: 34\n"), &["gateway", "models"], &[]);
     }
 
     #[test]
     fn line_ends_and_the_mark_at_the_start_stay() {
-        let crlf = |text: &str| text.replace('\n', "\r\n");
-        check(
-            "\u{feff}config_version: 34\r\nmodels: []\r\n# gateway: off\r\n",
-            &crlf(&format!("\u{feff}config_version: 34\nmodels: []\n# gateway: off\n{OLD_WAY}")),
-            &["checkpointer"],
-            &[],
-        );
+        let old = "\u{feff}config_version: 4\r\nmodels: []\r\ngateway:\r\n  host: h\r\n  token: t\r\n  tls: {cert: x}";
+        let new = "\u{feff}config_version: 34\r\nmodels: []\r\ngateway:\r\n  host: h\r\n  token: t\r\n  tls: {cert: x}\r\n  \
+                   # The port.\r\n  # port: 1\r\n";
+        check(old, new, &["gateway.port"], &[]);
     }
 
     #[test]
     fn a_section_on_one_line_is_left_alone_and_told() {
-        let rest = "config_version: 34\nmodels: []\ncheckpointer:\n";
+        let rest = "config_version: 34\nmodels: []\n";
         let left = ["gateway.host", "gateway.token", "gateway.tls"];
         check(&format!("gateway: {{port: 3}}\n{rest}"), &format!("gateway: {{port: 3}}\n{rest}"), &[], &left);
     }
 
     #[test]
     fn block_text_that_looks_like_a_comment_is_not_touched() {
-        let rest = "models: []\ncheckpointer:\nconfig_version: 34\n";
+        let rest = "models: []\nconfig_version: 34\n";
         check(
             &format!(
                 "gateway:\n  port: 1\n  token: t\n  tls: {{cert: x}}\n  note: |\n    a\n    # b\n\n{rest}"
@@ -360,5 +377,46 @@ mod tests {
     fn a_file_that_cannot_be_read_is_refused() {
         let report = upgrade("a: b: c\n", NEW).unwrap_err();
         assert!(report.to_string().starts_with("1:5: error: this is not YAML"), "{report}");
+    }
+
+    #[test]
+    fn a_file_whose_words_would_change_is_refused() {
+        let expected = "error: the new keys cannot be put into this file without changing what it says\n  \
+                        mend: add them by hand, from config.example.yaml";
+        for text in ["a: 1\n...\n", "config_version: 34\nlast: |+\n  lines at the end count\n"] {
+            assert_eq!(upgrade(text, NEW).unwrap_err().to_string(), expected, "{text:?}");
+        }
+    }
+
+    /// A file whose sections are known or not, written in many ways, with comments between.
+    fn file() -> impl Strategy<Value = String> {
+        let comment = "(|# (host|port|gateway|models|odd): x\n| {2}# deep\n|#\n|\n|    # deeper\n)";
+        let value = "(1|x|'# no'|\\[\\]|\\{a: 1\\}|\\|\n {6}# text\n {6}more\n|>-\n\n {6}a\n|\n {6}- 1\n {6}# c\n {6}- 2)";
+        let inner = prop::collection::btree_map("(host|port|token|tls|odd)", (value, comment), 0..4)
+            .prop_map(|keys| {
+                keys.iter().fold(String::new(), |text, (key, (value, note))| {
+                    format!("{text}    {key}: {value}\n{note}")
+                })
+            });
+        let section = ("(gateway|models|config_version|other)", inner, "(| # why)", comment);
+        prop::collection::btree_map(0..9u8, section, 0..4).prop_map(|sections| {
+            let mut seen = std::collections::BTreeSet::new();
+            let kept = sections.into_values().filter(|(key, ..)| seen.insert(key.clone()));
+            kept.fold(String::new(), |text, (key, inner, why, note)| {
+                format!("{text}{note}{key}:{why}\n{inner}")
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_changes_and_the_second_time_nothing_does(text in file()) {
+            let Ok(before) = tree(&text) else { return Ok(()) };
+            let Ok(once) = upgrade(&text, NEW) else { return Ok(()) };
+            prop_assert!(same(&before, &tree(&once.text).unwrap(), true));
+            let kept: Vec<_> = once.text.lines().filter(|line| text.lines().any(|old| old == *line)).collect();
+            prop_assert!(text.lines().filter(|l| !l.starts_with("config_version")).all(|line| kept.contains(&line)));
+            prop_assert_eq!(upgrade(&once.text, NEW).map(|twice| twice.text), Ok(once.text));
+        }
     }
 }

@@ -7,7 +7,7 @@
 use super::{Config, ConfigError, Live, Loaded, Report, Start, load_file, reader::Key};
 use indexmap::IndexMap;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
@@ -30,7 +30,7 @@ struct State {
 }
 
 /// What tells that a file was changed.
-type Stamp = (SystemTime, u64);
+pub(super) type Stamp = (SystemTime, u64);
 
 /// What became of an edited file.
 #[derive(Debug)]
@@ -47,12 +47,12 @@ pub(crate) enum News {
 }
 
 impl Watcher {
-    /// Watches the file that was loaded, or the place where one would be looked for first. The stamp is taken
-    /// before the daemon is built, so an edit in between is seen.
+    /// Watches the file that was loaded, or the place where one would be looked for first. An edit since it
+    /// was read is seen.
     pub(crate) fn new(start: Start, loaded: &Loaded) -> Self {
         let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
         let Config { live, .. } = &loaded.config;
-        let state = State { seen: stamp(&file), live: Arc::clone(live), restart: Vec::new() };
+        let state = State { seen: loaded.stamp, live: Arc::clone(live), restart: Vec::new() };
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
@@ -111,7 +111,7 @@ impl Watcher {
     }
 }
 
-fn stamp(file: &PathBuf) -> Option<Stamp> {
+pub(super) fn stamp(file: &Path) -> Option<Stamp> {
     let meta = std::fs::metadata(file).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }

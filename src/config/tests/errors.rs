@@ -43,7 +43,7 @@ config.yaml:12:14: error: models[0].api_key: found a list, expected secret
 config.yaml:13:15: error: models[0].base_url: found \"example.com\", expected URL
   mend: begin it with https:// or http://
 config.yaml:14:18: error: models[0].temperature: found \"hot\", expected number, 0 to 2
-config.yaml:15:10: error: sandbox: found \"local\", expected a mapping
+config.yaml:15:10: error: sandbox: found text, expected a mapping
   mend: write `key: value` lines, indented alike
 config.yaml:18:3: error: uploads.max_files: the key is there twice, first in line 17
   mend: keep one of the two
@@ -108,6 +108,26 @@ config.yaml:3:34: error: channels.telegram.bot_token: this is missing or empty
 config.yaml:3:57: error: channels.telegram.allowed_users: found something else in the variable $USERS, expected a list of numeric ids
   mend: write ids: a name can change hands, and whoever has it then would be let in";
     assert_eq!(said(text, [("PORT", "hush"), ("EMPTY", ""), ("USERS", "hush")]), expected.trim_start());
+}
+
+#[test]
+fn what_may_be_a_secret_is_never_shown() {
+    let text = "gateway: {token: 1234567}\nmodels:\n  - {name: a, model: b, api_key: 7654321, default_headers: Bearer hush, base_url: 'ftp://hush:hush@x'}\n\
+                channels: {telegram: 1:hush}\ndatabase: {backend: postgres, postgres_url: [hush]}\n";
+    check(
+        text,
+        "
+config.yaml:2:18: error: gateway.token: found a number, expected secret
+  mend: put it in quotes
+config.yaml:4:34: error: models[0].api_key: found a number, expected secret
+  mend: put it in quotes
+config.yaml:4:60: error: models[0].default_headers: found text, expected a mapping
+config.yaml:4:83: error: models[0].base_url: found an address with a name or a password in it, expected URL
+  mend: begin it with https:// or http://
+config.yaml:5:22: error: channels.telegram: found text, expected a mapping
+  mend: write `key: value` lines, indented alike
+config.yaml:6:45: error: database.postgres_url: found a list, expected secret",
+    );
 }
 
 #[test]
