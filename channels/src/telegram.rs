@@ -10,6 +10,8 @@ mod desk;
 mod download;
 mod failure;
 mod listen;
+#[cfg(test)]
+mod loopback;
 mod media;
 mod outgoing;
 mod pages;

@@ -69,6 +69,11 @@ pub(super) fn sequence(chat: i64) -> i64 {
     if chat < SUPERGROUPS { chat } else { SHARED }
 }
 
+/// Tells whether a chat's messages are numbered together with those of other chats.
+pub(super) fn is_shared(chat: i64) -> bool {
+    sequence(chat) == SHARED
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

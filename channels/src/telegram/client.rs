@@ -223,8 +223,7 @@ fn send(chat: ChatId, to: Thread, text: &Text) -> SendMessage {
 
 /// A change without a keyboard takes away the one that is there.
 fn edit(chat: ChatId, id: i64, text: &Text) -> Result<EditMessageText, CallError> {
-    let mut edit =
-        EditMessageText::new(chat, message_id(id)?, &text.body).link_preview_options(no_preview());
+    let mut edit = EditMessageText::new(chat, message_id(id)?, &text.body).link_preview_options(no_preview());
     if text.html {
         edit = edit.parse_mode(ParseMode::Html);
     }
@@ -257,3 +256,6 @@ fn message_id(id: i64) -> Result<MessageId, CallError> {
 fn thread_id(topic: Option<i64>) -> Option<ThreadId> {
     topic.and_then(|topic| message_id(topic).ok()).map(ThreadId)
 }
+
+#[cfg(test)]
+mod tests;

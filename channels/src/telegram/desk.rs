@@ -57,7 +57,11 @@ impl Desk {
     pub(super) async fn call(&mut self, call: &Call) -> Result<Posted, CallError> {
         match self.once(call).await {
             Err(CallError::Migrated(chat)) if chat != self.chat => {
-                tracing::info!(from = self.chat, to = chat, "the group became a supergroup: its replies follow");
+                tracing::info!(
+                    from = self.chat,
+                    to = chat,
+                    "the group became a supergroup: its replies follow"
+                );
                 self.chat = chat;
                 self.once(call).await
             }

@@ -40,8 +40,8 @@ pub(super) async fn fetch(
     let found = find(client, &attachment.handle).await?;
     check(found.file_size, limit)?;
     let path = found.file_path.ok_or_else(|| SendError::Refused("the file is not there".to_owned()))?;
-    let unfinished = Unfinished(Some(to.to_owned()));
     let mut file = create(to).await?;
+    let unfinished = Unfinished(Some(to.to_owned()));
     let size = stream(client, &path, &mut file, limit).await?;
     unfinished.keep();
     Ok(size)
@@ -110,3 +110,6 @@ impl Drop for Unfinished {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,9 +74,17 @@ mod tests {
             (400, "Bad Request: MESSAGE_ID_INVALID", CallError::Gone),
             (400, "Bad Request: message can't be edited", CallError::Foreign),
             (400, "Bad Request: there is no text in the message to edit", CallError::Foreign),
-            (400, "Bad Request: can't parse entities: x", CallError::Markup("Bad Request: can't parse entities: x".into())),
+            (
+                400,
+                "Bad Request: can't parse entities: x",
+                CallError::Markup("Bad Request: can't parse entities: x".into()),
+            ),
             (400, "Bad Request: chat not found", refused("Bad Request: chat not found")),
-            (403, "Forbidden: bot was blocked by the user", refused("Forbidden: bot was blocked by the user")),
+            (
+                403,
+                "Forbidden: bot was blocked by the user",
+                refused("Forbidden: bot was blocked by the user"),
+            ),
             (502, "Bad Gateway", CallError::Unknown("Bad Gateway".into())),
         ];
         for (code, what, meaning) in cases {

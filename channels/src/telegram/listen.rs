@@ -47,19 +47,20 @@ impl Telegram {
             started = self.start() => started,
             () = stop.cancelled() => Ok(()),
         };
-        if let Err(error) = started {
-            self.health.failed(HealthState::AuthFailed, error.to_string());
-            return Err(error);
-        }
-        let result = match &self.config.mode {
-            Mode::Webhook { .. } => {
+        let result = match (started, &self.config.mode) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Mode::Polling) => Poll::new(self, intake).run(&stop).await,
+            (Ok(()), Mode::Webhook { .. }) => {
                 stop.cancelled().await;
                 Ok(())
             }
-            Mode::Polling => Poll::new(self, intake).run(&stop).await,
         };
-        if result.is_ok() {
-            self.health.stopped();
+        match &result {
+            Ok(()) => self.health.stopped(),
+            Err(error @ ChannelError::Auth(_)) => {
+                self.health.failed(HealthState::AuthFailed, error.to_string());
+            }
+            Err(error) => self.health.failed(HealthState::Stopped, error.to_string()),
         }
         result
     }
@@ -100,7 +101,7 @@ impl Telegram {
         }
     }
 
-    /// Repeats a call until Telegram answers it or refuses the token.
+    /// Repeats a call until Telegram answers it or refuses it for good.
     async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
     where
         F: Future<Output = Result<T, CallError>>,
@@ -109,6 +110,7 @@ impl Telegram {
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
+                Err(CallError::Refused(what)) => return Err(ChannelError::Config(what)),
                 Err(error) => sleep(self.trouble(error, &mut backoff)?).await,
             }
         }
@@ -175,9 +177,7 @@ impl<'a> Poll<'a> {
             };
             let pause = match batch {
                 Ok(batch) => self.take(&batch).await,
-                Err(error) => Some(self.telegram.trouble(error, &mut self.backoff).inspect_err(|error| {
-                    self.telegram.health.failed(HealthState::AuthFailed, error.to_string());
-                })?),
+                Err(error) => Some(self.telegram.trouble(error, &mut self.backoff)?),
             };
             self.shaky = pause.is_some();
             match pause {
@@ -299,3 +299,6 @@ pub(super) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,11 +31,7 @@ fn attachment(media: &Media, kind: &str, extension: &str) -> Attachment {
         let id: String = media.file_unique_id.chars().filter(|c| fits(*c)).collect();
         format!("telegram-{kind}-{id}.{extension}")
     };
-    Attachment {
-        handle: media.file_id.clone(),
-        name: given.unwrap_or_else(made_up),
-        size: media.file_size,
-    }
+    Attachment { handle: media.file_id.clone(), name: given.unwrap_or_else(made_up), size: media.file_size }
 }
 
 fn fits(c: char) -> bool {

@@ -222,7 +222,9 @@ impl Reply {
 
     /// Looks for a part that was perhaps sent. Needs the turn.
     async fn find(&mut self, n: usize) -> Result<Option<i64>, SendError> {
-        let Some(Part::Intended { since, floor }) = self.record.parts.get(n).cloned() else { return Ok(None) };
+        let Some(Part::Intended { since, floor }) = self.record.parts.get(n).cloned() else {
+            return Ok(None);
+        };
         let known = self.known(since).await?;
         let mut search = self.search.take().unwrap_or_else(|| Search::above(floor));
         while let Some(id) = search.candidate(&known) {
@@ -320,3 +322,8 @@ fn millis(time: Duration) -> i64 {
 fn now() -> i64 {
     millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

@@ -5,21 +5,23 @@
 //! before the call, and an edit tells whether a number is one of our own messages in this chat. So the
 //! numbers from there on are tried, except those that are known to be something else.
 
-use super::chats::sequence;
+use super::chats::{is_shared, sequence};
 use crate::Sighting;
 use std::collections::HashSet;
 
 /// How many numbers are tried at most: each is a call.
 const TRIES: u32 = 60;
 /// How many numbers in a row may be missing behind the newest known one. Numbers of the shared sequence go to
-/// other chats too, which cannot be told from missing ones.
-const GAP: u32 = 20;
+/// other chats too, which cannot be told from missing ones; in a supergroup a missing one was deleted.
+const GAP_SHARED: u32 = 20;
+const GAP_OWN: u32 = 5;
 
 /// The messages that are known in a chat's sequence.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
     ids: HashSet<i64>,
     newest: i64,
+    gap: u32,
 }
 
 impl Known {
@@ -28,7 +30,8 @@ impl Known {
         let same = |sighting: &&Sighting| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
         let seen = sightings.iter().filter(same).filter_map(|sighting| sighting.message.parse().ok());
         let ids: HashSet<i64> = seen.chain(own).collect();
-        Self { newest: ids.iter().copied().max().unwrap_or(0), ids }
+        let gap = if is_shared(chat) { GAP_SHARED } else { GAP_OWN };
+        Self { newest: ids.iter().copied().max().unwrap_or(0), ids, gap }
     }
 
     /// Returns the newest message's number; 0 if there is none.
@@ -57,7 +60,7 @@ impl Search {
             self.next += 1;
             self.missing = 0;
         }
-        let beyond = self.next > known.newest && self.missing >= GAP;
+        let beyond = self.next > known.newest && self.missing >= known.gap;
         (self.tries < TRIES && !beyond).then_some(self.next)
     }
 
@@ -101,7 +104,7 @@ mod tests {
     #[test]
     fn known_messages_are_not_touched() {
         let tried = tried(7, &[(7, 12), (8, 14), (GROUP, 13)], |_| false);
-        assert_eq!(tried, [&[13][..], &(15..34).collect::<Vec<_>>()].concat());
+        assert_eq!(tried, [&[13][..], &(15..35).collect::<Vec<_>>()].concat());
     }
 
     #[test]
@@ -114,6 +117,7 @@ mod tests {
     #[test]
     fn the_search_ends() {
         assert_eq!(tried(7, &[], |_| false).len(), 20);
+        assert_eq!(tried(GROUP, &[], |_| false).len(), 5);
         assert_eq!(tried(7, &[], |_| true).len(), 60);
         assert_eq!(tried(7, &[(7, 1000)], |_| false).len(), 60);
     }

@@ -93,7 +93,9 @@ mod tests {
     #[test]
     fn only_the_secret_opens_and_it_is_checked_before_the_body_is_read() {
         let webhook = webhook(pudu());
-        for secret in [None, Some(&b""[..]), Some(b"s3cret_toke"), Some(b"s3cret_tokens"), Some(b"S3cret_token")] {
+        for secret in
+            [None, Some(&b""[..]), Some(b"s3cret_toke"), Some(b"s3cret_tokens"), Some(b"S3cret_token")]
+        {
             assert_eq!(webhook.verify_and_decode(secret, b"{"), Err(WebhookError::Forbidden));
         }
         assert_eq!(webhook.verify_and_decode(Some(b"s3cret_token"), b"{"), Err(WebhookError::Garbled));

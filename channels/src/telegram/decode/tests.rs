@@ -78,8 +78,18 @@ fn a_mention_addresses_the_bot_and_is_removed_wherever_it_stands() {
         ("/new@Pudu_bot now", vec![entity("bot_command", 0, 13)], "/new now", true),
         ("/new@other_bot now", vec![entity("bot_command", 0, 14)], "/new@other_bot now", false),
         ("see /new", vec![entity("bot_command", 4, 4)], "see /new", false),
-        ("Pudu hi", vec![json!({"type": "text_mention", "offset": 0, "length": 4, "user": {"id": 42}})], "hi", true),
-        ("Bob hi", vec![json!({"type": "text_mention", "offset": 0, "length": 3, "user": {"id": 8}})], "Bob hi", false),
+        (
+            "Pudu hi",
+            vec![json!({"type": "text_mention", "offset": 0, "length": 4, "user": {"id": 42}})],
+            "hi",
+            true,
+        ),
+        (
+            "Bob hi",
+            vec![json!({"type": "text_mention", "offset": 0, "length": 3, "user": {"id": 8}})],
+            "Bob hi",
+            false,
+        ),
     ];
     for (words, entities, expected, addressed) in cases {
         let decoded = decode(&update(message(GROUP, text(words, entities.into()))));
@@ -112,9 +122,12 @@ fn an_answer_to_the_bots_own_message_is_for_the_bot() {
 
 #[test]
 fn a_topic_is_part_of_the_address_and_its_first_message_is_not_answered() {
-    let opened = message(GROUP, json!({
-        "message_id": 5, "from": {"id": 42, "is_bot": true}, "forum_topic_created": {"name": "x", "icon_color": 1}
-    }));
+    let opened = message(
+        GROUP,
+        json!({
+            "message_id": 5, "from": {"id": 42, "is_bot": true}, "forum_topic_created": {"name": "x", "icon_color": 1}
+        }),
+    );
     let fields = json!({
         "text": "hi", "message_thread_id": 5, "is_topic_message": true, "reply_to_message": opened
     });
@@ -138,7 +151,8 @@ fn an_edit_carries_the_new_words() {
 #[test]
 fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
     let press = |message: Value, data: Value| {
-        let query = json!({"id": "q1", "from": {"id": 9, "first_name": "Bo"}, "message": message, "data": data});
+        let query =
+            json!({"id": "q1", "from": {"id": 9, "first_name": "Bo"}, "message": message, "data": data});
         decode_with(true, &json!({"update_id": 123, "callback_query": query}))
     };
     let keyboard = message(GROUP, json!({"text": "?", "from": {"id": 42, "is_bot": true}}));
@@ -164,12 +178,18 @@ fn files_are_named_and_their_words_kept() {
         file
     };
     let cases = [
-        (json!({"photo": [file(json!({"file_id": "small", "width": 1, "height": 1})), file(json!({"width": 9, "height": 9}))]}), "telegram-photo-U1.jpg"),
+        (
+            json!({"photo": [file(json!({"file_id": "small", "width": 1, "height": 1})), file(json!({"width": 9, "height": 9}))]}),
+            "telegram-photo-U1.jpg",
+        ),
         (json!({"document": file(json!({"file_name": "a b.pdf"}))}), "a b.pdf"),
         (json!({"document": file(json!({"file_name": "../../etc/pass\u{202e}wd\n"}))}), "passwd"),
         (json!({"document": file(json!({"file_name": ".."}))}), "telegram-document-U1.bin"),
         (json!({"document": file(json!({"mime_type": "application/pdf"}))}), "telegram-document-U1.pdf"),
-        (json!({"animation": file(json!({})), "document": file(json!({"file_name": "again.mp4"}))}), "telegram-animation-U1.mp4"),
+        (
+            json!({"animation": file(json!({})), "document": file(json!({"file_name": "again.mp4"}))}),
+            "telegram-animation-U1.mp4",
+        ),
         (json!({"audio": file(json!({}))}), "telegram-audio-U1.mp3"),
         (json!({"voice": file(json!({}))}), "telegram-voice-U1.ogg"),
         (json!({"video": file(json!({}))}), "telegram-video-U1.mp4"),
@@ -188,7 +208,8 @@ fn files_are_named_and_their_words_kept() {
 #[test]
 fn a_long_name_keeps_its_extension() {
     let fields = json!({"document": {"file_id": "F", "file_name": format!("{}.tar", "é".repeat(200))}, "media_group_id": "g"});
-    let attachments = vec![Attachment { handle: "F".into(), name: format!("{}.tar", "é".repeat(58)), size: None }];
+    let attachments =
+        vec![Attachment { handle: "F".into(), name: format!("{}.tar", "é".repeat(58)), size: None }];
     let kind = Kind::Message { text: String::new(), attachments, album: Some("g".into()) };
     assert_eq!(decode(&update(message(7, fields))), Some(inbound(7, kind)));
 }
@@ -197,9 +218,15 @@ fn a_long_name_keeps_its_extension() {
 fn what_is_no_file_is_told_in_words() {
     let cases = [
         (json!({"location": {"latitude": 52.5, "longitude": 13.4}}), "[Location: 52.5, 13.4]"),
-        (json!({"venue": {"title": "Zoo", "address": "Park 1", "location": {"latitude": 1.5, "longitude": 2.5}}}), "[Place: Zoo, Park 1 (1.5, 2.5)]"),
+        (
+            json!({"venue": {"title": "Zoo", "address": "Park 1", "location": {"latitude": 1.5, "longitude": 2.5}}}),
+            "[Place: Zoo, Park 1 (1.5, 2.5)]",
+        ),
         (json!({"contact": {"phone_number": "+49", "first_name": "Bo"}}), "[Contact: Bo, +49]"),
-        (json!({"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}}), "[Poll: Tea? (yes / no)]"),
+        (
+            json!({"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}}),
+            "[Poll: Tea? (yes / no)]",
+        ),
         (json!({"dice": {"emoji": "🎲", "value": 4}}), "[Dice 🎲: 4]"),
     ];
     for (fields, words) in cases {
@@ -214,7 +241,10 @@ fn who_hides_behind_a_chat_is_that_chat() {
         "sender_chat": {"id": GROUP, "type": "supergroup", "title": "Herd"},
     });
     let sender = Sender { id: "-1001".into(), name: "Herd".into() };
-    assert_eq!(decode(&update(message(GROUP, fields))), Some(Inbound { sender, ..inbound(GROUP, said("hi")) }));
+    assert_eq!(
+        decode(&update(message(GROUP, fields))),
+        Some(Inbound { sender, ..inbound(GROUP, said("hi")) })
+    );
 }
 
 #[test]
@@ -222,7 +252,10 @@ fn what_does_not_concern_the_bot_is_passed_over() {
     let cases = [
         update(message(GROUP, json!({"text": "hi", "from": {"id": 42, "is_bot": true}}))),
         update(message(GROUP, json!({"text": "hi", "from": {"id": 8, "is_bot": true}}))),
-        update(message(GROUP, json!({"text": "hi", "is_automatic_forward": true, "sender_chat": {"id": -1}}))),
+        update(message(
+            GROUP,
+            json!({"text": "hi", "is_automatic_forward": true, "sender_chat": {"id": -1}}),
+        )),
         update(message(GROUP, json!({"new_chat_title": "x"}))),
         update(message(GROUP, json!({"migrate_to_chat_id": -1002}))),
         json!({"update_id": 123, "channel_post": message(GROUP, json!({"text": "hi"}))}),

@@ -1,0 +1,150 @@
+use super::*;
+use crate::{
+    OutFile,
+    telegram::{
+        Telegram,
+        loopback::{Do, Loopback, TOKEN, config},
+    },
+};
+use serde_json::{Value, json};
+
+fn text(body: &str) -> Text {
+    Text { body: body.into(), html: true, buttons: Vec::new() }
+}
+
+async fn server() -> Loopback {
+    Loopback::start(|method, _, _| match method {
+        "sendmessage" | "editmessagetext" | "sendphoto" => Do::Result(json!({
+            "message_id": 9, "message_thread_id": 5, "is_topic_message": true,
+            "reply_to_message": {"message_id": 4}, "chat": {"id": 7}, "something": "new",
+        })),
+        _ => Do::Result(json!(true)),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn calls_are_asked_as_documented() {
+    let server = server().await;
+    let client = server.client();
+    let buttons = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
+    let to = Thread { topic: Some(5), reply_to: Some(4) };
+    let off = json!({"is_disabled": true});
+    let keyboard = json!({"inline_keyboard": [[{"text": "Stop", "callback_data": "/stop"}]]});
+    let cases: [(Call, &str, Value); 6] = [
+        (
+            Call::Send { to, text: Text { buttons: buttons.clone(), ..text("<b>a</b>") } },
+            "sendmessage",
+            json!({
+                "chat_id": 7, "text": "<b>a</b>", "parse_mode": "HTML", "message_thread_id": 5,
+                "link_preview_options": off, "reply_markup": keyboard,
+                "reply_parameters": {"message_id": 4, "allow_sending_without_reply": true},
+            }),
+        ),
+        (
+            Call::Edit { id: 9, text: Text { html: false, ..text("a") } },
+            "editmessagetext",
+            json!({"chat_id": 7, "message_id": 9, "text": "a", "link_preview_options": off}),
+        ),
+        (
+            Call::Edit { id: 10, text: Text { buttons, ..text("a") } },
+            "editmessagetext",
+            json!({
+                "chat_id": 7, "message_id": 10, "text": "a", "parse_mode": "HTML",
+                "link_preview_options": off, "reply_markup": keyboard,
+            }),
+        ),
+        (Call::Delete { id: 9 }, "deletemessage", json!({"chat_id": 7, "message_id": 9})),
+        (
+            Call::Typing { topic: Some(5) },
+            "sendchataction",
+            json!({"chat_id": 7, "message_thread_id": 5, "action": "typing"}),
+        ),
+        (
+            Call::Seen { id: 4 },
+            "setmessagereaction",
+            json!({"chat_id": 7, "message_id": 4, "reaction": [{"type": "emoji", "emoji": "👀"}]}),
+        ),
+    ];
+    for (call, method, parameters) in cases {
+        let posted = client.call(7, &call).await.unwrap();
+        let makes = matches!(call, Call::Send { .. } | Call::Edit { .. });
+        assert_eq!(posted, if makes { Posted { id: 9, thread: to } } else { Posted::default() });
+        assert_eq!(server.asked(method).pop(), Some(parameters));
+    }
+}
+
+#[tokio::test]
+async fn a_picture_is_uploaded_with_its_name_and_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    std::fs::write(&path, b"PIXELS").unwrap();
+    let server = server().await;
+    let file = OutFile { name: "cat.png".into(), path };
+    let to = Thread { topic: Some(5), reply_to: None };
+    let posted = server.client().call(7, &Call::Upload { to, file, photo: true }).await.unwrap();
+    assert_eq!(posted.id, 9);
+    let form = server.asked("sendphoto").pop().unwrap().as_str().unwrap().to_owned();
+    for piece in [
+        "name=\"chat_id\"\r\n\r\n7\r\n",
+        "name=\"message_thread_id\"\r\n\r\n5\r\n",
+        "name=\"photo\"; filename=\"cat.png\"\r\n",
+        "\r\n\r\nPIXELS\r\n",
+    ] {
+        assert!(form.contains(piece), "{piece:?} is not in {form:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
+    let server = Loopback::start(|method, _, _| match method {
+        "sendmessage" => Do::Bytes(b"<html>bad gateway</html>".to_vec()),
+        _ => Do::Result(json!({"unexpected": true})),
+    })
+    .await;
+    let client = server.client();
+    for call in [Call::Send { to: Thread::default(), text: text("a") }, Call::Edit { id: 1, text: text("a") }]
+    {
+        let error = client.call(7, &call).await.unwrap_err();
+        assert_eq!(error, CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+    }
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_error() {
+    let gone = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let client = Client::new(TOKEN, gone.parse().unwrap()).unwrap();
+    let error = client.call(7, &Call::Delete { id: 1 }).await.unwrap_err();
+    assert!(matches!(error, CallError::Unconnected(_)), "{error:?}");
+    let telegram = Telegram::new(config(&gone)).unwrap();
+    let attachment = crate::Attachment { handle: "F".into(), name: "a".into(), size: None };
+    let download = crate::Channel::download(&telegram, &attachment, "/nowhere/a".as_ref(), 10).await;
+    let texts = [
+        format!("{error} {error:?}"),
+        format!("{download:?}"),
+        format!("{:?}", config(&gone)),
+        format!(
+            "{:?}",
+            Telegram::new(crate::telegram::Config { token: "1:a b".into(), ..config(&gone) }).err()
+        ),
+    ];
+    for text in texts {
+        assert!(!text.contains("AAF7") && !text.contains("a b"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
+    let server = Loopback::start(|_, _, _| Do::Wait).await;
+    let client = server.client();
+    let slow = client.ask_by_name::<_, bool>("X", &json!({}), Duration::from_millis(20)).await.unwrap_err();
+    assert_eq!(slow, CallError::Unknown("no answer in time: operation timed out".into()));
+    let moved = teloxide_core::net::default_reqwest_settings().build().unwrap();
+    let url = format!("http://127.0.0.1:1/bot{TOKEN}/getMe");
+    let error = moved.get(url).send().await.unwrap_err();
+    assert!(error.to_string().contains("AAF7"), "the client's own error holds it: {error}");
+    assert!(!client.describe(error).contains("AAF7"));
+}

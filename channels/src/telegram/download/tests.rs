@@ -1,0 +1,60 @@
+use super::*;
+use crate::telegram::loopback::{Do, Loopback};
+use serde_json::json;
+
+/// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is
+/// `real`. Returns what came of it and what is on the disk.
+async fn fetched(
+    declared: Option<u64>,
+    found: Option<u64>,
+    real: usize,
+    limit: u64,
+) -> (Result<u64, SendError>, Option<usize>) {
+    let server = Loopback::start(move |method, _, _| match method {
+        "getfile" => Do::Result(json!({"file_id": "F", "file_path": "docs/a b.pdf", "file_size": found})),
+        "docs/a%20b.pdf" => Do::Bytes(vec![b'x'; real]),
+        _ => Do::Error(400, "Bad Request"),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("a.pdf");
+    let attachment = Attachment { handle: "F".into(), name: "a.pdf".into(), size: declared };
+    let result = fetch(&server.client(), &attachment, &to, limit).await;
+    (result, std::fs::read(to).ok().map(|bytes| bytes.len()))
+}
+
+#[tokio::test]
+async fn a_file_of_just_the_limit_is_fetched() {
+    assert_eq!(fetched(Some(1000), Some(1000), 1000, 1000).await, (Ok(1000), Some(1000)));
+    assert_eq!(fetched(None, None, 1000, 1000).await, (Ok(1000), Some(1000)));
+}
+
+#[tokio::test]
+async fn a_larger_file_is_refused_at_every_stage_and_leaves_nothing() {
+    let too_large = (Err(SendError::TooLarge { limit: 1000 }), None);
+    assert_eq!(fetched(Some(1001), None, 1, 1000).await, too_large);
+    assert_eq!(fetched(None, Some(1001), 1, 1000).await, too_large);
+    assert_eq!(fetched(None, None, 1001, 1000).await, too_large);
+    let most = fetched(Some(20_000_001), None, 1, u64::MAX).await;
+    assert_eq!(most, (Err(SendError::TooLarge { limit: 20_000_000 }), None));
+}
+
+#[tokio::test]
+async fn what_is_there_already_is_not_overwritten() {
+    let server = Loopback::start(|_, _, _| Do::Result(json!({"file_path": "a"}))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("a");
+    std::fs::write(&to, b"mine").unwrap();
+    let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
+    let error = fetch(&server.client(), &attachment, &to, 10).await.unwrap_err();
+    assert!(matches!(error, SendError::File(_)), "{error:?}");
+    assert_eq!(std::fs::read(to).unwrap(), b"mine");
+}
+
+#[tokio::test]
+async fn telegrams_own_limit_is_told_as_one() {
+    let server = Loopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
+    let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
+    let result = fetch(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
+    assert_eq!(result, Err(SendError::TooLarge { limit: LARGEST }));
+}

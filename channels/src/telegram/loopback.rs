@@ -1,0 +1,116 @@
+//! A Bot API on the loopback: records what is asked and answers what a test says.
+
+use super::{Config, Mode, Telegram, client::Client};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use std::{
+    future::pending,
+    sync::{Arc, Mutex},
+};
+use tokio::sync::Notify;
+
+/// A token of the usual shape.
+pub(super) const TOKEN: &str = "123456:AAF7-g0gYncWnm5IyfZlpPRqRRv6kNAGlao";
+
+/// What the server does with a call.
+pub(super) enum Do {
+    /// Answers a result.
+    Result(Value),
+    /// Answers an error.
+    Error(u16, &'static str),
+    /// Answers bytes as they are.
+    Bytes(Vec<u8>),
+    /// Keeps the call waiting.
+    Wait,
+}
+
+type Script = dyn Fn(&str, &Value, usize) -> Do + Send + Sync;
+
+/// A call: the method or the path of a file, and the parameters.
+pub(super) type Asked = (String, Value);
+
+#[derive(Clone)]
+pub(super) struct Loopback {
+    script: Arc<Script>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    called: Arc<Notify>,
+    pub(super) url: String,
+}
+
+impl Loopback {
+    /// Starts a server. The script gets the method in lower case, the parameters, and how often the method
+    /// was called before.
+    pub(super) async fn start(script: impl Fn(&str, &Value, usize) -> Do + Send + Sync + 'static) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/tg", listener.local_addr().unwrap());
+        let server = Self { script: Arc::new(script), asked: Arc::default(), called: Arc::default(), url };
+        let app = Router::new().fallback(answer).with_state(server.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        server
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client::new(TOKEN, self.url.parse().unwrap()).unwrap()
+    }
+
+    pub(super) fn telegram(&self) -> Telegram {
+        Telegram::new(config(&self.url)).unwrap()
+    }
+
+    /// Returns the parameters of all calls of a method so far.
+    pub(super) fn asked(&self, method: &str) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|(name, _)| name == method).map(|(_, body)| body.clone()).collect()
+    }
+
+    /// Waits until a method was called so many times.
+    pub(super) async fn until(&self, method: &str, times: usize) {
+        loop {
+            let called = self.called.notified();
+            if self.asked(method).len() >= times {
+                return;
+            }
+            called.await;
+        }
+    }
+}
+
+pub(super) fn config(url: &str) -> Config {
+    Config {
+        account: "telegram".into(),
+        token: TOKEN.into(),
+        api_url: url.parse().unwrap(),
+        mode: Mode::Polling,
+        require_mention: true,
+        commands: vec![("new".into(), "Start anew".into())],
+    }
+}
+
+async fn answer(State(server): State<Loopback>, uri: Uri, body: Bytes) -> Response {
+    let Some(path) = uri.path().strip_prefix("/tg/") else { return StatusCode::NOT_FOUND.into_response() };
+    let name = match path.strip_prefix("file/") {
+        Some(file) => file.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_owned(),
+        None => path.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_ascii_lowercase(),
+    };
+    // What is no JSON is a form.
+    let asked = serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
+    let before = server.asked(&name).len();
+    server.asked.lock().unwrap().push((name.clone(), asked.clone()));
+    server.called.notify_waiters();
+    match (server.script)(&name, &asked, before) {
+        Do::Result(result) => axum::Json(json!({"ok": true, "result": result})).into_response(),
+        Do::Error(code, what) => {
+            let status = StatusCode::from_u16(code).unwrap();
+            let body = json!({"ok": false, "error_code": code, "description": what});
+            (status, axum::Json(body)).into_response()
+        }
+        Do::Bytes(bytes) => bytes.into_response(),
+        Do::Wait => pending().await,
+    }
+}

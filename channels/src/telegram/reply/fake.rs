@@ -1,0 +1,254 @@
+//! A Telegram in memory: chats with messages, Telegram's answers to edits, and a plug to pull at any step.
+
+use crate::{
+    BoxFuture, Choice, Journal, JournalError, Placement, ReplyHandle, Sighting,
+    telegram::{
+        api::{Api, Call, CallError, Posted, Text, Thread},
+        chats::Chats,
+        desk::{Desk, Office},
+        reply::Reply,
+    },
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::pending,
+    sync::{Arc, Mutex},
+};
+use tokio::sync::Notify;
+
+/// On which side of a step the plug is pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// A message as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) body: String,
+    pub(super) buttons: Vec<Choice>,
+    pub(super) thread: Thread,
+}
+
+/// What is to go wrong with the next call of a kind.
+pub(super) enum Fault {
+    /// It is refused.
+    Fails(CallError),
+    /// It is done, but the answer is lost.
+    Lost,
+}
+
+#[derive(Default)]
+pub(super) struct World {
+    next: i64,
+    /// Chat and message of the bot's own messages, by number.
+    own: BTreeMap<i64, (i64, Seen)>,
+    known: Vec<Sighting>,
+    pub(super) saved: Option<ReplyHandle>,
+    /// What was called and saved, in order.
+    pub(super) log: Vec<String>,
+    pub(super) typed: usize,
+    pub(super) faults: VecDeque<(fn(&Call) -> bool, Fault)>,
+    /// Calls and saves so far.
+    pub(super) steps: usize,
+    pub(super) plug: Option<(usize, Side)>,
+    /// How many messages other people write before each of the bot's.
+    pub(super) noise: i64,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Fake {
+    pub(super) world: Arc<Mutex<World>>,
+    crashed: Arc<Notify>,
+}
+
+impl Fake {
+    pub(super) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
+        look(&mut self.world.lock().unwrap())
+    }
+
+    /// A person writes; returns the number.
+    pub(super) fn say(&self, chat: i64) -> i64 {
+        self.with(|world| world.say(chat, true))
+    }
+
+    /// Opens a reply in a process that has just started.
+    pub(super) fn open(&self, placement: &Placement) -> Reply {
+        self.open_in(&Arc::default(), placement)
+    }
+
+    /// Opens a reply in a process that others share.
+    pub(super) fn open_in(&self, chats: &Arc<Chats>, placement: &Placement) -> Reply {
+        let office = Office { api: Arc::new(self.clone()), pacer: Arc::default(), chats: Arc::clone(chats) };
+        let desk = Desk::new(office, placement.address.chat.parse().unwrap(), placement.private);
+        let saved = self.with(|world| world.saved.clone());
+        Reply::open(desk, &Placement { saved, ..placement.clone() }, Box::new(self.clone()))
+    }
+
+    /// Runs until the end or until the plug is pulled; tells which.
+    pub(super) async fn run(&self, process: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            () = process => true,
+            () = self.crashed.notified() => false,
+        }
+    }
+
+    /// Returns the bot's messages in a chat, oldest first.
+    pub(super) fn seen(&self, chat: i64) -> Vec<Seen> {
+        self.with(|world| {
+            let here = world.own.values().filter(|(place, _)| *place == chat);
+            here.map(|(_, seen)| seen.clone()).collect()
+        })
+    }
+
+    pub(super) fn bodies(&self, chat: i64) -> Vec<String> {
+        self.seen(chat).into_iter().map(|seen| seen.body).collect()
+    }
+
+    /// Somebody deletes all of the bot's messages.
+    pub(super) fn wipe(&self) {
+        self.with(|world| world.own.clear());
+    }
+
+    async fn step<T>(&self, effect: impl FnOnce(&mut World) -> T) -> T {
+        let (done, crash) = self.with(|world| {
+            world.steps += 1;
+            match world.plug {
+                Some((step, Side::Before)) if step == world.steps => (None, true),
+                Some((step, Side::After)) if step == world.steps => (Some(effect(world)), true),
+                _ => (Some(effect(world)), false),
+            }
+        });
+        // An answer takes a while, in which others go on.
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        match done {
+            Some(done) if !crash => done,
+            _ => {
+                self.crashed.notify_one();
+                pending().await
+            }
+        }
+    }
+}
+
+impl World {
+    fn say(&mut self, chat: i64, known: bool) -> i64 {
+        self.next += 1;
+        if known {
+            self.known.push(Sighting { chat: chat.to_string(), message: self.next.to_string() });
+        }
+        self.next
+    }
+
+    fn save(&mut self, handle: &ReplyHandle) {
+        for message in &handle.messages {
+            let place = message.parse().ok().and_then(|id: i64| self.own.get(&id));
+            if let Some((chat, _)) = place {
+                self.known.push(Sighting { chat: chat.to_string(), message: message.clone() });
+            }
+        }
+        self.log.push(format!("save {}", handle.state["parts"]));
+        self.saved = Some(handle.clone());
+    }
+
+    fn answer(&mut self, chat: i64, call: &Call) -> Result<Posted, CallError> {
+        self.log.push(told(call));
+        let hit = self.faults.iter().position(|(concerns, _)| concerns(call));
+        match hit.and_then(|at| self.faults.remove(at)) {
+            Some((_, Fault::Fails(error))) => Err(error),
+            Some((_, Fault::Lost)) => {
+                let _ = self.effect(chat, call);
+                Err(CallError::Unknown("no answer in time".into()))
+            }
+            None => self.effect(chat, call),
+        }
+    }
+
+    fn effect(&mut self, chat: i64, call: &Call) -> Result<Posted, CallError> {
+        match call {
+            Call::Send { to, text } => Ok(self.post(chat, *to, text.clone())),
+            Call::Upload { to, file, photo } => {
+                let kind = if *photo { "photo" } else { "file" };
+                let body = format!("{kind}:{}", file.name);
+                Ok(self.post(chat, *to, Text { body, ..Text::default() }))
+            }
+            Call::Edit { id, text } => self.edit(chat, *id, text),
+            Call::Delete { id } => {
+                self.find(chat, *id)?;
+                self.own.remove(id);
+                Ok(Posted::default())
+            }
+            Call::Typing { .. } | Call::Seen { .. } => Ok(Posted::default()),
+        }
+    }
+
+    fn post(&mut self, chat: i64, thread: Thread, text: Text) -> Posted {
+        for n in 0..self.noise {
+            // Some write in this chat and some elsewhere; not all of it has reached us.
+            self.say(if n % 2 == 0 { 900 } else { chat }, n % 3 != 0);
+        }
+        self.next += 1;
+        let id = self.next;
+        self.own.insert(id, (chat, Seen { body: text.body, buttons: text.buttons, thread }));
+        Posted { id, thread }
+    }
+
+    fn edit(&mut self, chat: i64, id: i64, text: &Text) -> Result<Posted, CallError> {
+        let seen = self.find(chat, id)?;
+        if seen.body.starts_with("file:") || seen.body.starts_with("photo:") {
+            return Err(CallError::Foreign);
+        }
+        if (&seen.body, &seen.buttons) == (&text.body, &text.buttons) {
+            return Err(CallError::NotModified);
+        }
+        seen.body.clone_from(&text.body);
+        seen.buttons.clone_from(&text.buttons);
+        Ok(Posted { id, thread: seen.thread })
+    }
+
+    fn find(&mut self, chat: i64, id: i64) -> Result<&mut Seen, CallError> {
+        match self.own.get_mut(&id) {
+            Some((place, seen)) if *place == chat => Ok(seen),
+            _ => Err(CallError::Gone),
+        }
+    }
+}
+
+/// Returns a call as a line of the log.
+fn told(call: &Call) -> String {
+    match call {
+        Call::Send { text, .. } => format!("send {}", text.body),
+        Call::Edit { id, text } => format!("edit {id} {}", text.body),
+        Call::Delete { id } => format!("delete {id}"),
+        Call::Upload { file, photo, .. } => format!("upload {} {photo}", file.name),
+        Call::Typing { .. } | Call::Seen { .. } => String::new(),
+    }
+}
+
+impl Api for Fake {
+    fn call<'a>(&'a self, chat: i64, call: &'a Call) -> BoxFuture<'a, Result<Posted, CallError>> {
+        Box::pin(async move {
+            if let Call::Typing { .. } = call {
+                self.with(|world| world.typed += 1);
+                return Ok(Posted::default());
+            }
+            self.step(|world| world.answer(chat, call)).await
+        })
+    }
+}
+
+impl Journal for Fake {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            self.step(|world| world.save(handle)).await;
+            Ok(())
+        })
+    }
+
+    fn known<'a>(&'a self, _since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(async move { Ok(self.with(|world| world.known.clone())) })
+    }
+}

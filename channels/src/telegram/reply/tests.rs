@@ -1,0 +1,421 @@
+use super::{
+    fake::{Fake, Fault, Side},
+    *,
+};
+use crate::{Address, Choice, OutFile, telegram::chats::Chats};
+use std::sync::Arc;
+
+const ANN: i64 = 7;
+const HERD: i64 = -1_001_000_000_001;
+
+fn place(chat: i64, reply_to: i64) -> Placement {
+    let address = Address { account: "telegram".into(), chat: chat.to_string(), topic: None };
+    Placement { address, private: chat > 0, reply_to: Some(reply_to.to_string()), saved: None }
+}
+
+fn growing(text: &str) -> ReplyView {
+    ReplyView { text: text.into(), ..ReplyView::default() }
+}
+
+fn done(text: &str) -> FinalView {
+    FinalView { text: text.into(), ..FinalView::default() }
+}
+
+fn words(count: usize) -> String {
+    (0..count).map(|n| format!("word{n} ")).collect()
+}
+
+fn is_send(call: &Call) -> bool {
+    matches!(call, Call::Send { .. })
+}
+
+fn is_edit(call: &Call) -> bool {
+    matches!(call, Call::Edit { .. })
+}
+
+fn fails(fake: &Fake, concerns: fn(&Call) -> bool, error: CallError) {
+    fake.with(|world| world.faults.push_back((concerns, Fault::Fails(error))));
+}
+
+/// Shows the views and then the final one, as the dispatcher does.
+async fn show(reply: &mut Reply, views: &[ReplyView], last: &FinalView) {
+    for view in views {
+        reply.ready().await;
+        reply.update(view).await.unwrap();
+    }
+    reply.finish(last).await.unwrap();
+}
+
+/// The calls, in order.
+fn told(fake: &Fake) -> Vec<String> {
+    fake.with(|world| world.log.iter().filter(|line| !line.starts_with("save")).cloned().collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_is_one_message_that_grows() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    let views = [growing(""), growing("one"), growing("one"), growing("one **two**")];
+    show(&mut reply, &views, &done("one **two** three")).await;
+    assert_eq!(
+        told(&fake),
+        ["send ⏳", "edit 2 one", "edit 2 one <b>two</b>", "edit 2 one <b>two</b> three"]
+    );
+    assert_eq!(fake.with(|world| world.saved.clone().unwrap().messages), ["2"]);
+    reply.finish(&done("one **two** three")).await.unwrap();
+    assert_eq!(told(&fake).len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
+    let mut log = fake.with(|world| world.log.clone());
+    assert!(log.remove(0).starts_with(r#"save [{"intended":{"floor":1,"since":"#));
+    assert_eq!(log, ["send ⏳", r#"save [{"sent":{"id":2}}]"#, "edit 2 one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_there_at_once_is_sent_as_it_is() {
+    let fake = Fake::default();
+    let asked = fake.say(HERD);
+    let last = FinalView { choices: vec![Choice { label: "Go".into(), action: "/go".into() }], ..done("hi") };
+    show(&mut fake.open(&place(HERD, asked)), &[], &last).await;
+    assert_eq!(told(&fake), ["send hi"]);
+    let seen = fake.seen(HERD);
+    assert_eq!((seen[0].buttons.clone(), seen[0].thread.reply_to), (last.choices, Some(asked)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    let long = words(1000);
+    reply.update(&growing(&long)).await.unwrap();
+    let parts: Vec<String> = pages::growing(&growing(&long)).into_iter().map(|page| page.text.body).collect();
+    assert_eq!((parts.len(), fake.bodies(ANN)), (2, parts));
+    reply.finish(&done("short after all")).await.unwrap();
+    assert_eq!(fake.bodies(ANN), ["short after all"]);
+}
+
+/// Pulls the plug at every step of a reply, on either side, and again at every step of what a restart does,
+/// and checks that people end up with the same messages each time.
+async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: &FinalView) {
+    let expected = {
+        let fake = Fake::default();
+        let asked = fake.say(chat);
+        show(&mut fake.open(&place(chat, asked)), views, last).await;
+        (fake.bodies(chat), fake.with(|world| world.steps))
+    };
+    let sides = [Side::Before, Side::After];
+    let plugs = (1..=expected.1).flat_map(|step| sides.map(|side| (step, side)));
+    for first in plugs {
+        // More steps than any restart takes; the last runs are never cut again.
+        for second in (0..60).step_by(3).flat_map(|step| sides.map(|side| (step, side))) {
+            let fake = Fake::default();
+            fake.with(|world| world.noise = noise);
+            let asked = fake.say(chat);
+            for plug in [Some(first), (second.0 > 0).then_some(second), None] {
+                fake.with(|world| (world.steps, world.plug) = (0, plug));
+                let mut reply = fake.open(&place(chat, asked));
+                let taken_up = fake.with(|world| world.saved.is_some());
+                let views = if taken_up && plug.is_none() { &[] } else { views };
+                if fake.run(show(&mut reply, views, last)).await {
+                    break;
+                }
+            }
+            assert_eq!(
+                fake.bodies(chat),
+                expected.0,
+                "crashed at {first:?} and {second:?}: {:?}",
+                told(&fake)
+            );
+            let seen = fake.seen(chat);
+            let answers = seen.first().and_then(|seen| seen.thread.reply_to);
+            assert_eq!(answers, (chat < 0).then_some(asked), "crashed at {first:?} and {second:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_answer_survives_every_crash() {
+    survives_every_crash(ANN, 0, &[], &done("the answer")).await;
+    survives_every_crash(HERD, 5, &[], &done("the answer")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_growing_answer_survives_every_crash() {
+    let views = [growing(""), growing("one"), growing("one two")];
+    survives_every_crash(ANN, 5, &views, &done("one two three")).await;
+    survives_every_crash(HERD, 3, &views, &done("one two three")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_survives_every_crash() {
+    let views = [growing("begin"), growing(&words(700)), growing(&words(1000))];
+    survives_every_crash(ANN, 2, &views, &done(&words(1200))).await;
+    survives_every_crash(ANN, 0, &views, &done("never mind")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_replies_that_crashed_together_do_not_take_each_others_message() {
+    let fake = Fake::default();
+    let places = [fake.say(HERD), fake.say(HERD)].map(|asked| place(HERD, asked));
+    // The first sends the sign and crashes, then the second does, and is taken up first.
+    let mut handles = Vec::new();
+    for place in &places {
+        fake.with(|world| (world.saved, world.steps, world.plug) = (None, 0, Some((2, Side::After))));
+        let mut reply = fake.open(place);
+        assert!(!fake.run(show(&mut reply, &[growing("x")], &done("x"))).await);
+        handles.push(fake.with(|world| world.saved.clone()));
+    }
+    fake.with(|world| world.plug = None);
+    for (n, place) in places.iter().enumerate().rev() {
+        fake.with(|world| world.saved.clone_from(&handles[n]));
+        show(&mut fake.open(place), &[], &done(&format!("answer {n}"))).await;
+    }
+    let seen: Vec<_> = fake.seen(HERD).into_iter().map(|seen| (seen.body, seen.thread.reply_to)).collect();
+    assert_eq!(seen, [("answer 0".to_owned(), Some(1)), ("answer 1".to_owned(), Some(2))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_an_answer_makes_no_second_message() {
+    let fake = Fake::default();
+    let chats: Arc<Chats> = Arc::default();
+    let asked = fake.say(ANN);
+    fake.with(|world| world.faults.push_back((is_send, Fault::Lost)));
+    let mut reply = fake.open_in(&chats, &place(ANN, asked));
+    let error = reply.update(&growing("one")).await;
+    assert_eq!(error, Err(SendError::Unreachable("no answer in time".into())));
+    show(&mut reply, &[growing("one two")], &done("one two three")).await;
+    assert_eq!(fake.bodies(ANN), ["one two three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_somebody_deleted_is_sent_anew() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    reply.update(&growing(&words(1000))).await.unwrap();
+    fake.wipe();
+    let longer = format!("first {}", words(1100));
+    reply.finish(&done(&longer)).await.unwrap();
+    let parts: Vec<String> =
+        pages::growing(&growing(&longer)).into_iter().map(|page| page.text.body).collect();
+    assert_eq!(fake.bodies(ANN), parts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_just_sent() {
+    for delay in 0..12 {
+        let fake = Fake::default();
+        let asked = fake.say(ANN);
+        let chats: Arc<Chats> = Arc::default();
+        let mut first = fake.open_in(&chats, &place(ANN, asked));
+        fails(&fake, is_send, CallError::Unknown("no answer in time".into()));
+        first.update(&growing("one")).await.unwrap_err();
+        fake.with(|world| world.saved = None);
+        let mut second = fake.open_in(&chats, &place(ANN, asked));
+        let (one, two) = (done("answer one"), done("answer two"));
+        let later = async {
+            for _ in 0..delay {
+                tokio::task::yield_now().await;
+            }
+            first.finish(&one).await
+        };
+        assert_eq!(tokio::join!(second.finish(&two), later), (Ok(()), Ok(())));
+        let mut bodies = fake.bodies(ANN);
+        bodies.sort();
+        assert_eq!(bodies, ["answer one", "answer two"], "after {delay}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn markup_that_telegram_does_not_understand_is_shown_plain() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    fails(&fake, is_send, CallError::Markup("can't parse entities".into()));
+    fake.open(&place(ANN, asked)).finish(&done("**a** < b")).await.unwrap();
+    assert_eq!(told(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    reply.update(&growing("one")).await.unwrap();
+    fails(&fake, is_edit, CallError::Wait(Duration::from_secs(30)));
+    let later = Err(SendError::Later { after: Duration::from_secs(30) });
+    assert_eq!(reply.update(&growing("one two")).await, later);
+    let calls = told(&fake).len();
+    assert_eq!(reply.finish(&done("one two three")).await, later);
+    assert_eq!(told(&fake).len(), calls);
+    let start = tokio::time::Instant::now();
+    reply.ready().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(30));
+    reply.finish(&done("one two three")).await.unwrap();
+    assert_eq!(fake.bodies(ANN), ["one two three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_say_what_can_be_done() {
+    let cases = [
+        (CallError::Refused("bot was blocked".into()), SendError::Refused("bot was blocked".into())),
+        (CallError::Unconnected("no route".into()), SendError::Unreachable("no route".into())),
+    ];
+    for (error, expected) in cases {
+        let fake = Fake::default();
+        let asked = fake.say(ANN);
+        fails(&fake, is_send, error);
+        let mut reply = fake.open(&place(ANN, asked));
+        assert_eq!(reply.finish(&done("x")).await, Err(expected));
+        // What is known not to be sent is not looked for.
+        reply.finish(&done("x")).await.unwrap();
+        assert_eq!(told(&fake), ["send x", "send x"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_follows_its_group_to_the_new_id() {
+    let fake = Fake::default();
+    let asked = fake.say(-5);
+    fails(&fake, is_send, CallError::Migrated(HERD));
+    let mut reply = fake.open(&place(-5, asked));
+    reply.finish(&done("hi")).await.unwrap();
+    assert_eq!((fake.bodies(-5), fake.bodies(HERD)), (vec![], vec!["hi".to_owned()]));
+    show(&mut fake.open(&place(-5, asked)), &[], &done("hi")).await;
+    assert_eq!(fake.bodies(HERD), ["hi"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn typing_is_shown_while_nothing_changes_and_ends_with_the_reply() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+    wait(10).await;
+    assert_eq!(fake.with(|world| world.typed), 3);
+    for n in 0..10 {
+        reply.ready().await;
+        reply.update(&growing(&words(n + 1))).await.unwrap();
+        wait(2).await;
+    }
+    assert_eq!(fake.with(|world| world.typed), 3);
+    reply.finish(&done("end")).await.unwrap();
+    wait(60).await;
+    assert_eq!(fake.with(|world| world.typed), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_answer_does_not_type() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    fake.open(&place(ANN, asked)).finish(&done("pong")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(fake.with(|world| world.typed), 0);
+}
+
+fn file(folder: &std::path::Path, name: &str, bytes: u64) -> OutFile {
+    let path = folder.join(name);
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    OutFile { name: name.into(), path }
+}
+
+fn is_photo(call: &Call) -> bool {
+    matches!(call, Call::Upload { photo: true, .. })
+}
+
+fn is_upload(call: &Call) -> bool {
+    matches!(call, Call::Upload { .. })
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = vec![
+        file(folder.path(), "a.png", 10),
+        file(folder.path(), "big.png", 10_000_001),
+        file(folder.path(), "huge.zip", 50_000_001),
+        OutFile { name: "gone.txt".into(), path: folder.path().join("gone.txt") },
+        file(folder.path(), "odd.jpg", 10),
+        file(folder.path(), "bad.txt", 10),
+    ];
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    fails(
+        &fake,
+        |call| is_photo(call) && told_name(call) == "odd.jpg",
+        CallError::Refused("dimensions".into()),
+    );
+    fails(&fake, |call| is_upload(call) && told_name(call) == "bad.txt", CallError::Refused("no".into()));
+    reply.finish(&FinalView { files: files.clone(), ..done("see") }).await.unwrap();
+    assert_eq!(
+        fake.bodies(ANN),
+        [
+            "see\n\n📎 huge.zip (it is larger than the 50 MB that Telegram takes)\n\n📎 gone.txt (it is not there any more)\n\n📎 bad.txt (it could not be sent)",
+            "photo:a.png",
+            "file:big.png",
+            "file:odd.jpg",
+        ]
+    );
+    let calls = told(&fake).len();
+    fake.open(&place(ANN, asked)).finish(&FinalView { files, ..done("see") }).await.unwrap();
+    assert_eq!(told(&fake).len(), calls + 1, "one edit to be sure of the text, and no file again");
+}
+
+fn told_name(call: &Call) -> &str {
+    if let Call::Upload { file, .. } = call { &file.name } else { "" }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_is_there_at_most_twice_after_crashes_and_the_text_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
+    for step in 1..=8 {
+        for side in [Side::Before, Side::After] {
+            let fake = Fake::default();
+            let asked = fake.say(ANN);
+            fake.with(|world| world.plug = Some((step, side)));
+            for _ in 0..2 {
+                let mut reply = fake.open(&place(ANN, asked));
+                if fake.run(show(&mut reply, &[growing("s")], &last)).await {
+                    break;
+                }
+            }
+            let bodies = fake.bodies(ANN);
+            assert_eq!(bodies.iter().filter(|body| *body == "see").count(), 1, "{bodies:?}");
+            let files = bodies.iter().filter(|body| *body == "file:a.txt").count();
+            assert!((1..=2).contains(&files) && bodies.len() == files + 1, "{bodies:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_without_any_answer_is_left_after_two_tries() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    for _ in 0..2 {
+        fails(&fake, is_upload, CallError::Unknown("no answer".into()));
+        assert_eq!(reply.finish(&last).await, Err(SendError::Unreachable("no answer".into())));
+    }
+    reply.finish(&last).await.unwrap();
+    assert_eq!(fake.bodies(ANN), ["see\n\n📎 a.txt (it is not certain that it arrived)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_alone_leave_no_empty_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("") };
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    show(&mut fake.open(&place(ANN, asked)), &[growing("")], &last).await;
+    assert_eq!(fake.bodies(ANN), ["file:a.txt"]);
+}
