@@ -1,10 +1,19 @@
-//! The pudu daemon.
+//! pudu: a super-agent that lives in a team's chats.
 
-#[allow(dead_code, unused_imports, reason = "the daemon that uses them is being built")]
+mod agent;
+mod bus;
+mod cli;
+mod clock;
 mod config;
-mod cli {
-    #[allow(dead_code, reason = "the command line that calls them is being built")]
-    pub(crate) mod config;
-}
+mod console;
+mod daemon;
+mod discover;
+mod dispatch;
+mod gateway;
+mod local;
+mod logging;
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    pudu_client::net::install_crypto();
+    cli::main()
+}

@@ -50,10 +50,11 @@ impl Db {
         Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
     }
 
-    /// Returns the ids of an account's messages, theirs and ours, that are known since `since`.
-    pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, message";
-        Ok(sqlx::query_scalar(sql).bind(since).bind(account).fetch_all(self.reads()).await?)
+    /// Returns an account's messages, theirs and ours, that are known since `since`: chat and message.
+    pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<(String, String)>, StoreError> {
+        let sql =
+            "SELECT chat, message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, chat, message";
+        Ok(sqlx::query_as(sql).bind(since).bind(account).fetch_all(self.reads()).await?)
     }
 }
 

@@ -30,5 +30,5 @@ pub(crate) async fn what_is_old_goes_and_the_rest_stays(db: Db) {
     }
     let left: Vec<_> = db.open_turns().await.unwrap().into_iter().map(|turn| turn.items).collect();
     assert_eq!(left, [vec![waiting]]);
-    assert_eq!(db.known_since("telegram", 0).await.unwrap(), Vec::<String>::new());
+    assert_eq!(db.known_since("telegram", 0).await.unwrap(), []);
 }

@@ -62,7 +62,11 @@ pub(crate) async fn a_message_knows_its_conversation(db: Db) {
     assert_eq!(of("3").await, Some(("talk:7".into(), true)), "it moved and stays ours");
     assert_eq!(db.conversation_of("telegram", "-200", "1").await.unwrap(), None);
 
-    assert_eq!(db.known_since("telegram", NOW).await.unwrap(), ["1", "2", "3"]);
-    assert_eq!(db.known_since("telegram", NOW + 1).await.unwrap(), ["2", "3"]);
-    assert_eq!(db.known_since("slack", NOW).await.unwrap(), Vec::<String>::new());
+    let known = async |account, since| {
+        let known = db.known_since(account, since).await.unwrap();
+        known.into_iter().map(|(chat, message)| format!("{chat}/{message}")).collect::<Vec<_>>()
+    };
+    assert_eq!(known("telegram", NOW).await, ["-100/1", "-100/2", "-100/3"]);
+    assert_eq!(known("telegram", NOW + 1).await, ["-100/2", "-100/3"]);
+    assert_eq!(known("slack", NOW).await, [""; 0]);
 }

@@ -1,0 +1,9 @@
+//! What comes in and what goes out, kept until it is done.
+//!
+//! What is deliberately absent: who may speak and what is answered; that is the dispatcher's.
+
+mod inbox;
+mod outbox;
+
+pub(crate) use inbox::{Arrival, Inbox};
+pub(crate) use outbox::{Outbox, Parcel};

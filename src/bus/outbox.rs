@@ -1,0 +1,164 @@
+//! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
+
+use crate::{bus::Inbox, clock};
+use pudu_channels::{
+    BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
+};
+use pudu_client::store::{Db, Shown, StoreError, TurnId};
+use std::time::Duration;
+
+/// The first wait after a failed delivery; each next is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// No wait of our own is longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// A reply on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    /// The turn.
+    pub(crate) turn: TurnId,
+    /// The conversation's key.
+    pub(crate) conversation: String,
+    /// The account that replies.
+    pub(crate) account: String,
+    /// The chat.
+    pub(crate) chat: String,
+    /// When the turn was opened, in milliseconds since 1970.
+    pub(crate) created: i64,
+}
+
+/// Keeps replies until they are delivered.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    db: Db,
+    inbox: Inbox,
+    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise.
+    oldest: Duration,
+}
+
+impl Outbox {
+    pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration) -> Self {
+        Self { db, inbox, oldest }
+    }
+
+    /// Returns the journal of a reply.
+    pub(crate) fn journal(&self, parcel: &Parcel) -> Box<dyn Journal> {
+        Box::new(Record { db: self.db.clone(), parcel: parcel.clone() })
+    }
+
+    /// Keeps the final view; returns the one to deliver, which is the first one kept.
+    pub(crate) async fn conclude(&self, parcel: &Parcel, view: FinalView) -> FinalView {
+        let kept = match serde_json::to_string(&view) {
+            Ok(text) => {
+                self.patiently("a reply could not be kept", || self.db.conclude(&parcel.turn, &text)).await
+            }
+            Err(error) => {
+                tracing::error!(%error, "a reply cannot be written down");
+                None
+            }
+        };
+        kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or(view)
+    }
+
+    /// Shows the final view, however often that needs trying, and marks the turn as delivered.
+    pub(crate) async fn deliver(&self, parcel: &Parcel, mut reply: Box<dyn LiveReply>, view: &FinalView) {
+        let mut attempt = 0u32;
+        loop {
+            let error = match reply.finish(view).await {
+                Ok(()) => return self.done(parcel).await,
+                Err(SendError::Refused(reason)) => return self.park(parcel, &reason).await,
+                Err(error) => error,
+            };
+            if self.too_old(parcel) {
+                return self.park(parcel, &format!("too old to be sent: {error}")).await;
+            }
+            let wait = match &error {
+                SendError::Later { after } => *after,
+                _ => (FIRST_WAIT * 2u32.saturating_pow(attempt)).min(LONGEST_WAIT),
+            };
+            attempt += 1;
+            tracing::warn!(turn = parcel.turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
+            let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+            if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
+                tracing::warn!(%error, "an attempt could not be noted");
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Tells whether a reply is too old to be sent.
+    pub(crate) fn too_old(&self, parcel: &Parcel) -> bool {
+        let age = clock::now().saturating_sub(parcel.created);
+        u128::try_from(age).is_ok_and(|age| age > self.oldest.as_millis())
+    }
+
+    /// Gives a reply up; the row stays for people to look at.
+    pub(crate) async fn park(&self, parcel: &Parcel, reason: &str) {
+        tracing::error!(turn = parcel.turn.0, reason, "a reply is given up");
+        let count = self
+            .patiently("a reply could not be given up", || self.db.park(&parcel.turn, reason, clock::now()));
+        self.release(count.await);
+    }
+
+    async fn done(&self, parcel: &Parcel) {
+        let done = || self.db.delivered(&parcel.turn, clock::now());
+        self.release(self.patiently("a delivered reply could not be marked", done).await);
+    }
+
+    fn release(&self, events: Option<u64>) {
+        self.inbox.release(events.and_then(|count| usize::try_from(count).ok()).unwrap_or(0));
+    }
+
+    /// Repeats a write until the store takes it: going on without it would break a promise. `None` when
+    /// the turn is settled already, so that nothing is left to write.
+    async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        what: &str,
+        write: impl Fn() -> F,
+    ) -> Option<T> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            match write().await {
+                Ok(value) => return Some(value),
+                Err(StoreError::Conflict(reason)) => {
+                    tracing::warn!(reason, "{what}");
+                    return None;
+                }
+                Err(error) => tracing::error!(%error, "{what}"),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+}
+
+/// What one reply keeps of itself.
+struct Record {
+    db: Db,
+    parcel: Parcel,
+}
+
+impl Journal for Record {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let text = serde_json::to_string(handle).map_err(|error| JournalError(error.to_string()))?;
+            let shown = Shown {
+                handle: text,
+                conversation: self.parcel.conversation.clone(),
+                account: self.parcel.account.clone(),
+                chat: self.parcel.chat.clone(),
+                messages: handle.messages.clone(),
+            };
+            let saved = self.db.save_handle(&self.parcel.turn, &shown, clock::now()).await;
+            saved.map_err(|error| JournalError(error.to_string()))
+        })
+    }
+
+    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(async move {
+            let known = self.db.known_since(&self.parcel.account, since).await;
+            let known = known.map_err(|error| JournalError(error.to_string()))?;
+            Ok(known.into_iter().map(|(chat, message)| Sighting { chat, message }).collect())
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line.
+
+pub(crate) mod config;
+mod health;
+mod run;
+
+use crate::config::{Env, Start};
+use clap::{Parser, Subcommand};
+use std::{io, path::PathBuf, process::ExitCode};
+
+/// A super-agent that lives in your team's chats: one fast daemon.
+#[derive(Debug, Parser)]
+#[command(name = "pudu", version, about)]
+struct Cli {
+    /// The configuration file.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Verb>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+struct RunArgs {
+    /// Where the HTTP API and the page listen: HOST:PORT, HOST or :PORT.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the daemon (what `pudu` alone does).
+    Run(RunArgs),
+    /// Check the configuration, or bring its file up to date.
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Ask a running daemon whether it lives; for health checks.
+    Health {
+        /// The daemon's health endpoint.
+        #[arg(long, default_value = "http://127.0.0.1:8001/health")]
+        url: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigVerb {
+    /// Say whether the configuration can be used, and what is odd about it.
+    Check,
+    /// Add keys that are new, as comments; no value, comment or order changes.
+    Upgrade,
+}
+
+/// Does what the command line asks for.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let start = Start { config: cli.config, bind: None, env: Env::process(), dir: PathBuf::new() };
+    match cli.command {
+        None => run::daemon(Start { bind: cli.run.bind, ..start }),
+        Some(Verb::Run(args)) => run::daemon(Start { bind: args.bind.or(cli.run.bind), ..start }),
+        Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
+        Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
+        Some(Verb::Health { url }) => health::ask(&url),
+    }
+}
+
+fn written(verdict: io::Result<config::Verdict>) -> ExitCode {
+    match verdict {
+        Ok(verdict) => verdict.into(),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `pudu`: the daemon, from start to a clean end.
+
+use crate::{
+    config::{self, Loaded, Severity, Start},
+    daemon::{Daemon, Greeting, Scope},
+    logging,
+};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Runs the daemon until it is told to stop.
+pub(super) fn daemon(start: Start) -> ExitCode {
+    let loaded = match load(&start) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    logging::start(&loaded.config, start.env.get("RUST_LOG"));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into()),
+    };
+    let ended = runtime.block_on(live(start, loaded));
+    // What is left resumes after the next start; waiting for it here would only delay that.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Reads the configuration and shows what is odd about it.
+pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
+    match config::load(start) {
+        Ok(loaded) => {
+            for (severity, line) in loaded.report.lines() {
+                if severity != Severity::Note || start.env.get("RUST_LOG").is_some() {
+                    eprintln!("{line}");
+                }
+            }
+            Ok(loaded)
+        }
+        Err(error) => Err(fail(&error.into())),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn live(start: Start, loaded: Loaded) -> anyhow::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
+    greet(&greeting);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
+    tokio::select! {
+        () = daemon.drain() => {}
+        _ = terminate.recv() => tracing::warn!("stopped at once"),
+        _ = interrupt.recv() => tracing::warn!("stopped at once"),
+    }
+    Ok(())
+}
+
+fn greet(greeting: &Greeting) {
+    println!("pudu {} is running", env!("CARGO_PKG_VERSION"));
+    println!("  model    {}", greeting.model);
+    println!("  store    {}", greeting.store);
+    let accounts = match greeting.accounts.as_slice() {
+        [] => "none yet: add one under `channels:` in config.yaml".to_owned(),
+        names => names.join(", "),
+    };
+    println!("  chats    {accounts}");
+    if let Some(address) = greeting.address {
+        println!("  page     http://{address}/   <- open this and say hello (or: pudu chat)");
+    }
+}

@@ -1,0 +1,309 @@
+//! Builds everything from the configuration, runs it, and takes it down in order.
+
+use crate::{
+    agent,
+    bus::{Inbox, Outbox},
+    config::{self, Backend, Config, FollowUps, Loaded, Manners, Platform, Start, Transport, Watcher},
+    discover,
+    dispatch::{Access, Account, Parts, Policy, Rules, Shared, command},
+    gateway::{Gateway, Hook},
+    local::{self, Local},
+};
+use anyhow::{Context, Result};
+use pudu_channels::{
+    Channel, ChannelError, HealthState, Intake,
+    telegram::{self, Telegram},
+};
+use pudu_client::{
+    Client,
+    store::{Db, Location, PostgresUrl, crash},
+};
+use secrecy::{ExposeSecret, SecretString};
+use std::{collections::HashMap, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Housekeeping happens this often.
+const TRIM: Duration = Duration::from_secs(30);
+/// Old rows are deleted this often.
+const SWEEP: Duration = Duration::from_secs(15 * 60);
+/// After the turns are done, channels and HTTP get so long to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// A daemon that runs.
+pub(crate) struct Daemon {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) local: Arc<Local>,
+    watcher: Arc<Watcher>,
+    /// Stops channels and HTTP.
+    stop: CancellationToken,
+    /// Channels, HTTP, housekeeping.
+    tasks: TaskTracker,
+}
+
+/// What a daemon is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Everything.
+    Whole,
+    /// The local chat only: no platform, no HTTP.
+    Local,
+}
+
+/// What the daemon tells a person who started it.
+pub(crate) struct Greeting {
+    /// Where the page is.
+    pub(crate) address: Option<SocketAddr>,
+    /// Which model answers, and why that one.
+    pub(crate) model: String,
+    /// Where things are kept.
+    pub(crate) store: String,
+    /// The accounts.
+    pub(crate) accounts: Vec<String>,
+}
+
+impl Daemon {
+    /// Builds and starts a daemon.
+    pub(crate) async fn start(start: Start, loaded: Loaded, scope: Scope) -> Result<(Self, Greeting)> {
+        arm(&start);
+        let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
+        let Config { fixed, live } = loaded.config;
+        let listener = match scope {
+            Scope::Whole => Some(listen(&fixed.gateway).await?),
+            Scope::Local => None,
+        };
+        prepare_home(&fixed.home).await?;
+        let db = open(&fixed.database, &fixed.home).await?;
+        let (found, model) = discover::models(&live).await;
+        let setup = agent::setup(&live, &found)?;
+        let client = Client::new(db.clone(), fixed.home.clone(), setup, fixed.capacity.max_concurrency);
+        let (inbox, arrivals) = Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize);
+        let local = Arc::new(Local::new(inbox.clone()));
+        let wanted = if scope == Scope::Whole { fixed.accounts.as_slice() } else { &[] };
+        let (accounts, hooks) = accounts(wanted, &live, &local)?;
+        let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
+        let rules = rules(&live);
+        let store = store_words(&fixed.database.backend);
+        let parts = Parts { db, client, inbox, outbox, home: fixed.home, accounts, rules };
+        let shared = Shared::new(parts);
+        let daemon =
+            Self { shared, local, watcher, stop: CancellationToken::new(), tasks: TaskTracker::new() };
+        daemon.shared.recover().await?;
+        let address = match listener {
+            Some(listener) => Some(daemon.serve(listener, hooks, fixed.gateway.token)?),
+            None => None,
+        };
+        daemon.listen_all();
+        daemon.dispatch(arrivals, found);
+        daemon.keep_house();
+        let accounts = wanted.iter().map(|account| account.name.clone()).collect();
+        Ok((daemon, Greeting { address, model, store, accounts }))
+    }
+
+    fn serve(
+        &self,
+        listener: TcpListener,
+        hooks: HashMap<String, Hook>,
+        token: Option<SecretString>,
+    ) -> Result<SocketAddr> {
+        let bound = listener.local_addr()?;
+        let (shared, local) = (self.shared.clone(), self.local.clone());
+        let gateway = Gateway::new(shared, local, hooks, bound, token, self.stop.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = gateway.serve(listener).await {
+                tracing::error!(%error, "the HTTP server ended");
+            }
+        });
+        Ok(bound)
+    }
+
+    fn listen_all(&self) {
+        for account in self.shared.accounts.values() {
+            let (channel, inbox, stop) =
+                (account.channel.clone(), self.shared.inbox.clone(), self.stop.child_token());
+            self.tasks.spawn(async move {
+                let name = channel.account().to_owned();
+                match channel.listen(&inbox as &dyn Intake, stop).await {
+                    Ok(()) => tracing::debug!(account = name, "the channel stopped"),
+                    Err(error @ ChannelError::Auth(_)) => {
+                        tracing::error!(account = name, %error, "the channel gave up: check its token");
+                    }
+                    Err(error) => tracing::error!(account = name, %error, "the channel gave up"),
+                }
+            });
+        }
+    }
+
+    fn dispatch(
+        &self,
+        arrivals: tokio::sync::mpsc::Receiver<crate::bus::Arrival>,
+        found: Vec<config::ModelConfig>,
+    ) {
+        let (shared, watcher) = (self.shared.clone(), self.watcher.clone());
+        let last = std::sync::Mutex::new(watcher.current());
+        let refresh = {
+            let shared = shared.clone();
+            move || {
+                let live = watcher.current();
+                let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if !Arc::ptr_eq(&last, &live) {
+                    apply(&shared, &live, &found);
+                    *last = live;
+                }
+            }
+        };
+        self.tasks.spawn(shared.run(arrivals, refresh));
+    }
+
+    /// Forgets what nobody uses and deletes what is old.
+    fn keep_house(&self) {
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = trim.tick() => shared.client.trim(),
+                    _ = sweep.tick() => match shared.db.sweep(crate::clock::now()).await {
+                        Ok(swept) => tracing::debug!(?swept, "old rows were deleted"),
+                        Err(error) => tracing::warn!(%error, "old rows could not be deleted"),
+                    },
+                }
+            }
+        });
+    }
+
+    /// Takes the daemon down: no new turns, those at work get `grace`, the rest goes on after a restart.
+    pub(crate) async fn drain(&self) {
+        let grace = self.watcher.current().timing.shutdown_grace_period;
+        self.shared.drain.cancel();
+        self.shared.tasks.close();
+        if tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_err() {
+            let left = self.shared.client.running();
+            tracing::warn!(
+                runs = left,
+                ?grace,
+                "the time to drain is over: what is left goes on after a restart"
+            );
+        }
+        self.stop.cancel();
+        self.tasks.close();
+        tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
+        self.shared.db.close().await;
+    }
+}
+
+/// Makes an edited configuration count from the next message on.
+fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig]) {
+    match agent::setup(live, found) {
+        Ok(setup) => shared.client.configure(setup),
+        Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
+    }
+    shared.set_rules(rules(live));
+    for (name, account) in &shared.accounts {
+        if let Some(manners) = live.manners.get(name) {
+            account.set_policy(policy(manners));
+        }
+    }
+}
+
+fn rules(live: &config::Live) -> Rules {
+    Rules { follow_up_window: live.timing.follow_up_window, largest_upload: live.uploads.max_file_size }
+}
+
+fn policy(manners: &Manners) -> Policy {
+    let access = Access { users: manners.allowed_users.clone(), chats: manners.allowed_chats.clone() };
+    Policy { access, mode: manners.follow_ups }
+}
+
+type Accounts = HashMap<String, Arc<Account>>;
+
+/// Makes the channels: the local one, and one for each account.
+fn accounts(
+    wanted: &[config::Account],
+    live: &config::Live,
+    local: &Arc<Local>,
+) -> Result<(Accounts, HashMap<String, Hook>)> {
+    let (mut accounts, mut hooks) = (HashMap::new(), HashMap::new());
+    let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
+    accounts
+        .insert(local::ACCOUNT.to_owned(), Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
+    for account in wanted {
+        let Platform::Telegram(config) = &account.platform;
+        let channel = Arc::new(
+            Telegram::new(telegram_config(&account.name, config))
+                .with_context(|| format!("channels.{}", account.name))?,
+        );
+        if let Some(hook) = channel.webhook() {
+            hooks.insert(account.name.clone(), hook);
+        }
+        let policy = live
+            .manners
+            .get(&account.name)
+            .map_or_else(|| Policy { access: Access::nobody(), mode: FollowUps::Queue }, policy);
+        accounts.insert(account.name.clone(), Arc::new(Account::new(channel, policy)));
+    }
+    Ok((accounts, hooks))
+}
+
+fn telegram_config(name: &str, config: &config::Telegram) -> telegram::Config {
+    let mode = match &config.transport {
+        Transport::Polling => telegram::Mode::Polling,
+        Transport::Webhook { url, secret_token } => {
+            telegram::Mode::Webhook { url: url.clone(), secret_token: secret_token.clone() }
+        }
+    };
+    telegram::Config {
+        account: name.to_owned(),
+        token: config.token.clone(),
+        api_url: config.api_url.clone(),
+        mode,
+        require_mention: config.require_mention,
+        commands: command::TABLE.iter().map(|row| (row.name.to_owned(), row.help.to_owned())).collect(),
+    }
+}
+
+async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
+    let (host, port) = (gateway.host.as_str(), gateway.port);
+    TcpListener::bind((host, port)).await.with_context(|| {
+        format!("cannot listen on {host}:{port}; is pudu running already? `--bind :PORT` takes another port")
+    })
+}
+
+async fn prepare_home(home: &Path) -> Result<()> {
+    let made = tokio::fs::create_dir_all(home).await;
+    made.with_context(|| format!("cannot make the folder {}", home.display()))?;
+    // Parts of downloads that a restart cut are of no use.
+    tokio::fs::remove_dir_all(home.join("tmp")).await.ok();
+    Ok(())
+}
+
+async fn open(database: &config::Database, home: &Path) -> Result<Db> {
+    let location = match &database.backend {
+        Backend::Memory => Location::Memory,
+        Backend::Sqlite { dir } => Location::Sqlite(dir.join("pudu.db")),
+        Backend::Postgres { url } => Location::Postgres(PostgresUrl::parse(url.expose_secret())?),
+    };
+    Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
+}
+
+fn store_words(backend: &Backend) -> String {
+    match backend {
+        Backend::Memory => "memory: nothing outlives this process".to_owned(),
+        Backend::Sqlite { dir } => format!("SQLite in {}", dir.display()),
+        Backend::Postgres { .. } => "PostgreSQL".to_owned(),
+    }
+}
+
+/// Arms the crash point that a test asks for. Does nothing in a release build.
+fn arm(start: &Start) {
+    let Some(wish) = start.env.get("PUDU_CRASH_AT") else { return };
+    let (name, nth) = wish.rsplit_once('#').unwrap_or((wish, "1"));
+    crash::arm(name, nth.parse().unwrap_or(1));
+}
+
+/// Tells whether the daemon can do its work; for those who wait for it to start.
+#[allow(dead_code, reason = "used by the terminal chat to tell when it may begin")]
+pub(crate) fn ready(shared: &Shared) -> bool {
+    shared.accounts.values().all(|account| account.channel.health().state == HealthState::Ready)
+}

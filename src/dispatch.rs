@@ -1,0 +1,234 @@
+//! From what came in to who answers it: access, then a command or a conversation, then a turn.
+//!
+//! What is deliberately absent: platforms' bytes and the agent's loop.
+
+mod access;
+mod answer;
+pub(crate) mod command;
+mod conversation;
+mod mode;
+mod place;
+mod recover;
+mod turn;
+mod view;
+
+pub(crate) use access::Access;
+pub(crate) use mode::Mode;
+
+use crate::bus::{Arrival, Inbox, Outbox};
+use access::{Refusals, Verdict};
+use command::Command;
+use conversation::{Conversation, Mail};
+use pudu_channels::{Channel, FinalView, Kind};
+use pudu_client::{
+    Client,
+    base::Human,
+    store::{Db, ItemId, TurnId},
+};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// One account: a channel and whom it listens to.
+pub(crate) struct Account {
+    pub(crate) channel: Arc<dyn Channel>,
+    policy: RwLock<Arc<Policy>>,
+}
+
+/// How an account treats people. Changes for the next message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(crate) access: Access,
+    pub(crate) mode: Mode,
+}
+
+impl Account {
+    pub(crate) fn new(channel: Arc<dyn Channel>, policy: Policy) -> Self {
+        Self { channel, policy: RwLock::new(Arc::new(policy)) }
+    }
+
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+}
+
+/// What holds for all accounts. Changes for the next message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Follow-ups that come within this time of each other are answered together.
+    pub(crate) follow_up_window: Duration,
+    /// The largest file that is taken from people, in bytes.
+    pub(crate) largest_upload: u64,
+}
+
+/// What dispatching works with, shared by all conversations.
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) client: Client,
+    pub(crate) inbox: Inbox,
+    pub(crate) outbox: Outbox,
+    pub(crate) home: PathBuf,
+    pub(crate) accounts: HashMap<String, Arc<Account>>,
+    /// Ends conversations: no new turns.
+    pub(crate) drain: CancellationToken,
+    /// Turns, deliveries and conversations.
+    pub(crate) tasks: TaskTracker,
+    rules: RwLock<Arc<Rules>>,
+    conversations: Mutex<HashMap<String, mpsc::Sender<Mail>>>,
+    refusals: Refusals,
+}
+
+/// What a [`Shared`] is made of.
+pub(crate) struct Parts {
+    pub(crate) db: Db,
+    pub(crate) client: Client,
+    pub(crate) inbox: Inbox,
+    pub(crate) outbox: Outbox,
+    pub(crate) home: PathBuf,
+    pub(crate) accounts: HashMap<String, Arc<Account>>,
+    pub(crate) rules: Rules,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        Arc::new(Self {
+            db: parts.db,
+            client: parts.client,
+            inbox: parts.inbox,
+            outbox: parts.outbox,
+            home: parts.home,
+            accounts: parts.accounts,
+            drain: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            rules: RwLock::new(Arc::new(parts.rules)),
+            conversations: Mutex::default(),
+            refusals: Refusals::default(),
+        })
+    }
+
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Takes what arrives until the daemon drains. `refresh` is called before each, so that edits of the
+    /// configuration count from the next message on.
+    pub(crate) async fn run(self: Arc<Self>, mut arrivals: mpsc::Receiver<Arrival>, refresh: impl Fn()) {
+        loop {
+            let arrival = tokio::select! {
+                biased;
+                () = self.drain.cancelled() => return,
+                arrival = arrivals.recv() => arrival,
+            };
+            let Some(arrival) = arrival else { return };
+            refresh();
+            self.receive(arrival).await;
+        }
+    }
+
+    /// Sends an arrival on its way.
+    async fn receive(self: &Arc<Self>, arrival: Arrival) {
+        let Some(account) = self.accounts.get(&arrival.inbound.address.account) else {
+            tracing::warn!(
+                account = arrival.inbound.address.account,
+                "an event of an account that is gone is given up"
+            );
+            self.inbox.finish(&[arrival.id]).await;
+            return;
+        };
+        match account.policy().access.judge(&arrival.inbound) {
+            Verdict::Welcome => self.welcome(account, arrival).await,
+            Verdict::Refuse => self.refuse(account, arrival).await,
+            Verdict::Ignore => self.inbox.finish(&[arrival.id]).await,
+        }
+    }
+
+    async fn welcome(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+        let command = match &arrival.inbound.kind {
+            Kind::Message { text, .. } => Command::parse(text),
+            Kind::Press { action } => Command::parse(action),
+            Kind::Edit { .. } | Kind::Recall => None,
+        };
+        let key = place::conversation(&self.db, &arrival.inbound, command.is_some()).await;
+        let mail = match (&arrival.inbound.kind, command) {
+            (_, Some(command)) => Mail::Command(arrival, command),
+            (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(arrival),
+            (_, None) => Mail::Say(arrival),
+        };
+        self.post(account, &key, mail);
+    }
+
+    /// Tells a stranger, once an hour, that nothing will be answered.
+    async fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+        let inbound = &arrival.inbound;
+        if !self.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {
+            self.inbox.finish(&[arrival.id]).await;
+            return;
+        }
+        let text = format!(
+            "I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: {}",
+            inbound.sender.id
+        );
+        let view = FinalView { text, ..FinalView::default() };
+        let stranger = Conversation::new(self.clone(), account.clone(), inbound.address.key());
+        stranger.answer_with(arrival, view, Vec::new()).await;
+    }
+
+    /// Puts mail into a conversation's box; wakes the conversation if it sleeps.
+    fn post(self: &Arc<Self>, account: &Arc<Account>, key: &str, mail: Mail) {
+        let mut conversations = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mailbox = conversations.entry(key.to_owned()).or_insert_with(|| self.wake(account, key));
+        let sent = match mailbox.try_send(mail) {
+            Err(mpsc::error::TrySendError::Closed(mail)) => {
+                *mailbox = self.wake(account, key);
+                mailbox.try_send(mail)
+            }
+            sent => sent,
+        };
+        if sent.is_err() {
+            // The box has room for all that the inbox takes, so this is the end of the daemon.
+            tracing::warn!(key, "an event is answered after a restart");
+        }
+    }
+
+    fn wake(self: &Arc<Self>, account: &Arc<Account>, key: &str) -> mpsc::Sender<Mail> {
+        let (mailbox, mail) = mpsc::channel(self.inbox.limit() + 1);
+        let conversation = Conversation::new(self.clone(), account.clone(), key.to_owned());
+        self.tasks.spawn(conversation.live(mail));
+        mailbox
+    }
+
+    /// Lets an idle conversation go, unless mail came meanwhile.
+    fn retire(&self, key: &str, mail: &mpsc::Receiver<Mail>) -> bool {
+        let mut conversations = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = mail.is_empty();
+        if empty {
+            conversations.remove(key);
+            conversations.shrink_to_fit();
+        }
+        empty
+    }
+
+    /// Makes messages wait again that were to steer a run and came too late.
+    async fn give_back(&self, turn: &TurnId, unused: &[Human]) {
+        let items: Vec<ItemId> = unused.iter().filter_map(|human| turn::item_id(&human.id)).collect();
+        if items.is_empty() {
+            return;
+        }
+        if let Err(error) = self.db.leave_turn(turn, &items).await {
+            tracing::error!(%error, "messages that came too late for a run could not be taken back");
+        }
+    }
+}

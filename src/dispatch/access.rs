@@ -1,0 +1,125 @@
+//! Who may speak. One gate for messages, edits, buttons and commands; ids decide, never names.
+
+use crate::config::Allow;
+use pudu_channels::Inbound;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Whom an account listens to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// People.
+    pub(crate) users: Allow,
+    /// Chats.
+    pub(crate) chats: Allow,
+}
+
+/// What the gate says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Speak.
+    Welcome,
+    /// Be told politely that it cannot be.
+    Refuse,
+    /// No sign at all.
+    Ignore,
+}
+
+impl Access {
+    /// Listens to all.
+    pub(crate) fn everyone() -> Self {
+        Self { users: Allow::Everyone, chats: Allow::Everyone }
+    }
+
+    /// Listens to none.
+    pub(crate) fn nobody() -> Self {
+        Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()) }
+    }
+
+    /// Judges who did something where.
+    pub(crate) fn judge(&self, inbound: &Inbound) -> Verdict {
+        if !inbound.addressed {
+            return Verdict::Ignore;
+        }
+        let user = self.users.permits(&inbound.sender.id);
+        let chat =
+            self.chats.permits(&inbound.address.chat) || (inbound.private && self.users != Allow::Everyone);
+        match (user && chat, inbound.private) {
+            (true, _) => Verdict::Welcome,
+            (false, true) => Verdict::Refuse,
+            // In a group a refusal would only make noise for those who may speak.
+            (false, false) => Verdict::Ignore,
+        }
+    }
+}
+
+/// A stranger is told once in this time.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+/// So many strangers are remembered.
+const MOST: usize = 4096;
+
+/// Remembers who was refused, so that nobody is told with each message.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<HashMap<String, Instant>>);
+
+impl Refusals {
+    /// Tells whether this stranger is to be told now.
+    pub(crate) fn due(&self, account: &str, sender: &str, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, at| now.duration_since(*at) < EVERY);
+        let stranger = format!("{account}:{sender}");
+        if told.contains_key(&stranger) || told.len() >= MOST {
+            return false;
+        }
+        told.insert(stranger, now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_channels::{Address, EventKey, Kind, Sender};
+
+    fn inbound(user: &str, name: &str, private: bool, addressed: bool) -> Inbound {
+        Inbound {
+            key: EventKey("k".into()),
+            address: Address { account: "telegram".into(), chat: "c".into(), topic: None },
+            private,
+            message: "1".into(),
+            reply_to: None,
+            sender: Sender { id: user.into(), name: name.into() },
+            addressed,
+            at: 0,
+            kind: Kind::Press { action: "/stop".into() },
+        }
+    }
+
+    #[test]
+    fn ids_decide_and_names_do_not() {
+        let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
+        let check = |users: Allow, chats: Allow, inbound: Inbound, expect: Verdict| {
+            assert_eq!(Access { users, chats }.judge(&inbound), expect, "{inbound:?}");
+        };
+        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, true), Verdict::Welcome);
+        check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, false), Verdict::Ignore);
+        check(only(&["1"]), Allow::Everyone, inbound("1", "Ada", true, true), Verdict::Welcome);
+        check(only(&["1"]), Allow::Everyone, inbound("7", "1", true, true), Verdict::Refuse);
+        check(only(&["1"]), Allow::Everyone, inbound("7", "Ada", false, true), Verdict::Ignore);
+        check(Allow::Everyone, only(&["x"]), inbound("1", "Ada", false, true), Verdict::Ignore);
+        check(only(&["1"]), only(&["x"]), inbound("1", "Ada", true, true), Verdict::Welcome);
+        check(only(&[]), Allow::Everyone, inbound("1", "Ada", true, true), Verdict::Refuse);
+    }
+
+    #[test]
+    fn a_stranger_is_told_once_an_hour() {
+        let (refusals, now) = (Refusals::default(), Instant::now());
+        assert!(refusals.due("a", "7", now));
+        assert!(!refusals.due("a", "7", now + EVERY / 2));
+        assert!(refusals.due("b", "7", now + EVERY / 2));
+        assert!(refusals.due("a", "7", now + EVERY));
+    }
+}

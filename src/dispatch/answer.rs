@@ -1,0 +1,292 @@
+//! What the slash commands do. Each is one visible answer, kept and delivered like any reply.
+
+use super::{
+    Mode,
+    command::{self, Command},
+    conversation::{Conversation, new_turn, placement},
+    turn,
+};
+use crate::{bus::Arrival, clock};
+use pudu_channels::{Choice, FinalView, HealthState, Kind};
+use pudu_client::{
+    ModelInfo,
+    base::{Message, ThreadId},
+    model::Offline,
+    store::ItemId,
+};
+use std::fmt::Write;
+
+/// So many models become buttons.
+const BUTTONS: usize = 8;
+/// The longest action that a button can carry, in bytes.
+const ACTION: usize = 64;
+
+impl Conversation {
+    /// Does what a command asks for and answers it.
+    pub(super) async fn command(&mut self, arrival: Arrival, command: Command) {
+        match command {
+            Command::New => self.renew(arrival).await,
+            Command::Stop => self.stop_all(arrival).await,
+            Command::Retry => self.retry(arrival).await,
+            Command::Status => {
+                let text = self.status().await;
+                self.answer(arrival, text).await;
+            }
+            Command::Models(name) => self.models(arrival, name).await,
+            Command::Mode(name) => self.choose_mode(arrival, name).await,
+            Command::Usage => {
+                let text = self.usage().await;
+                self.answer(arrival, text).await;
+            }
+            Command::Memory => {
+                let text = memory(&self.shared.home).await;
+                self.answer(arrival, text).await;
+            }
+            Command::Help => self.answer(arrival, command::help()).await,
+            Command::Start => {
+                let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
+                self.answer(arrival, text).await;
+            }
+            Command::Unknown(name) if name == "tool" && self.offline().await => self.say(arrival).await,
+            Command::Unknown(name) => self.answer(arrival, command::unknown(&name)).await,
+        }
+    }
+
+    /// Keeps an answer and delivers it beside whatever runs.
+    async fn answer(&self, arrival: Arrival, text: impl Into<String>) {
+        self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new()).await;
+    }
+
+    /// Like `answer`; other events are done with it.
+    pub(super) async fn answer_with(&self, arrival: Arrival, view: FinalView, mut items: Vec<ItemId>) {
+        let placement = placement(&arrival);
+        let parcel = self.parcel(&placement);
+        items.push(arrival.id);
+        let row = new_turn(&parcel, &placement, items, serde_json::to_string(&view).ok());
+        if let Err(error) = self.shared.db.open_turn(&row).await {
+            tracing::error!(%error, "a command's answer could not be kept; it is answered after a restart");
+            return;
+        }
+        let (shared, account) = (self.shared.clone(), self.account.clone());
+        self.shared.tasks.spawn(async move {
+            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+        });
+    }
+
+    async fn renew(&mut self, arrival: Arrival) {
+        self.stop();
+        self.bind(&arrival).await;
+        self.answer(arrival, "New conversation started.").await;
+    }
+
+    /// Stops the run and drops what waits. A press of the button needs no answer besides: the message
+    /// that it stood under shows what happened.
+    async fn stop_all(&mut self, arrival: Arrival) {
+        let stopped = self.stop();
+        let dropped: Vec<ItemId> = self.waiting.drain(..).map(|waiting| waiting.id).collect();
+        if matches!(arrival.inbound.kind, Kind::Press { .. }) && stopped && dropped.is_empty() {
+            self.shared.inbox.finish(&[arrival.id]).await;
+            return;
+        }
+        let text = match (stopped, dropped.len()) {
+            (false, 0) => "Nothing is running here.".to_owned(),
+            (_, 0) => "Stopped.".to_owned(),
+            (_, 1) => "Stopped. One waiting message was dropped.".to_owned(),
+            (_, count) => format!("Stopped. {count} waiting messages were dropped."),
+        };
+        self.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped).await;
+    }
+
+    async fn retry(&mut self, arrival: Arrival) {
+        if self.running.is_some() {
+            self.answer(arrival, "I am still working on it. /stop stops me.").await;
+            return;
+        }
+        let (thread, _) = self.thread(&arrival).await;
+        if self.asked(&thread).await {
+            self.open(vec![arrival], true).await;
+        } else {
+            self.answer(arrival, "There is nothing to ask again yet.").await;
+        }
+    }
+
+    /// Tells whether somebody has asked something in this thread.
+    async fn asked(&self, thread: &ThreadId) -> bool {
+        let state = self.shared.client.state(thread).await.unwrap_or_default();
+        state.messages.values().any(|message| matches!(**message, Message::Human(_)))
+    }
+
+    async fn models(&self, arrival: Arrival, name: Option<String>) {
+        let models = self.shared.client.models();
+        let chosen = self.chosen(&models).await;
+        let Some(name) = name else {
+            self.answer_with(arrival, list(&models, chosen.as_deref()), Vec::new()).await;
+            return;
+        };
+        let Some(model) = models.iter().find(|model| model.name.eq_ignore_ascii_case(&name)) else {
+            let nearest = models.iter().max_by(|a, b| {
+                let likeness = |model: &ModelInfo| strsim::jaro_winkler(&model.name, &name);
+                likeness(a).total_cmp(&likeness(b))
+            });
+            let meant = nearest.map(|model| format!(" Did you mean `{}`?", model.name)).unwrap_or_default();
+            self.answer(arrival, format!("There is no model `{name}`.{meant} /models lists them.")).await;
+            return;
+        };
+        self.thread(&arrival).await;
+        let text = match self.shared.db.set_model(&self.key, Some(&model.name)).await {
+            Ok(()) => format!("This conversation now uses `{}`.", model.name),
+            Err(error) => not_kept(&error),
+        };
+        self.answer(arrival, text).await;
+    }
+
+    async fn choose_mode(&self, arrival: Arrival, name: Option<String>) {
+        let Some(name) = name else {
+            let view = modes(self.mode().await);
+            self.answer_with(arrival, view, Vec::new()).await;
+            return;
+        };
+        let Some(mode) = Mode::parse(&name) else {
+            let text = format!("There is no mode `{name}`. Choose `queue`, `steer` or `interrupt`.");
+            self.answer(arrival, text).await;
+            return;
+        };
+        self.thread(&arrival).await;
+        let text = match self.shared.db.set_mode(&self.key, Some(mode.name())).await {
+            Ok(()) => format!("Mode `{}`: {}.", mode.name(), mode.about()),
+            Err(error) => not_kept(&error),
+        };
+        self.answer(arrival, text).await;
+    }
+
+    async fn status(&self) -> String {
+        let record = self.record().await;
+        let models = self.shared.client.models();
+        let model = self.chosen(&models).await.unwrap_or_else(|| "none".to_owned());
+        let mut text = match &record {
+            Some(record) => format!("Active thread: `{}`", record.thread),
+            None => "No active conversation.".to_owned(),
+        };
+        let state = match &self.running {
+            Some(running) => format!("working for {} s", running.since.elapsed().as_secs()),
+            None => "idle".to_owned(),
+        };
+        let mut line = |name: &str, value: String| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n- {name}: {value}");
+        };
+        line("Model", format!("`{model}`"));
+        line("State", state);
+        line("Waiting messages", self.waiting.len().to_string());
+        line("While I work", format!("{} ({})", self.mode().await.name(), self.mode().await.about()));
+        if let Some(record) = &record {
+            let (usage, runs) = self.shared.db.usage(&record.thread).await.unwrap_or_default();
+            line("Tokens", format!("{} in {runs} run(s)", usage.total()));
+        }
+        line("Channel", self.health());
+        if let Ok(count @ 1..) = self.shared.db.parked_count(&self.key).await {
+            line("Replies that could not be delivered", count.to_string());
+        }
+        text
+    }
+
+    fn health(&self) -> String {
+        let health = self.account.channel.health();
+        let state = match health.state {
+            HealthState::Connecting => "connecting",
+            HealthState::Ready => "ready",
+            HealthState::Degraded => "degraded",
+            HealthState::AuthFailed => "credentials refused",
+            HealthState::Stopped => "stopped",
+        };
+        let mut text = format!("`{}` is {state}", self.account.channel.account());
+        if let Some(at) = health.last_event {
+            let _ = write!(text, ", last event {} s ago", (clock::now() - at).max(0) / 1000);
+        }
+        if let Some(error) = health.last_error {
+            let _ = write!(text, ", last error: {error}");
+        }
+        text
+    }
+
+    async fn usage(&self) -> String {
+        let Some(record) = self.record().await else { return "No active conversation.".to_owned() };
+        match self.shared.db.usage(&record.thread).await {
+            Ok((usage, runs)) => format!(
+                "Tokens in this conversation: {} read, {} written, {} in all, in {runs} run(s).",
+                usage.input,
+                usage.output,
+                usage.total()
+            ),
+            Err(error) => {
+                tracing::error!(%error, "the usage could not be read");
+                "The usage could not be read just now.".to_owned()
+            }
+        }
+    }
+
+    /// Returns the name of the model that this conversation uses.
+    async fn chosen(&self, models: &[ModelInfo]) -> Option<String> {
+        let chosen = self.record().await.and_then(|record| record.model);
+        let known = chosen.filter(|name| models.iter().any(|model| model.name == *name));
+        known.or_else(|| models.first().map(|model| model.name.clone()))
+    }
+
+    async fn offline(&self) -> bool {
+        self.chosen(&self.shared.client.models()).await.as_deref() == Some(Offline::NAME)
+    }
+}
+
+fn list(models: &[ModelInfo], chosen: Option<&str>) -> FinalView {
+    if models.is_empty() {
+        return FinalView { text: "No models configured.".to_owned(), ..FinalView::default() };
+    }
+    let mut text = "Available models:\n".to_owned();
+    for model in models {
+        let mark = if Some(model.name.as_str()) == chosen { " ← in use" } else { "" };
+        let about = model.about.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+        let title = if model.title == model.name { String::new() } else { format!(" ({})", model.title) };
+        let _ = write!(text, "\n- `{}`{title}{about}{mark}", model.name);
+    }
+    let other = models.iter().filter(|model| Some(model.name.as_str()) != chosen);
+    let button =
+        |model: &ModelInfo| Choice { label: model.title.clone(), action: format!("/models {}", model.name) };
+    let choices = other.map(button).filter(|choice| choice.action.len() <= ACTION).take(BUTTONS).collect();
+    FinalView { text, choices, ..FinalView::default() }
+}
+
+fn modes(now: Mode) -> FinalView {
+    let mut text = "What a message does while I work:\n".to_owned();
+    for mode in Mode::ALL {
+        let mark = if mode == now { " ← in use" } else { "" };
+        let _ = write!(text, "\n- `{}`: {}{mark}", mode.name(), mode.about());
+    }
+    let button =
+        |mode: Mode| Choice { label: mode.name().to_owned(), action: format!("/mode {}", mode.name()) };
+    let choices = Mode::ALL.into_iter().filter(|mode| *mode != now).map(button).collect();
+    FinalView { text, choices, ..FinalView::default() }
+}
+
+fn not_kept(error: &pudu_client::store::StoreError) -> String {
+    tracing::error!(%error, "a choice could not be kept");
+    "That could not be stored just now. Try again in a moment.".to_owned()
+}
+
+/// Counts the facts of DeerFlow's memory file. This version shows them and does not use them yet.
+async fn memory(home: &std::path::Path) -> String {
+    let path = home.join("users/default/memory.json");
+    let text = match tokio::fs::read_to_string(&path).await {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return "Memory contains 0 fact(s).".to_owned();
+        }
+        Err(_) => return "Failed to fetch memory information.".to_owned(),
+    };
+    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    match document.as_ref().and_then(|document| document.get("facts")).and_then(|facts| facts.as_array()) {
+        Some(facts) => {
+            format!("Memory contains {} fact(s). This version does not use them yet.", facts.len())
+        }
+        None => "Failed to fetch memory information.".to_owned(),
+    }
+}

@@ -1,0 +1,162 @@
+//! The slash commands: one table, from which help, menus and suggestions are made.
+
+/// What a person can ask for with a slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// `/new`
+    New,
+    /// `/status`
+    Status,
+    /// `/models [NAME]`
+    Models(Option<String>),
+    /// `/memory`
+    Memory,
+    /// `/help`
+    Help,
+    /// `/stop`
+    Stop,
+    /// `/retry`
+    Retry,
+    /// `/usage`
+    Usage,
+    /// `/mode [NAME]`
+    Mode(Option<String>),
+    /// `/start`, which Telegram sends at first contact.
+    Start,
+    /// Something else with a slash.
+    Unknown(String),
+}
+
+/// One row of the table.
+pub(crate) struct Row {
+    /// The command without its slash.
+    pub(crate) name: &'static str,
+    /// What may stand behind it.
+    pub(crate) argument: &'static str,
+    /// What it does.
+    pub(crate) help: &'static str,
+    make: fn(Option<String>) -> Command,
+}
+
+/// The table, in the order in which help shows it.
+pub(crate) const TABLE: &[Row] = &[
+    Row { name: "new", argument: "", help: "Start a new conversation", make: |_| Command::New },
+    Row { name: "stop", argument: "", help: "Stop what is being worked on", make: |_| Command::Stop },
+    Row { name: "retry", argument: "", help: "Ask the last question again", make: |_| Command::Retry },
+    Row {
+        name: "status",
+        argument: "",
+        help: "Show what this conversation is at",
+        make: |_| Command::Status,
+    },
+    Row {
+        name: "models",
+        argument: "[name]",
+        help: "List the models, or switch to one",
+        make: Command::Models,
+    },
+    Row {
+        name: "mode",
+        argument: "[queue|steer|interrupt]",
+        help: "Choose what a message does while I work",
+        make: Command::Mode,
+    },
+    Row { name: "usage", argument: "", help: "Show the tokens spent here", make: |_| Command::Usage },
+    Row {
+        name: "memory",
+        argument: "",
+        help: "Show what is remembered about you",
+        make: |_| Command::Memory,
+    },
+    Row { name: "help", argument: "", help: "Show this help", make: |_| Command::Help },
+];
+
+/// Names that mean something but need no line in the help.
+const HIDDEN: &[(&str, Command)] = &[("start", Command::Start)];
+
+impl Command {
+    /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
+    /// `//help` and ` /new` are talk.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let name = word.strip_prefix('/')?.to_lowercase();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            return None;
+        }
+        let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        let row = TABLE.iter().find(|row| row.name == name);
+        let hidden = HIDDEN.iter().find(|(hidden, _)| *hidden == name).map(|(_, command)| command.clone());
+        Some(row.map(|row| (row.make)(argument)).or(hidden).unwrap_or(Self::Unknown(name)))
+    }
+}
+
+/// Returns the help.
+pub(crate) fn help() -> String {
+    let line = |row: &Row| {
+        let space = if row.argument.is_empty() { "" } else { " " };
+        format!("- `/{}{space}{}` — {}", row.name, row.argument, row.help)
+    };
+    let lines: Vec<String> = TABLE.iter().map(line).collect();
+    format!("Available commands:\n\n{}\n\nAnything else you write is for the assistant.", lines.join("\n"))
+}
+
+/// Says that a command is unknown and which was probably meant.
+pub(crate) fn unknown(name: &str) -> String {
+    let names = || TABLE.iter().map(|row| row.name);
+    let nearest = names().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+    let meant = match nearest {
+        Some((distance, known)) if distance <= 2 && distance < name.len() => {
+            format!(" Did you mean `/{known}`?")
+        }
+        _ => String::new(),
+    };
+    let all: Vec<String> = names().map(|name| format!("/{name}")).collect();
+    format!("Unknown command: /{name}.{meant} Available commands: {}", all.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_word_behind_the_first_slash_is_a_command() {
+        let check =
+            |text: &str, expect: Option<Command>| assert_eq!(Command::parse(text), expect, "{text:?}");
+        check("/new", Some(Command::New));
+        check("/HELP now", Some(Command::Help));
+        check("/models", Some(Command::Models(None)));
+        check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
+        check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
+        check("/start abc", Some(Command::Start));
+        check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
+        for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
+            check(talk, None);
+        }
+    }
+
+    #[test]
+    fn every_row_parses_to_its_own_command_and_has_a_line_in_the_help() {
+        let mut seen = Vec::new();
+        for row in TABLE {
+            let command = Command::parse(&format!("/{}", row.name));
+            assert_eq!(command, Some((row.make)(None)), "{}", row.name);
+            assert!(!seen.contains(&command), "{} stands for two", row.name);
+            seen.push(command);
+            assert!(help().contains(&format!("`/{}", row.name)), "{}", row.name);
+            assert!(
+                row.name.len() <= 32 && (3..=256).contains(&row.help.len()),
+                "Telegram's limits of a menu"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_gets_a_suggestion() {
+        assert!(
+            unknown("sotp")
+                .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
+        );
+        assert!(unknown("dance").starts_with("Unknown command: /dance. Available commands: "));
+    }
+}

@@ -1,0 +1,360 @@
+//! A conversation: an actor that runs one turn at a time and decides what a message does meanwhile.
+//!
+//! It never waits for a run or a platform itself, so commands are answered at once.
+
+use super::{
+    Account, Mode, Shared,
+    command::Command,
+    turn::{self, Job, TurnEnd},
+};
+use crate::{
+    bus::{Arrival, Parcel},
+    clock,
+};
+use pudu_channels::{Kind, Placement};
+use pudu_client::{
+    Control,
+    base::{MessageId, RunId, ThreadId},
+    store::{self, ItemId, NewTurn, TurnId},
+};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// An actor that has nothing to do for so long goes.
+const IDLE: Duration = Duration::from_secs(60);
+/// Files sent together arrive one by one; the last is awaited for so long.
+const ALBUM: Duration = Duration::from_millis(600);
+
+/// What reaches a conversation.
+pub(super) enum Mail {
+    /// Somebody said something.
+    Say(Arrival),
+    /// Somebody changed or took back a message.
+    Change(Arrival),
+    /// Somebody gave a command.
+    Command(Arrival, Command),
+    /// A turn that a restart cut goes on.
+    Resume(Box<Job>),
+    /// A reply that a restart cut is delivered before anything else is said.
+    Redeliver(Box<(Parcel, Placement, pudu_channels::FinalView)>),
+}
+
+/// A conversation's state while its actor lives. What must survive is in the store.
+pub(super) struct Conversation {
+    pub(super) shared: Arc<Shared>,
+    pub(super) account: Arc<Account>,
+    pub(super) key: String,
+    pub(super) waiting: VecDeque<Arrival>,
+    pub(super) running: Option<Running>,
+    /// Whether what waits came while a run was at work.
+    follow_up: bool,
+}
+
+/// The turn at work.
+pub(super) struct Running {
+    pub(super) turn: TurnId,
+    pub(super) control: Control,
+    pub(super) since: Instant,
+    /// Arrivals that were handed to the run while it works.
+    steered: Vec<Arrival>,
+    over: oneshot::Receiver<TurnEnd>,
+}
+
+/// What wakes the actor.
+enum Wake {
+    Mail(Option<Mail>),
+    Over(Option<TurnEnd>),
+    Due,
+    Idle,
+}
+
+impl Conversation {
+    pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
+        Self { shared, account, key, waiting: VecDeque::new(), running: None, follow_up: false }
+    }
+
+    /// Lives until nothing is left to do, or the daemon drains.
+    pub(super) async fn live(mut self, mut mail: mpsc::Receiver<Mail>) {
+        let drain = self.shared.drain.clone();
+        loop {
+            let starts = self.starts();
+            let idle = self.running.is_none() && self.waiting.is_empty();
+            let wake = tokio::select! {
+                biased;
+                () = drain.cancelled() => return,
+                next = mail.recv() => Wake::Mail(next),
+                end = over(&mut self.running) => Wake::Over(end),
+                () = due(starts) => Wake::Due,
+                () = tokio::time::sleep(IDLE), if idle => Wake::Idle,
+            };
+            match wake {
+                Wake::Mail(Some(mail)) => self.take(mail).await,
+                Wake::Mail(None) => return,
+                Wake::Over(end) => self.ended(end),
+                Wake::Due => self.begin().await,
+                Wake::Idle if self.shared.retire(&self.key, &mail) => return,
+                Wake::Idle => {}
+            }
+        }
+    }
+
+    async fn take(&mut self, mail: Mail) {
+        match mail {
+            Mail::Say(arrival) => self.say(arrival).await,
+            Mail::Change(arrival) => self.change(arrival).await,
+            Mail::Command(arrival, command) => self.command(arrival, command).await,
+            Mail::Resume(job) => self.start(*job),
+            Mail::Redeliver(reply) => self.redeliver(*reply),
+        }
+    }
+
+    /// Takes a message: it starts a turn, waits, steers or interrupts.
+    pub(super) async fn say(&mut self, arrival: Arrival) {
+        if self.running.is_none() {
+            self.waiting.push_back(arrival);
+            return;
+        }
+        self.follow_up = true;
+        self.acknowledge(&arrival);
+        match self.mode().await {
+            Mode::Queue => self.waiting.push_back(arrival),
+            Mode::Steer => self.steer(arrival).await,
+            Mode::Interrupt => {
+                self.stop();
+                self.waiting.push_back(arrival);
+            }
+        }
+    }
+
+    /// Hands a message to the run; what it does not take waits.
+    async fn steer(&mut self, arrival: Arrival) {
+        let Kind::Message { text, attachments, .. } = &arrival.inbound.kind else {
+            self.waiting.push_back(arrival);
+            return;
+        };
+        let human = turn::human(&arrival, text);
+        let Some(running) = self.running.as_mut().filter(|_| attachments.is_empty()) else {
+            self.waiting.push_back(arrival);
+            return;
+        };
+        // First the record, then the effect: after a crash the resumed turn answers this message too.
+        let joined = self.shared.db.join_turn(&running.turn, &[arrival.id]).await;
+        if joined.is_ok() && running.control.steering.push(human.clone()).is_ok() {
+            running.steered.push(arrival);
+            return;
+        }
+        if joined.is_ok() {
+            let turn = running.turn.clone();
+            self.shared.give_back(&turn, &[human]).await;
+        }
+        self.waiting.push_back(arrival);
+    }
+
+    /// Changes or drops a message that waits. One that is being answered stays as it was.
+    async fn change(&mut self, change: Arrival) {
+        let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
+        let mut done = vec![change.id];
+        match (&change.inbound.kind, at) {
+            (Kind::Edit { text }, Some(at)) => {
+                if let Some(waiting) = self.waiting.get_mut(at) {
+                    amend(&self.shared, waiting, text).await;
+                }
+            }
+            (Kind::Recall, Some(at)) => done.extend(self.waiting.remove(at).map(|taken| taken.id)),
+            _ => {}
+        }
+        self.shared.inbox.finish(&done).await;
+    }
+
+    /// Stops the run; what it said so far is kept and shown.
+    pub(super) fn stop(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| {
+            running.control.cancel.cancel();
+            true
+        })
+    }
+
+    fn acknowledge(&self, arrival: &Arrival) {
+        let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
+        self.shared.tasks.spawn(async move {
+            if let Err(error) = account.channel.acknowledge(&inbound.address, &inbound.message).await {
+                tracing::debug!(%error, "a message could not be acknowledged");
+            }
+        });
+    }
+
+    /// Tells when what waits is to be answered: at once, unless more is probably on its way.
+    fn starts(&self) -> Option<Instant> {
+        if self.running.is_some() {
+            return None;
+        }
+        let newest = self.waiting.back()?;
+        let album = |arrival: &Arrival| matches!(arrival.inbound.kind, Kind::Message { album: Some(_), .. });
+        let window = if self.waiting.iter().any(album) {
+            ALBUM
+        } else if self.follow_up {
+            self.shared.rules().follow_up_window
+        } else {
+            Duration::ZERO
+        };
+        Some(newest.came + window)
+    }
+
+    /// Answers everything that waits with one turn.
+    async fn begin(&mut self) {
+        let said: Vec<Arrival> = self.waiting.drain(..).collect();
+        self.follow_up = false;
+        self.open(said, false).await;
+    }
+
+    /// Opens a turn for what was said and starts it.
+    pub(super) async fn open(&mut self, said: Vec<Arrival>, again: bool) {
+        let Some(newest) = said.last() else { return };
+        let placement = placement(newest);
+        let parcel = self.parcel(&placement);
+        let (thread, model) = self.thread(newest).await;
+        let run = RunId::fresh();
+        let items: Vec<ItemId> = said.iter().map(|arrival| arrival.id).collect();
+        let turn = NewTurn {
+            thread: Some(thread.clone()),
+            run: Some(run.clone()),
+            ..new_turn(&parcel, &placement, items, None)
+        };
+        if let Err(error) = self.shared.db.open_turn(&turn).await {
+            tracing::error!(%error, "a turn could not be opened; its messages are answered after a restart");
+            return;
+        }
+        let control = Control::default();
+        self.start(Job { parcel, placement, thread, run, model, said, again, control });
+    }
+
+    fn start(&mut self, job: Job) {
+        let (tell, over) = oneshot::channel();
+        let (turn, control) = (job.parcel.turn.clone(), job.control.clone());
+        self.running = Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), over });
+        let (shared, account) = (self.shared.clone(), self.account.clone());
+        self.shared.tasks.spawn(turn::perform(shared, account, job, tell));
+    }
+
+    fn redeliver(&mut self, (parcel, placement, view): (Parcel, Placement, pudu_channels::FinalView)) {
+        let (tell, over) = oneshot::channel();
+        let (turn, control) = (parcel.turn.clone(), Control::default());
+        self.running = Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), over });
+        let (shared, account) = (self.shared.clone(), self.account.clone());
+        self.shared.tasks.spawn(async move {
+            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+            tell.send(TurnEnd { unused: Vec::new() }).ok();
+        });
+    }
+
+    /// A turn is over: what was to steer it and came too late waits for the next.
+    fn ended(&mut self, end: Option<TurnEnd>) {
+        let Some(running) = self.running.take() else { return };
+        let unused = end.map(|end| end.unused).unwrap_or_default();
+        let late = running.steered.into_iter().filter(|arrival| unused.contains(&turn::message_id(arrival)));
+        for arrival in late.collect::<Vec<_>>().into_iter().rev() {
+            self.waiting.push_front(arrival);
+        }
+    }
+
+    /// Returns the conversation's thread, made at first contact, and the model that people chose.
+    pub(super) async fn thread(&self, arrival: &Arrival) -> (ThreadId, Option<String>) {
+        match self.record().await {
+            Some(known) => (known.thread, known.model),
+            None => (self.bind(arrival).await, None),
+        }
+    }
+
+    /// Gives the conversation a new thread.
+    pub(super) async fn bind(&self, arrival: &Arrival) -> ThreadId {
+        let thread = ThreadId::fresh();
+        let address = &arrival.inbound.address;
+        let bound =
+            self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now()).await;
+        if let Err(error) = bound {
+            tracing::error!(%error, "a conversation could not be bound to its thread");
+        }
+        thread
+    }
+
+    /// Returns what is stored of the conversation.
+    pub(super) async fn record(&self) -> Option<store::Conversation> {
+        self.shared.db.conversation(&self.key).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a conversation could not be read");
+            None
+        })
+    }
+
+    /// Returns what a message does while a run works: what people chose here, or the account's setting.
+    pub(super) async fn mode(&self) -> Mode {
+        let chosen = self.record().await.and_then(|record| record.mode);
+        chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
+    }
+
+    pub(super) fn parcel(&self, placement: &Placement) -> Parcel {
+        Parcel {
+            turn: TurnId(MessageId::fresh().to_string()),
+            conversation: self.key.clone(),
+            account: placement.address.account.clone(),
+            chat: placement.address.chat.clone(),
+            created: clock::now(),
+        }
+    }
+}
+
+/// Returns where the answer to an arrival goes.
+pub(super) fn placement(arrival: &Arrival) -> Placement {
+    let inbound = &arrival.inbound;
+    let reply_to = Some(inbound.message.clone());
+    Placement { address: inbound.address.clone(), private: inbound.private, reply_to, saved: None }
+}
+
+/// Returns a turn's row.
+pub(super) fn new_turn(
+    parcel: &Parcel,
+    placement: &Placement,
+    items: Vec<ItemId>,
+    final_view: Option<String>,
+) -> NewTurn {
+    NewTurn {
+        id: parcel.turn.clone(),
+        conversation: parcel.conversation.clone(),
+        account: parcel.account.clone(),
+        thread: None,
+        run: None,
+        placement: serde_json::to_string(placement).unwrap_or_default(),
+        items,
+        final_view,
+        now: parcel.created,
+    }
+}
+
+async fn amend(shared: &Shared, waiting: &mut Arrival, words: &str) {
+    if let Kind::Message { text, .. } = &mut waiting.inbound.kind {
+        words.clone_into(text);
+    }
+    let payload = serde_json::to_string(&waiting.inbound).unwrap_or_default();
+    if let Err(error) = shared.db.amend(waiting.id, &payload).await {
+        tracing::error!(%error, "an edited message could not be kept");
+    }
+}
+
+/// Waits for the end of the turn at work; for ever if there is none.
+async fn over(running: &mut Option<Running>) -> Option<TurnEnd> {
+    match running {
+        Some(running) => (&mut running.over).await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,133 @@
+//! What a process before this one left: its turns go on where they were, and what nobody had looked at
+//! is looked at now.
+
+use super::{
+    Account, Shared,
+    command::Command,
+    conversation::Mail,
+    turn::{self, Job},
+};
+use crate::bus::{Arrival, Parcel};
+use pudu_channels::{FinalView, Kind, Placement};
+use pudu_client::{
+    Control,
+    store::{StoreError, TurnRow},
+};
+use std::{collections::HashMap, sync::Arc};
+
+impl Shared {
+    /// Takes up what was left. Called once, before anything new is taken.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        let turns = self.db.open_turns().await?;
+        let mut fresh = Vec::new();
+        let mut claimed: HashMap<String, Vec<Arrival>> = HashMap::new();
+        for (arrival, turn) in self.inbox.recover().await? {
+            match turn.filter(|turn| turns.iter().any(|row| row.id.0 == *turn)) {
+                Some(turn) => claimed.entry(turn).or_default().push(arrival),
+                None => fresh.push(arrival),
+            }
+        }
+        if !turns.is_empty() || !fresh.is_empty() {
+            tracing::info!(turns = turns.len(), messages = fresh.len(), "taking up what was left");
+        }
+        for row in turns {
+            let said = claimed.remove(&row.id.0).unwrap_or_default();
+            self.take_up(row, said).await;
+        }
+        for arrival in fresh {
+            self.receive(arrival).await;
+        }
+        Ok(())
+    }
+
+    async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<Arrival>) {
+        let Some(account) = self.accounts.get(&row.account) else {
+            tracing::warn!(
+                account = row.account,
+                turn = row.id.0,
+                "a reply waits for its account to be back"
+            );
+            return;
+        };
+        let parcel = |chat: String| Parcel {
+            turn: row.id.clone(),
+            conversation: row.conversation.clone(),
+            account: row.account.clone(),
+            chat,
+            created: row.created,
+        };
+        let Some(placement) = placement(&row) else {
+            self.outbox.park(&parcel(String::new()), "its record cannot be read").await;
+            return;
+        };
+        let parcel = parcel(placement.address.chat.clone());
+        if self.outbox.too_old(&parcel) {
+            self.outbox.park(&parcel, "too old to be sent").await;
+            return;
+        }
+        let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
+        match (view, &row.run) {
+            (Some(view), None) => self.redeliver(account, parcel, placement, view),
+            (Some(view), Some(_)) => {
+                let key = row.conversation.clone();
+                self.post(account, &key, Mail::Redeliver(Box::new((parcel, placement, view))));
+            }
+            (None, _) => self.resume(account, row, parcel, placement, said).await,
+        }
+    }
+
+    /// A command's answer is delivered beside whatever its conversation does.
+    fn redeliver(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        parcel: Parcel,
+        placement: Placement,
+        view: FinalView,
+    ) {
+        let (shared, account) = (self.clone(), account.clone());
+        self.tasks.spawn(async move {
+            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+        });
+    }
+
+    async fn resume(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        row: TurnRow,
+        parcel: Parcel,
+        placement: Placement,
+        said: Vec<Arrival>,
+    ) {
+        let (Some(thread), Some(run)) = (row.thread, row.run) else {
+            self.outbox.park(&parcel, "its record is not whole").await;
+            return;
+        };
+        let known = self.db.conversation(&row.conversation).await.ok().flatten();
+        let job = Job {
+            parcel,
+            placement,
+            thread,
+            run,
+            model: known.and_then(|known| known.model),
+            again: said.first().is_some_and(asks_again),
+            said,
+            control: Control::default(),
+        };
+        self.post(account, &row.conversation, Mail::Resume(Box::new(job)));
+    }
+}
+
+fn placement(row: &TurnRow) -> Option<Placement> {
+    let placement: Placement = serde_json::from_str(&row.placement).ok()?;
+    let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    Some(Placement { saved, ..placement })
+}
+
+fn asks_again(arrival: &Arrival) -> bool {
+    let text = match &arrival.inbound.kind {
+        Kind::Message { text, .. } => text,
+        Kind::Press { action } => action,
+        Kind::Edit { .. } | Kind::Recall => return false,
+    };
+    Command::parse(text) == Some(Command::Retry)
+}

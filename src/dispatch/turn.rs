@@ -1,0 +1,181 @@
+//! One turn: from what people said to the reply that they see.
+
+use super::{Account, Shared, view};
+use crate::bus::{Arrival, Parcel};
+use pudu_channels::{Attachment, FinalView, Kind, LiveReply, Placement, SendError};
+use pudu_client::{
+    Control, Ended, Run, Task,
+    base::{Human, MessageId, RunId, SharedFile, ThreadId},
+    store::ItemId,
+};
+use std::sync::Arc;
+
+/// A turn to perform.
+pub(super) struct Job {
+    /// What the outbox knows of it.
+    pub(super) parcel: Parcel,
+    /// Where the reply goes.
+    pub(super) placement: Placement,
+    /// The thread.
+    pub(super) thread: ThreadId,
+    /// The run; the same again after a restart.
+    pub(super) run: RunId,
+    /// The model that people chose.
+    pub(super) model: Option<String>,
+    /// What people said.
+    pub(super) said: Vec<Arrival>,
+    /// Whether the last question is asked again, instead of what was said.
+    pub(super) again: bool,
+    /// How to reach the run.
+    pub(super) control: Control,
+}
+
+/// How a turn ended, for the conversation.
+pub(super) struct TurnEnd {
+    /// Messages that were to steer the run and came too late.
+    pub(super) unused: Vec<MessageId>,
+}
+
+/// The id under which an arrival enters a thread: the same again after a restart.
+pub(super) fn message_id(arrival: &Arrival) -> MessageId {
+    format!("in-{}", arrival.id.0).into()
+}
+
+/// Returns the inbox's number of a message of a thread, if it came from there.
+pub(super) fn item_id(id: &MessageId) -> Option<ItemId> {
+    id.as_str().strip_prefix("in-")?.parse().ok().map(ItemId)
+}
+
+/// Performs a turn, until people see its reply.
+pub(super) async fn perform(
+    shared: Arc<Shared>,
+    account: Arc<Account>,
+    job: Job,
+    over: tokio::sync::oneshot::Sender<TurnEnd>,
+) {
+    let journal = shared.outbox.journal(&job.parcel);
+    let mut reply = account.channel.open_reply(job.placement.clone(), journal);
+    let (input, notes) = hear(&shared, &account, &job).await;
+    let again = job.again.then(|| job.said.first().map(message_id)).flatten();
+    let task =
+        Task { thread: job.thread.clone(), run: job.run.clone(), input, again, model: job.model.clone() };
+    let mut run = shared.client.start(task, job.control.clone());
+    let Some(ended) = show(&mut run, &mut *reply).await else { return };
+    let mut view = view::finished(&shared.client, &job.thread, &ended).await;
+    if !notes.is_empty() {
+        view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
+    }
+    let unused = ended.unused.iter().map(|human| human.id.clone()).collect();
+    shared.give_back(&job.parcel.turn, &ended.unused).await;
+    let view = shared.outbox.conclude(&job.parcel, view).await;
+    shared.outbox.deliver(&job.parcel, reply, &view).await;
+    // The conversation may be gone by now.
+    over.send(TurnEnd { unused }).ok();
+}
+
+/// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
+async fn show(run: &mut Run, reply: &mut dyn LiveReply) -> Option<Ended> {
+    let mut ticks = run.replay.ticks();
+    let mut shown = view::waiting();
+    let mut deaf = failed(reply.update(&shown).await);
+    loop {
+        tokio::select! {
+            biased;
+            ended = run.ended() => return ended,
+            due = next(&mut ticks, reply), if !deaf => deaf = !due,
+        }
+        let view = view::live(&run.replay.progress());
+        if !deaf && view != shown {
+            deaf = failed(reply.update(&view).await);
+            shown = view;
+        }
+    }
+}
+
+/// Waits until there is something new and the platform may be given it.
+async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> bool {
+    if ticks.changed().await.is_err() {
+        return false;
+    }
+    reply.ready().await;
+    ticks.borrow_and_update();
+    true
+}
+
+/// Tells whether no further view is worth sending; the final one is tried in any case.
+fn failed(result: Result<(), SendError>) -> bool {
+    match result {
+        Ok(()) | Err(SendError::Later { .. }) => false,
+        Err(error) => {
+            tracing::debug!(%error, "an unfinished view could not be shown");
+            matches!(error, SendError::Refused(_))
+        }
+    }
+}
+
+/// Turns what arrived into messages for the thread, and fetches the files that came along. Returns also
+/// what people are to be told of files that could not be had.
+async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec<String>) {
+    let (mut input, mut notes) = (Vec::new(), Vec::new());
+    if job.again {
+        return (input, notes);
+    }
+    for arrival in &job.said {
+        let (text, attachments) = match &arrival.inbound.kind {
+            Kind::Message { text, attachments, .. } => (text, attachments.as_slice()),
+            Kind::Press { action } => (action, [].as_slice()),
+            Kind::Edit { .. } | Kind::Recall => continue,
+        };
+        let mut human = human(arrival, text);
+        for attachment in attachments {
+            match fetch(shared, account, &job.thread, attachment).await {
+                Ok(file) => human.files.push(file),
+                Err(reason) => {
+                    let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
+                    human.text = format!("{}\n[{note}]", human.text);
+                    notes.push(note);
+                }
+            }
+        }
+        input.push(human);
+    }
+    (input, notes)
+}
+
+/// Returns an arrival's words as a message of the thread.
+pub(super) fn human(arrival: &Arrival, text: &str) -> Human {
+    let sender = (!arrival.inbound.private).then(|| arrival.inbound.sender.name.clone());
+    Human { id: message_id(arrival), text: text.to_owned(), sender, files: Vec::new() }
+}
+
+async fn fetch(
+    shared: &Shared,
+    account: &Account,
+    thread: &ThreadId,
+    attachment: &Attachment,
+) -> Result<SharedFile, String> {
+    let limit = account.channel.limits().download.min(shared.rules().largest_upload);
+    let folder = shared.home.join("tmp");
+    tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
+    let part = folder.join(format!("{}.part", MessageId::fresh()));
+    let fetched = account.channel.download(attachment, &part, limit).await;
+    let kept = match fetched {
+        Ok(_) => shared.client.sandbox(thread).adopt(&part, &attachment.name).await,
+        Err(error) => return Err(error.to_string()),
+    };
+    // It was moved if all went well.
+    tokio::fs::remove_file(&part).await.ok();
+    kept.map_err(|error| error.to_string())
+}
+
+/// Delivers a view that is known already: a command's answer, or a reply that a restart cut.
+pub(super) async fn deliver(
+    shared: &Shared,
+    account: &Account,
+    parcel: &Parcel,
+    placement: Placement,
+    view: &FinalView,
+) {
+    let reply = account.channel.open_reply(placement, shared.outbox.journal(parcel));
+    shared.outbox.deliver(parcel, reply, view).await;
+}

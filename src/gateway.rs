@@ -1,0 +1,90 @@
+//! The HTTP server: health, the page, the local chats, and the platforms' webhooks.
+//!
+//! What is deliberately absent: any logic. A handler checks its input and hands it to the room, the
+//! dispatcher or the client.
+
+mod chat;
+mod guard;
+mod health;
+mod info;
+mod page;
+mod webhook;
+
+use crate::{dispatch::Shared, local::Local};
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware,
+    routing::{get, post},
+};
+use secrecy::SecretString;
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Instant};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+/// No request's body is larger, in bytes.
+const LARGEST: usize = 1024 * 1024;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub(crate) struct Gateway(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    local: Arc<Local>,
+    webhooks: HashMap<String, Hook>,
+    guard: guard::Guard,
+    started: Instant,
+    stop: CancellationToken,
+}
+
+impl Gateway {
+    /// Makes a gateway that answers at `bound`. With a token, everything but health, the page and webhooks
+    /// asks for it.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        local: Arc<Local>,
+        webhooks: HashMap<String, Hook>,
+        bound: SocketAddr,
+        token: Option<SecretString>,
+        stop: CancellationToken,
+    ) -> Self {
+        let guard = guard::Guard::new(bound, token);
+        Self(Arc::new(Inner { shared, local, webhooks, guard, started: Instant::now(), stop }))
+    }
+
+    /// Serves until `stop`, then lets requests at work finish.
+    pub(crate) async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let stop = self.0.stop.clone();
+        let app = self.router();
+        axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned()).await
+    }
+
+    fn router(self) -> Router {
+        let guarded = Router::new()
+            .route("/api/chat/{chat}/events", get(chat::events))
+            .route("/api/chat/{chat}/messages", post(chat::say))
+            .route("/api/chat/{chat}/press", post(chat::press))
+            .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
+            .route("/api/models", get(info::models))
+            .route("/api/channels", get(info::channels))
+            .route("/api/channels/", get(info::channels))
+            .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
+        let open = Router::new()
+            .route("/", get(page::page))
+            .route("/health", get(health::health))
+            .route("/ready", get(health::ready))
+            .route("/api/session", post(guard::session))
+            .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
+        let hooks = Router::new().route("/api/webhooks/telegram/{account}", post(webhook::telegram));
+        guarded
+            .merge(open)
+            .merge(hooks)
+            .layer(DefaultBodyLimit::max(LARGEST))
+            .layer(CatchPanicLayer::new())
+            .with_state(self)
+    }
+}
+
+pub(crate) use webhook::Hook;

@@ -1,0 +1,208 @@
+//! The local chats over HTTP: say, press, follow, fetch.
+
+use super::{Gateway, guard::refuse};
+use crate::{
+    console,
+    local::{Line, Local, Reading, Room},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Path, State, rejection::JsonRejection},
+    http::{StatusCode, header},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use futures_util::{Stream, stream};
+use pudu_channels::{Kept, Refusal};
+use pudu_client::base::MessageId;
+use serde::{Deserialize, Serialize};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::{io::ReaderStream, sync::CancellationToken};
+
+/// The longest message that is taken, in bytes.
+const LONGEST: usize = 256 * 1024;
+
+/// What somebody says.
+#[derive(Deserialize)]
+pub(super) struct Said {
+    text: String,
+    /// Says the same thing once, however often it is sent.
+    key: Option<String>,
+}
+
+/// Takes a message. It is kept for good when this answers.
+pub(super) async fn say(
+    State(gateway): State<Gateway>,
+    Path(chat): Path<String>,
+    said: Result<Json<Said>, JsonRejection>,
+) -> Response {
+    let Json(said) = match said {
+        Ok(said) => said,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    if let Some(refusal) = bad_name(&chat).or_else(|| bad_text(&said.text)) {
+        return refusal;
+    }
+    let key = said.key.unwrap_or_else(|| MessageId::fresh().to_string());
+    answer(gateway.0.local.say(&chat, &key, &said.text).await)
+}
+
+/// A button that was pressed.
+#[derive(Deserialize)]
+pub(super) struct Pressed {
+    line: String,
+    action: String,
+    key: Option<String>,
+}
+
+/// Takes a press of a button.
+pub(super) async fn press(
+    State(gateway): State<Gateway>,
+    Path(chat): Path<String>,
+    pressed: Result<Json<Pressed>, JsonRejection>,
+) -> Response {
+    let Json(pressed) = match pressed {
+        Ok(pressed) => pressed,
+        Err(error) => return refuse(error.status(), &error.body_text()),
+    };
+    if let Some(refusal) = bad_name(&chat).or_else(|| bad_text(&pressed.action)) {
+        return refusal;
+    }
+    let key = pressed.key.unwrap_or_else(|| MessageId::fresh().to_string());
+    answer(gateway.0.local.press(&chat, &key, &pressed.line, &pressed.action).await)
+}
+
+fn answer(kept: Result<Kept, Refusal>) -> Response {
+    match kept {
+        Ok(kept) => {
+            let body = serde_json::json!({ "duplicate": kept == Kept::Duplicate });
+            (StatusCode::ACCEPTED, Json(body)).into_response()
+        }
+        Err(error @ Refusal::Full) => {
+            let mut refusal = refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+            refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("2"));
+            refusal
+        }
+        Err(error @ Refusal::Store(_)) => {
+            tracing::error!(%error, "a message was refused");
+            refuse(StatusCode::SERVICE_UNAVAILABLE, "the message could not be stored")
+        }
+    }
+}
+
+fn bad_name(chat: &str) -> Option<Response> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let good = (1..=64).contains(&chat.len()) && chat.chars().all(plain);
+    (!good).then(|| refuse(StatusCode::UNPROCESSABLE_ENTITY, "a chat's name is 1 to 64 of A-Z a-z 0-9 _ -"))
+}
+
+fn bad_text(text: &str) -> Option<Response> {
+    if text.trim().is_empty() {
+        return Some(refuse(StatusCode::UNPROCESSABLE_ENTITY, "the message is empty"));
+    }
+    (text.len() > LONGEST)
+        .then(|| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 256 KiB"))
+}
+
+/// A line as the page gets it, its Markdown as safe HTML beside it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    line: &'a Line,
+    html: String,
+}
+
+impl<'a> From<&'a Line> for Shown<'a> {
+    fn from(line: &'a Line) -> Self {
+        Self { line, html: console::html(&line.text) }
+    }
+}
+
+/// Follows a chat: the transcript first, then every change. A reader that falls behind or comes back gets
+/// the transcript again.
+pub(super) async fn events(State(gateway): State<Gateway>, Path(chat): Path<String>) -> Response {
+    if let Some(refusal) = bad_name(&chat) {
+        return refusal;
+    }
+    let room = gateway.0.local.room(&chat);
+    if room.needs_past() {
+        past(&gateway, &chat, &room).await;
+    }
+    let following = follow(room, gateway.0.stop.clone());
+    let keep = KeepAlive::new().interval(Duration::from_secs(15)).text("heartbeat");
+    ([("x-accel-buffering", "no")], Sse::new(following).keep_alive(keep)).into_response()
+}
+
+async fn past(gateway: &Gateway, chat: &str, room: &Room) {
+    let shared = &gateway.0.shared;
+    let known = shared.db.conversation(&Local::conversation(chat)).await.ok().flatten();
+    if let Some(known) = known
+        && let Ok(state) = shared.client.state(&known.thread).await
+    {
+        room.remember(&state);
+    }
+}
+
+fn follow(room: Arc<Room>, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold((room, None::<Reading>, stop), |(room, reading, stop)| async move {
+        let Some(mut reading) = reading else {
+            let reading = room.follow();
+            let event = transcript(&reading.lines);
+            return Some((Ok(event), (room, Some(reading), stop)));
+        };
+        let change = tokio::select! {
+            change = reading.changes.recv() => change,
+            () = stop.cancelled() => return None,
+        };
+        match change {
+            Ok(line) => {
+                let event = event("line", &Shown::from(&line));
+                Some((Ok(event), (room, Some(reading), stop)))
+            }
+            Err(RecvError::Lagged(_)) => {
+                let reading = room.follow();
+                let event = transcript(&reading.lines);
+                Some((Ok(event), (room, Some(reading), stop)))
+            }
+            Err(RecvError::Closed) => None,
+        }
+    })
+}
+
+fn transcript(lines: &[Line]) -> Event {
+    event("transcript", &lines.iter().map(Shown::from).collect::<Vec<_>>())
+}
+
+fn event(name: &str, data: &impl Serialize) -> Event {
+    Event::default().event(name).json_data(data).unwrap_or_default()
+}
+
+/// Sends a file that came with a line, always as a download.
+pub(super) async fn file(
+    State(gateway): State<Gateway>,
+    Path((chat, line, index)): Path<(String, String, usize)>,
+) -> Response {
+    let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
+    let Some(file) = gateway.0.local.room(&chat).file(&line, index) else { return missing() };
+    let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
+    let name: String = file.name.bytes().map(percent).collect();
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
+    ];
+    (headers, Body::from_stream(ReaderStream::new(open))).into_response()
+}
+
+fn percent(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}

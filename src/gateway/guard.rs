@@ -1,0 +1,163 @@
+//! Who may use the HTTP API.
+//!
+//! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to
+//! be this machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be
+//! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in
+//! a URL.
+
+use super::Gateway;
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use pudu_client::net::scrub::HIDDEN;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use subtle::ConstantTimeEq;
+
+/// The page's cookie.
+const COOKIE: &str = "pudu_token";
+
+pub(super) struct Guard {
+    loopback: bool,
+    port: u16,
+    token: Option<SecretString>,
+}
+
+impl Guard {
+    pub(super) fn new(bound: SocketAddr, token: Option<SecretString>) -> Self {
+        Self { loopback: bound.ip().is_loopback(), port: bound.port(), token }
+    }
+
+    /// Tells whether a request comes from our own page or from no page at all.
+    fn same_site(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let Some(host) = text(header::HOST) else { return false };
+        if self.loopback && !self.own_name(host) {
+            return false;
+        }
+        match text(header::ORIGIN) {
+            None => true,
+            Some(origin) => origin.split_once("://").is_some_and(|(_, authority)| authority == host),
+        }
+    }
+
+    fn own_name(&self, host: &str) -> bool {
+        let name = host.strip_suffix(&format!(":{}", self.port)).unwrap_or(host);
+        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    }
+
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        let given = bearer.or_else(|| cookie(headers));
+        given.is_some_and(|given| same(given, token))
+    }
+}
+
+fn same(given: &str, token: &SecretString) -> bool {
+    given.as_bytes().ct_eq(token.expose_secret().as_bytes()).into()
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get(header::COOKIE)?.to_str().ok()?;
+    all.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Lets through who may use the API.
+pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let guard = &gateway.0.guard;
+    if !guard.same_site(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
+    }
+    if !guard.knows(request.headers()) {
+        return refuse(StatusCode::UNAUTHORIZED, "send the token as `Authorization: Bearer …`");
+    }
+    next.run(request).await
+}
+
+/// Lets through who is not another site.
+pub(super) async fn same_site(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    // Probes ask by address; they get nothing that a page could use.
+    let probe = matches!(request.uri().path(), "/health" | "/ready");
+    if !probe && !gateway.0.guard.same_site(request.headers()) {
+        return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
+    }
+    next.run(request).await
+}
+
+/// What the page sends to be known.
+#[derive(Deserialize)]
+pub(super) struct Login {
+    token: SecretString,
+}
+
+/// Gives the page a cookie for its token.
+pub(super) async fn session(State(gateway): State<Gateway>, Json(login): Json<Login>) -> Response {
+    let known = gateway.0.guard.token.as_ref().is_none_or(|token| same(login.token.expose_secret(), token));
+    if !known {
+        return refuse(StatusCode::UNAUTHORIZED, "the token is wrong");
+    }
+    let cookie = format!(
+        "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+        login.token.expose_secret()
+    );
+    debug_assert!(!cookie.contains(HIDDEN));
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+}
+
+/// An error in the form that DeerFlow's clients read.
+pub(super) fn refuse(status: StatusCode, detail: &str) -> Response {
+    (status, Json(serde_json::json!({ "detail": detail }))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    fn guard(bound: &str, token: Option<&str>) -> Guard {
+        Guard::new(bound.parse().unwrap(), token.map(|token| token.to_owned().into()))
+    }
+
+    #[test]
+    fn another_site_is_told_by_host_and_origin() {
+        let check = |bound: &str, host: &str, origin: Option<&str>, expect: bool| {
+            let mut pairs = vec![(header::HOST, host)];
+            pairs.extend(origin.map(|origin| (header::ORIGIN, origin)));
+            assert_eq!(guard(bound, None).same_site(&headers(&pairs)), expect, "{bound} {host} {origin:?}");
+        };
+        check("127.0.0.1:8001", "127.0.0.1:8001", None, true);
+        check("127.0.0.1:8001", "localhost:8001", Some("http://localhost:8001"), true);
+        check("[::1]:8001", "[::1]:8001", None, true);
+        check("127.0.0.1:8001", "evil.example:8001", None, false);
+        check("127.0.0.1:8001", "localhost.evil.example:8001", None, false);
+        check("127.0.0.1:8001", "127.0.0.1:8001", Some("http://evil.example"), false);
+        check("127.0.0.1:8001", "127.0.0.1:8001", Some("null"), false);
+        check("0.0.0.0:8001", "pudu.example", Some("https://pudu.example"), true);
+        check("0.0.0.0:8001", "pudu.example", Some("https://evil.example"), false);
+        assert!(!guard("127.0.0.1:8001", None).same_site(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_token_is_taken_from_the_header_or_the_cookie() {
+        let guard = guard("0.0.0.0:8001", Some("open sesame"));
+        let check = |pairs: &[(header::HeaderName, &str)], expect: bool| {
+            assert_eq!(guard.knows(&headers(pairs)), expect, "{pairs:?}");
+        };
+        check(&[], false);
+        check(&[(header::AUTHORIZATION, "Bearer open sesame")], true);
+        check(&[(header::AUTHORIZATION, "Bearer open sesam")], false);
+        check(&[(header::AUTHORIZATION, "open sesame")], false);
+        check(&[(header::COOKIE, "a=b; pudu_token=open sesame; c=d")], true);
+        check(&[(header::COOKIE, "xpudu_token=open sesame")], false);
+    }
+}

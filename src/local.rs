@@ -1,0 +1,165 @@
+//! The local channel: the web page and the terminal. The "platform" is this process: rooms with a
+//! transcript, which readers follow.
+//!
+//! A room is memory only. What must survive is in the inbox, the outbox and the thread, from which a
+//! room's transcript is made again.
+
+mod reply;
+mod room;
+
+pub(crate) use room::{Line, Reading, Room};
+
+use crate::{bus::Inbox, clock};
+use pudu_channels::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, EventKey, Health, HealthCell, Inbound, Intake,
+    Journal, Kept, Kind, Limits, LiveReply, Placement, Refusal, SendError, Sender,
+};
+use pudu_client::base::{Message, MessageId, ThreadState};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The account's name.
+pub(crate) const ACCOUNT: &str = "local";
+/// So many rooms are kept; those that nobody reads go first.
+const ROOMS: usize = 512;
+
+/// The local channel.
+pub(crate) struct Local {
+    inbox: Inbox,
+    health: HealthCell,
+    rooms: Mutex<HashMap<String, Arc<Room>>>,
+}
+
+impl Local {
+    pub(crate) fn new(inbox: Inbox) -> Self {
+        Self { inbox, health: HealthCell::default(), rooms: Mutex::default() }
+    }
+
+    /// Takes what somebody says in a room. A second call with the same `key` says nothing twice.
+    pub(crate) async fn say(&self, chat: &str, key: &str, text: &str) -> Result<Kept, Refusal> {
+        let id = MessageId::fresh().to_string();
+        let kind = Kind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
+        let kept = self.accept(chat, key, &id, kind).await?;
+        if kept == Kept::New {
+            self.room(chat).put(Line::said(id, text));
+        }
+        Ok(kept)
+    }
+
+    /// Takes a press of a button below a line.
+    pub(crate) async fn press(
+        &self,
+        chat: &str,
+        key: &str,
+        line: &str,
+        action: &str,
+    ) -> Result<Kept, Refusal> {
+        self.accept(chat, key, line, Kind::Press { action: action.to_owned() }).await
+    }
+
+    async fn accept(&self, chat: &str, key: &str, message: &str, kind: Kind) -> Result<Kept, Refusal> {
+        let inbound = Inbound {
+            key: EventKey(format!("{chat}:{key}")),
+            address: Address { account: ACCOUNT.to_owned(), chat: chat.to_owned(), topic: None },
+            private: true,
+            message: message.to_owned(),
+            reply_to: None,
+            sender: Sender { id: "local".to_owned(), name: "You".to_owned() },
+            addressed: true,
+            at: clock::now(),
+            kind,
+        };
+        let kept = self.inbox.accept(inbound).await?;
+        self.health.event(clock::now());
+        Ok(kept)
+    }
+
+    /// Returns a room; makes it if it is not there.
+    pub(crate) fn room(&self, chat: &str) -> Arc<Room> {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = rooms.get(chat) {
+            return room.clone();
+        }
+        if rooms.len() >= ROOMS {
+            rooms.retain(|_, room| room.read());
+        }
+        let room = Arc::new(Room::default());
+        rooms.insert(chat.to_owned(), room.clone());
+        room
+    }
+
+    /// Returns the key of a room's conversation.
+    pub(crate) fn conversation(chat: &str) -> String {
+        Address { account: ACCOUNT.to_owned(), chat: chat.to_owned(), topic: None }.key()
+    }
+}
+
+/// Returns what was said in a thread as lines.
+pub(crate) fn past(state: &ThreadState) -> Vec<Line> {
+    let line = |message: &Arc<Message>| match &**message {
+        Message::Human(human) => Some(Line::said(human.id.to_string(), &human.text)),
+        Message::Assistant(reply) if !reply.text.trim().is_empty() => {
+            Some(Line { id: reply.id.to_string(), text: reply.text.clone(), done: true, ..Line::default() })
+        }
+        Message::Assistant(_) | Message::Tool(_) => None,
+    };
+    state.messages.values().filter_map(line).collect()
+}
+
+impl Channel for Local {
+    fn account(&self) -> &str {
+        ACCOUNT
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: 0, upload: u64::MAX, buttons: true }
+    }
+
+    fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        _intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(async move {
+            self.health.ready();
+            stop.cancelled().await;
+            self.health.stopped();
+            Ok(())
+        })
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let room = self.room(&placement.address.chat);
+        Box::new(reply::Reply::new(room, placement.saved, journal))
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        self.room(&address.chat).seen(message);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn download<'a>(
+        &'a self,
+        _attachment: &'a Attachment,
+        _to: &'a Path,
+        _limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(std::future::ready(Err(SendError::Refused("this chat takes no files".to_owned()))))
+    }
+}
+
+/// Unfinished views are shown at most this often.
+const EVERY: Duration = Duration::from_millis(40);

@@ -1,0 +1,70 @@
+//! A reply in a room: one line that grows in place.
+
+use super::{EVERY, Line, Room};
+use pudu_channels::{BoxFuture, FinalView, Journal, LiveReply, ReplyHandle, ReplyView, SendError};
+use pudu_client::base::MessageId;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+pub(super) struct Reply {
+    room: Arc<Room>,
+    journal: Box<dyn Journal>,
+    line: Option<String>,
+    shown: Option<Instant>,
+}
+
+impl Reply {
+    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, journal: Box<dyn Journal>) -> Self {
+        let line = saved.and_then(|handle| handle.messages.into_iter().next());
+        Self { room, journal, line, shown: None }
+    }
+
+    /// Returns the line's id; it is kept before the line is shown.
+    async fn line(&mut self) -> Result<String, SendError> {
+        if let Some(line) = &self.line {
+            return Ok(line.clone());
+        }
+        let line = MessageId::fresh().to_string();
+        let handle = ReplyHandle { messages: vec![line.clone()], ..ReplyHandle::default() };
+        self.journal.save(&handle).await?;
+        Ok(self.line.insert(line).clone())
+    }
+}
+
+impl LiveReply for Reply {
+    fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(shown) = self.shown {
+                tokio::time::sleep_until(shown + EVERY).await;
+            }
+        })
+    }
+
+    fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(async move {
+            let id = self.line().await?;
+            let ReplyView { text, activity, choices } = view.clone();
+            self.room.put(Line { id, text, activity, choices, ..Line::default() });
+            self.shown = Some(Instant::now());
+            Ok(())
+        })
+    }
+
+    fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(async move {
+            let id = self.line().await?;
+            let FinalView { text, files, choices } = view.clone();
+            let names = files.iter().map(|file| file.name.clone()).collect();
+            self.room.put(Line {
+                id,
+                text,
+                choices,
+                files: names,
+                paths: files,
+                done: true,
+                ..Line::default()
+            });
+            Ok(())
+        })
+    }
+}

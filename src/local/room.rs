@@ -1,0 +1,207 @@
+//! A room: the transcript of one local chat, and its readers.
+
+use pudu_channels::{Choice, OutFile};
+use pudu_client::base::ThreadState;
+use serde::{Deserialize, Serialize};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::broadcast;
+
+/// So many lines of a room are kept.
+const LINES: usize = 400;
+/// A reader that falls so many changes behind gets the whole transcript again.
+const BEHIND: usize = 64;
+
+/// One line of a transcript.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// Its id: a line with the same id replaces the older one.
+    pub(crate) id: String,
+    /// Who speaks.
+    pub(crate) from: From,
+    /// The words, Markdown.
+    pub(crate) text: String,
+    /// What the agent does at the moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) activity: Option<String>,
+    /// What may be clicked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) choices: Vec<Choice>,
+    /// Files that came with it, by name. Where they are on this machine is nobody's business.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
+    /// Whether it will not change any more.
+    pub(crate) done: bool,
+    /// Whether a message that waits was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) seen: bool,
+    #[serde(skip)]
+    pub(super) paths: Vec<OutFile>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum From {
+    /// The person.
+    You,
+    /// The agent.
+    #[default]
+    Pudu,
+}
+
+impl Line {
+    /// Makes a person's line.
+    pub(crate) fn said(id: String, text: &str) -> Self {
+        Self { id, from: From::You, text: text.to_owned(), done: true, ..Self::default() }
+    }
+}
+
+/// A room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    lines: Mutex<Vec<Line>>,
+    changes: broadcast::Sender<Line>,
+    seeded: AtomicBool,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            lines: Mutex::default(),
+            changes: broadcast::Sender::new(BEHIND),
+            seeded: AtomicBool::new(false),
+        }
+    }
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// The transcript so far.
+    pub(crate) lines: Vec<Line>,
+    /// What changes from then on.
+    pub(crate) changes: broadcast::Receiver<Line>,
+}
+
+impl Room {
+    /// Adds a line, or replaces the one with its id.
+    pub(crate) fn put(&self, line: Line) {
+        let mut lines = self.lines();
+        match lines.iter_mut().find(|other| other.id == line.id) {
+            Some(other) => *other = line.clone(),
+            None => lines.push(line.clone()),
+        }
+        let surplus = lines.len().saturating_sub(LINES);
+        lines.drain(..surplus);
+        // Told while locked, so that a new reader neither misses it nor gets it twice. Nobody may read.
+        self.changes.send(line).ok();
+    }
+
+    /// Marks a message as seen.
+    pub(super) fn seen(&self, id: &str) {
+        let line = self.lines().iter().find(|line| line.id == id).cloned();
+        if let Some(line) = line {
+            self.put(Line { seen: true, ..line });
+        }
+    }
+
+    /// Tells whether the room knows its past already; from then on it does.
+    pub(crate) fn needs_past(&self) -> bool {
+        !self.seeded.swap(true, Ordering::SeqCst)
+    }
+
+    /// Puts what a thread remembers before what the room has. The answer that a resumed reply shows is not
+    /// shown twice.
+    pub(crate) fn remember(&self, state: &ThreadState) {
+        let mut past = super::past(state);
+        let mut lines = self.lines();
+        if lines.iter().any(|line| line.from == From::Pudu) {
+            let last = past.iter().rposition(|line| line.from == From::You).map_or(0, |at| at + 1);
+            past.truncate(last);
+        }
+        past.retain(|line| !lines.iter().any(|other| other.id == line.id));
+        lines.splice(0..0, past);
+    }
+
+    /// Reads from now on.
+    pub(crate) fn follow(&self) -> Reading {
+        let lines = self.lines();
+        Reading { changes: self.changes.subscribe(), lines: lines.clone() }
+    }
+
+    /// Returns a file of a line.
+    pub(crate) fn file(&self, line: &str, index: usize) -> Option<OutFile> {
+        self.lines().iter().find(|other| other.id == line)?.paths.get(index).cloned()
+    }
+
+    /// Tells whether somebody reads.
+    pub(super) fn read(&self) -> bool {
+        self.changes.receiver_count() > 0
+    }
+
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_client::base::{Assistant, Finish, Human, Message, Update};
+    use std::sync::Arc;
+
+    fn bot(id: &str, text: &str, done: bool) -> Line {
+        Line { id: id.into(), text: text.into(), done, ..Line::default() }
+    }
+
+    #[test]
+    fn a_line_with_a_known_id_replaces_and_readers_hear_of_it() {
+        let room = Room::default();
+        room.put(Line::said("1".into(), "hi"));
+        let mut reading = room.follow();
+        room.put(bot("2", "Hel", false));
+        room.put(bot("2", "Hello", true));
+        assert_eq!(reading.lines, [Line::said("1".into(), "hi")]);
+        assert_eq!(reading.changes.try_recv().unwrap().text, "Hel");
+        assert_eq!(reading.changes.try_recv().unwrap().text, "Hello");
+        assert_eq!(room.follow().lines, [Line::said("1".into(), "hi"), bot("2", "Hello", true)]);
+    }
+
+    #[test]
+    fn the_past_comes_first_and_nothing_twice() {
+        let human = Human { id: "h".into(), text: "q".into(), sender: None, files: vec![] };
+        let reply = Assistant {
+            id: "a".into(),
+            text: "answer".into(),
+            reasoning: None,
+            calls: vec![],
+            finish: Finish::Complete,
+            model: None,
+            usage: None,
+        };
+        let updates =
+            [Message::Human(human), Message::Assistant(reply)].map(|m| Update::Message(Arc::new(m)));
+        let state = ThreadState::fold(updates);
+        let texts = |room: &Room| room.follow().lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
+        let quiet = Room::default();
+        quiet.remember(&state);
+        assert_eq!(texts(&quiet), ["q", "answer"]);
+        let resumed = Room::default();
+        resumed.put(bot("turn", "answer", true));
+        resumed.remember(&state);
+        assert_eq!(texts(&resumed), ["q", "answer"]);
+    }
+
+    #[test]
+    fn a_room_is_bounded() {
+        let room = Room::default();
+        for n in 0..LINES + 5 {
+            room.put(bot(&n.to_string(), "", true));
+        }
+        let lines = room.follow().lines;
+        assert_eq!((lines.len(), lines[0].id.as_str()), (LINES, "5"));
+    }
+}

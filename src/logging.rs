@@ -1,0 +1,98 @@
+//! Logs: readable on a terminal, JSON otherwise, and no secret in either.
+
+use crate::config::{Backend, Config, LogLevel, Platform, Transport};
+use pudu_client::net::scrub::Scrubber;
+use secrecy::{ExposeSecret, SecretString};
+use std::io::{self, IsTerminal, Write};
+use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. Secrets are hidden by their shape, and by the
+/// very words that the configuration holds.
+pub(crate) fn start(config: &Config, filter: Option<&str>) {
+    let level = level(config.fixed.log_level);
+    let plain = format!(
+        "warn,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
+    );
+    let filter =
+        filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
+    let terminal = io::stderr().is_terminal();
+    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)) };
+    let layer = if terminal {
+        fmt::layer().with_writer(make).with_target(false).boxed()
+    } else {
+        fmt::layer().json().flatten_event(true).with_writer(make).boxed()
+    };
+    // Only tests start it twice.
+    tracing_subscriber::registry().with(filter).with(layer).try_init().ok();
+}
+
+fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Trace => "trace",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+/// Returns the secrets of a configuration.
+fn secrets(config: &Config) -> Vec<String> {
+    let fixed = &config.fixed;
+    let mut secrets: Vec<&SecretString> = fixed.gateway.token.iter().collect();
+    if let Backend::Postgres { url } = &fixed.database.backend {
+        secrets.push(url);
+    }
+    for account in &fixed.accounts {
+        let Platform::Telegram(telegram) = &account.platform;
+        secrets.push(&telegram.token);
+        if let Transport::Webhook { secret_token, .. } = &telegram.transport {
+            secrets.push(secret_token);
+        }
+    }
+    for model in &config.live.models {
+        secrets.extend(&model.api_key);
+        secrets.extend(model.default_headers.values());
+    }
+    secrets.into_iter().map(|secret| secret.expose_secret().to_owned()).collect()
+}
+
+/// Makes writers that hide secrets.
+#[derive(Clone)]
+struct Scrubbing {
+    scrubber: Scrubber,
+}
+
+impl fmt::MakeWriter<'_> for Scrubbing {
+    type Writer = Line;
+
+    fn make_writer(&self) -> Line {
+        Line { scrubber: self.scrubber.clone(), text: Vec::new() }
+    }
+}
+
+/// One event, written as a whole so that no secret is torn apart.
+struct Line {
+    scrubber: Scrubber,
+    text: Vec<u8>,
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        // Nobody is left to tell when standard error is gone.
+        io::stderr().write_all(self.scrubber.scrub(&text).as_bytes()).ok();
+    }
+}
