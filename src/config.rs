@@ -30,21 +30,21 @@ pub(crate) mod upgrade;
 mod watch;
 
 pub(crate) use {
-    channel::{Account, Allow, Capacity, FollowUps, Manners, Platform, Session, Telegram, Timing, Transport},
-    class::{Dialect, Native, Provider},
+    channel::{Account, Allow, Capacity, FollowUps, Manners, Platform, Telegram, Timing, Transport},
+    class::Dialect,
     database::{Backend, Database},
     env::Env,
     find::Start,
     gateway::Gateway,
     limits::{Runs, Uploads},
-    model::{ModelConfig, Wire},
+    model::ModelConfig,
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
-    watch::{News, Watcher},
+    watch::Watcher,
 };
 
 use indexmap::IndexMap;
-use raw::{Node, Pos, Value};
+use raw::Node;
 use reader::{Key, Reader, Section};
 use std::{
     fs::File,
@@ -80,8 +80,6 @@ pub(crate) struct Fixed {
     pub(crate) gateway: Gateway,
     /// The store.
     pub(crate) database: Database,
-    /// Where commands run.
-    pub(crate) sandbox: Provider,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
     /// The bots that are on, in the file's order.
@@ -243,10 +241,10 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
     let database = database::read(top, start);
-    let sandbox = sandbox::provider(top);
+    sandbox::provider(top);
     let capacity = channel::capacity(top);
     let accounts = channel::accounts(top);
-    Some(Fixed { home, log_level, gateway, database: database?, sandbox: sandbox?, capacity, accounts })
+    Some(Fixed { home, log_level, gateway, database: database?, capacity, accounts })
 }
 
 fn live(top: &Section<'_>, env: &Env) -> Live {

@@ -11,11 +11,9 @@ mod other;
 mod session;
 mod telegram;
 
-pub(crate) use {
-    session::Session,
-    telegram::{Telegram, Transport},
-};
+pub(crate) use telegram::{Telegram, Transport};
 
+use self::session::Session;
 use super::{
     problem::nearest,
     raw::{Entry, Value},

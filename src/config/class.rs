@@ -11,8 +11,8 @@ use super::{problem::nearest, reader::Section};
 pub(super) enum Class {
     /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
     Model(Dialect),
-    /// A place to run commands.
-    Sandbox(Provider),
+    /// The sandbox that pudu has: on this machine.
+    Sandbox,
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
@@ -57,13 +57,6 @@ pub(crate) enum Dialect {
     Anthropic,
     /// Google, by its OpenAI-compatible endpoint.
     Gemini,
-}
-
-/// Where commands run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
-    /// On this machine.
-    Local,
 }
 
 /// The tools that pudu has.
@@ -121,7 +114,7 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
     ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
-    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox(Provider::Local)),
+    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
     ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
@@ -172,7 +165,7 @@ impl Class {
     fn kind(self) -> Kind {
         match self {
             Self::Model(_) => Kind::Model,
-            Self::Sandbox(_) => Kind::Sandbox,
+            Self::Sandbox => Kind::Sandbox,
             Self::Tool(_) | Self::NotYet => Kind::Tool,
             Self::Refused(kind, _) => kind,
         }

@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Database {
     /// Which one.
     pub(crate) backend: Backend,
-    /// How many connections it may have.
-    pub(crate) pool_size: u32,
 }
 
 /// A place to keep things.
@@ -51,6 +49,7 @@ const LATER: &[&str] = &[
     "command_timeout",
     "echo_sql",
     "pool_recycle",
+    "pool_size",
     "postgres_schema",
 ];
 
@@ -61,14 +60,13 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
     let name = section.choice("backend", NAMES).or(Name::Sqlite);
     let dir = section.text("sqlite_dir").optional("`data` in the home folder");
     let url = postgres_url(&section.clone().needed(name == Name::Postgres), "postgres_url");
-    let pool_size = section.number("pool_size", 1..=1000).or(5);
     let legacy = checkpointer(top, start, !section.exists());
     let backend = match name {
         Name::Memory => Some(Backend::Memory),
         Name::Sqlite => Some(Backend::Sqlite { dir: dir.map_or(usual, |dir| start.dir.join(dir)) }),
         Name::Postgres => url.map(|url| Backend::Postgres { url }),
     };
-    Some(Database { backend: legacy.or(backend)?, pool_size })
+    Some(Database { backend: legacy.or(backend)? })
 }
 
 fn checkpointer(top: &Section<'_>, start: &Start, counts: bool) -> Option<Backend> {

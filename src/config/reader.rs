@@ -227,11 +227,6 @@ impl<'r> Section<'r> {
         self.node.is_some()
     }
 
-    /// Returns where the section begins.
-    pub(super) fn at(&self) -> Option<Pos> {
-        self.at
-    }
-
     /// Reports a problem.
     pub(super) fn note(&self, problem: Problem) {
         let problems = &mut self.reader.log.borrow_mut().problems;

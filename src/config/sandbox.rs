@@ -1,7 +1,7 @@
 //! Where the agent's commands run, what a tool may return, and which tools there are.
 
 use super::{
-    class::{self, Class, Kind, Native, Provider},
+    class::{self, Class, Kind, Native},
     reader::Section,
 };
 use std::time::Duration;
@@ -57,14 +57,11 @@ const LATER: &[&str] = &[
     "workspace_id",
 ];
 
-/// Reads which sandbox there is.
-pub(super) fn provider(top: &Section<'_>) -> Option<Provider> {
+/// Checks that the sandbox is the one that pudu has; there is nothing to choose yet.
+pub(super) fn provider(top: &Section<'_>) {
     let section = top.section("sandbox");
     section.later(LATER);
-    match class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"))? {
-        Class::Sandbox(provider) => Some(provider),
-        _ => None,
-    }
+    class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
 }
 
 /// Reads what may be done in it.

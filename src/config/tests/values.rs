@@ -94,7 +94,7 @@ models:
     assert_eq!(model.api_key.as_ref().unwrap().expose_secret(), "k");
     let shown = json!({
         "names": [&model.name, &model.display_name, &model.description, &model.model],
-        "wire": format!("{:?} {:?} {}", model.wire, model.dialect, model.base_url),
+        "wire": format!("{:?} {}", model.dialect, model.base_url),
         "supports": [model.supports_thinking, model.supports_vision, model.supports_reasoning_effort],
         "limits": [model.max_tokens, model.context_window, Some(model.max_retries)],
         "temperature": model.temperature,
@@ -105,7 +105,7 @@ models:
     });
     let expected = json!({
         "names": ["thinker", "The thinker", "", "doubao"],
-        "wire": "ChatCompletions DeepSeek https://ark.example.com/api/v3",
+        "wire": "DeepSeek https://ark.example.com/api/v3",
         "supports": [true, false, false],
         "limits": [4096, 1000, 5],
         "temperature": 1.0,
