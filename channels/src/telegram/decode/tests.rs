@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "a json! is given as it is made")]
+
 use super::{Decoder, Delivery, Me};
 use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender};
 use serde_json::{Value, json};

@@ -39,6 +39,9 @@ pub(super) enum Fault {
     Lost,
 }
 
+/// Tells which calls a fault concerns.
+type Concerns = fn(&Call) -> bool;
+
 #[derive(Default)]
 pub(super) struct World {
     next: i64,
@@ -49,7 +52,7 @@ pub(super) struct World {
     /// What was called and saved, in order.
     pub(super) log: Vec<String>,
     pub(super) typed: usize,
-    pub(super) faults: VecDeque<(fn(&Call) -> bool, Fault)>,
+    pub(super) faults: VecDeque<(Concerns, Fault)>,
     /// Calls and saves so far.
     pub(super) steps: usize,
     pub(super) plug: Option<(usize, Side)>,
