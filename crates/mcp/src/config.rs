@@ -110,10 +110,8 @@ fn yes() -> bool {
 fn read(text: &str) -> Result<Raw, ConfigError> {
     let mut json = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let key = match error.path().to_string() {
-            path if path == "." => String::new(),
-            path => path,
-        };
+        let key = error.path().to_string();
+        let key = key.trim_end_matches(['.', '?']).to_owned();
         let error = error.into_inner();
         ConfigError { line: error.line(), column: error.column(), key, hint: hint(&error) }
     })
@@ -125,7 +123,8 @@ fn hint(error: &serde_json::Error) -> String {
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     match error.classify() {
         Category::Data => {
-            text.split_once("expected ").map_or("not usable", |(_, what)| what).to_owned() + " is expected here"
+            text.split_once("expected ").map_or("not usable", |(_, what)| what).to_owned()
+                + " is expected here"
         }
         _ => text.to_owned(),
     }
@@ -157,9 +156,11 @@ impl Entry {
         match self.kind.as_deref().unwrap_or(implied) {
             "stdio" => self.stdio(expand),
             "http" | "streamable_http" | "streamable-http" => self.http(expand),
-            "sse" => Err("the sse transport is not in this version; most servers also speak http at another \
+            "sse" => {
+                Err("the sse transport is not in this version; most servers also speak http at another \
                           path: set `type` to http and `url` to it"
-                .to_owned()),
+                    .to_owned())
+            }
             other => Err(format!("`type` is {other}; it can be stdio or http")),
         }
     }
@@ -171,7 +172,7 @@ impl Entry {
         }
         let mut env: IndexMap<String, String> = INHERITED
             .iter()
-            .map(|&(key, default)| (key, expand.vars.get(key).map_or(default, String::as_str)))
+            .map(|&(key, default)| (key, expand.var(key).unwrap_or(default)))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
         env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.secret(value))));

@@ -17,6 +17,12 @@ impl<'a> Expand<'a> {
         Self { vars, secrets: Vec::new(), missing: BTreeSet::new() }
     }
 
+    /// Returns a variable, if it is set.
+    pub(crate) fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str)
+    }
+
+    /// Replaces a value that stands for a variable.
     pub(crate) fn value(&mut self, text: &str) -> String {
         let Some(name) = text.strip_prefix('$') else { return text.to_owned() };
         let Some(value) = self.vars.get(name) else {

@@ -1,8 +1,12 @@
 //! Why a server is not there.
 
+use crate::http::Broken;
 use pudu_net::scrub::Scrubber;
-use rmcp::service::{ClientInitializeError, ServiceError};
-use std::{error::Error, iter, time::Duration};
+use rmcp::{
+    service::{ClientInitializeError, ServiceError},
+    transport::streamable_http_client::StreamableHttpError,
+};
+use std::{error::Error, io, time::Duration};
 
 /// As much of a server's own words is passed on, in characters.
 const WORDS: usize = 600;
@@ -35,8 +39,11 @@ pub struct Skipped {
 pub(crate) fn of_start(error: &ClientInitializeError, scrubber: &Scrubber) -> String {
     let text = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
+        ClientInitializeError::TransportError { error, .. } if cause(&*error.error).is::<io::Error>() => {
+            "it ended before it was ready".to_owned()
+        }
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
-        ClientInitializeError::TransportError { error, .. } => innermost(&*error.error),
+        ClientInitializeError::TransportError { error, .. } => said(cause(&*error.error)),
         _ => "it does not speak the protocol".to_owned(),
     };
     words(&text, scrubber)
@@ -46,8 +53,10 @@ pub(crate) fn of_start(error: &ClientInitializeError, scrubber: &Scrubber) -> St
 pub(crate) fn of_request(error: &ServiceError, scrubber: &Scrubber) -> String {
     let text = match error {
         ServiceError::McpError(error) => error.message.to_string(),
-        ServiceError::TransportSend(error) => innermost(&*error.error),
-        ServiceError::TransportClosed => {
+        ServiceError::TransportSend(error) if !cause(&*error.error).is::<io::Error>() => {
+            said(cause(&*error.error))
+        }
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
             "the connection ended before the answer; it may or may not have done the work".to_owned()
         }
         _ => "it answered with something else than a result".to_owned(),
@@ -65,6 +74,14 @@ pub(crate) fn words(text: &str, scrubber: &Scrubber) -> String {
 }
 
 /// Returns the deepest cause: what stands above it only says which layer passed it on.
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    iter::successors(Some(error), |error| error.source()).last().map(ToString::to_string).unwrap_or_default()
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    error.source().map_or(error, cause)
+}
+
+fn said(cause: &(dyn Error + 'static)) -> String {
+    match cause.downcast_ref() {
+        // The layer above our own error has words of its own around it and does not name it as its source.
+        Some(StreamableHttpError::<Broken>::Client(broken)) => broken.to_string(),
+        _ => cause.to_string(),
+    }
 }

@@ -21,9 +21,6 @@ mod stdio;
 mod stdout;
 mod tool;
 
-#[cfg(test)]
-mod tests;
-
 pub use config::{Config, ConfigError};
 pub use failure::{Failure, Skipped};
 pub use servers::Servers;

@@ -59,7 +59,8 @@ impl Endpoint {
         if !matches!(url.scheme(), "http" | "https") {
             return Err("`url` must begin with http:// or https://");
         }
-        let headers = headers.into_iter().map(|(name, value)| header(&name, &value)).collect::<Result<_, _>>();
+        let headers =
+            headers.into_iter().map(|(name, value)| header(&name, &value)).collect::<Result<_, _>>();
         Ok(Self { url, headers: headers? })
     }
 }

@@ -1,0 +1,93 @@
+//! What a server answered, as text that a model can read.
+
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+
+/// As many characters of an answer are passed on; both ends are kept.
+const MOST: usize = 50_000;
+
+/// Flattens an answer: its texts, a word in the place of what is no text, or its structured content if
+/// that is all there is.
+pub(crate) fn text(result: &CallToolResult) -> String {
+    let blocks: Vec<String> = result.content.iter().map(block).collect();
+    let text = match &result.structured_content {
+        Some(value) if blocks.is_empty() => value.to_string(),
+        _ => blocks.join("\n"),
+    };
+    if text.is_empty() { "(no output)".to_owned() } else { fit(text) }
+}
+
+fn block(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => unseen("image", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => unseen("sound", &audio.mime_type, &audio.data),
+        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}:\n{text}"),
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                format!("{uri}: {}", unseen("file", mime_type.as_deref().unwrap_or("unknown type"), blob))
+            }
+            _ => "[something that is not shown]".to_owned(),
+        },
+        _ => "[something that is not shown]".to_owned(),
+    }
+}
+
+/// Stands for bytes that are no text; four characters of base64 are three bytes.
+fn unseen(what: &str, kind: &str, base64: &str) -> String {
+    format!("[{what}, {kind}, {} bytes, not shown]", base64.trim_end_matches('=').len() * 3 / 4)
+}
+
+fn fit(text: String) -> String {
+    let count = text.chars().count();
+    if count <= MOST {
+        return text;
+    }
+    let at = |nth: usize| text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at);
+    let (head, rest) = text.split_at(at(MOST / 2));
+    let (_, tail) = rest.split_at(at(count - MOST / 2) - head.len());
+    format!("{head}\n[… {} characters left out …]\n{tail}", count - MOST / 2 * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn check(answer: &Value, expect: &str) {
+        let result: CallToolResult = serde_json::from_value(answer.clone()).unwrap();
+        assert_eq!(text(&result), expect, "{answer}");
+    }
+
+    #[test]
+    fn every_kind_of_content_becomes_text() {
+        check(
+            &json!({"content": [
+                {"type": "text", "text": "two"},
+                {"type": "text", "text": "lines"},
+                {"type": "image", "mimeType": "image/png", "data": "AAAAAA=="},
+                {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"},
+                {"type": "resource_link", "name": "notes", "uri": "file:///notes.md"},
+                {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "inside"}},
+                {"type": "resource", "resource": {"uri": "file:///b.bin", "blob": "AAAA"}},
+            ]}),
+            "two\nlines\n[image, image/png, 4 bytes, not shown]\n[sound, audio/wav, 3 bytes, not shown]\n\
+             [notes](file:///notes.md)\nfile:///a.txt:\ninside\n\
+             file:///b.bin: [file, unknown type, 3 bytes, not shown]",
+        );
+        check(&json!({"content": [], "structuredContent": {"sum": 3}}), r#"{"sum":3}"#);
+        check(
+            &json!({"content": [{"type": "text", "text": "three"}], "structuredContent": {"sum": 3}}),
+            "three",
+        );
+        check(&json!({"content": []}), "(no output)");
+    }
+
+    #[test]
+    fn a_giant_answer_keeps_both_ends_and_says_what_is_missing() {
+        let giant = format!("begin{}end", "ü".repeat(60_000));
+        let text = fit(giant);
+        assert!(text.starts_with("beginü") && text.ends_with("üend"));
+        assert!(text.contains("\n[… 10008 characters left out …]\n"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A session with a server: begun, used, ended.
+
+use crate::{
+    failure::{self, Failure},
+    http, listing,
+    server::{Server, Transport},
+    stdio::{self, Process},
+};
+use rmcp::{
+    RoleClient, ServiceExt,
+    model::{ClientCapabilities, ClientConfig, Implementation},
+    service::{Peer, RunningService},
+    transport::async_rw::AsyncRwTransport,
+};
+use std::{future::pending, time::Duration};
+use tokio::time::timeout;
+
+/// The protocol's part of a close has so long.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
+pub(crate) type Wire = Peer<RoleClient>;
+
+/// A session with a server.
+pub(crate) struct Session {
+    // Before the process, so that its input ends before it does.
+    service: RunningService<RoleClient, ClientConfig>,
+    process: Option<Process>,
+}
+
+impl Session {
+    /// Begins a session.
+    pub(crate) async fn start(server: &Server) -> Result<Self, Failure> {
+        let begun = timeout(server.session_timeout, Self::begin(server)).await;
+        begun.unwrap_or(Err(Failure::Slow(server.session_timeout)))
+    }
+
+    /// Begins a session and asks what the server can do.
+    pub(crate) async fn first(server: &Server) -> Result<(Self, Vec<listing::Found>), Failure> {
+        let begun = timeout(server.session_timeout, async {
+            let session = Self::begin(server).await?;
+            match listing::ask(session.wire(), server).await {
+                Ok(found) => Ok((session, found)),
+                Err(error) => {
+                    let hint = failure::of_request(&error, &server.scrubber);
+                    Err(Failure::Down(format!("its tools cannot be listed: {hint}")))
+                }
+            }
+        });
+        begun.await.unwrap_or(Err(Failure::Slow(server.session_timeout)))
+    }
+
+    async fn begin(server: &Server) -> Result<Self, Failure> {
+        match &server.transport {
+            Transport::Stdio(command) => {
+                let (process, (stdout, stdin)) =
+                    stdio::start(command, &server.name, &server.scrubber).map_err(Failure::Down)?;
+                match us().serve(AsyncRwTransport::new_client(stdout, stdin)).await {
+                    Ok(service) => Ok(Self { service, process: Some(process) }),
+                    Err(error) => Err(explain(&failure::of_start(&error, &server.scrubber), process).await),
+                }
+            }
+            Transport::Http(endpoint) => {
+                let http = pudu_net::client().map_err(|error| Failure::Down(error.to_string()))?;
+                let served = us().serve(http::transport(endpoint.clone(), http)).await;
+                let service =
+                    served.map_err(|error| Failure::Down(failure::of_start(&error, &server.scrubber)))?;
+                Ok(Self { service, process: None })
+            }
+        }
+    }
+
+    pub(crate) fn wire(&self) -> &Wire {
+        self.service.peer()
+    }
+
+    /// Returns whether requests can still be made.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.service.is_transport_closed()
+    }
+
+    /// Waits for the end of the child; without end for a server that is none.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(crate) async fn ended(&mut self) {
+        match &mut self.process {
+            Some(process) => process.ended().await,
+            None => pending().await,
+        }
+    }
+
+    /// Ends the session in order.
+    pub(crate) async fn close(mut self) {
+        // Out of time or failed, it is dropped, which ends it as well.
+        self.service.close_with_timeout(GRACE).await.ok();
+        if let Some(process) = self.process {
+            process.close().await;
+        }
+    }
+}
+
+/// Puts what a child complained of to the reason why it is not there.
+async fn explain(reason: &str, process: Process) -> Failure {
+    let complaint = process.complaint().await;
+    Failure::Down(if complaint.is_empty() {
+        reason.to_owned()
+    } else {
+        format!("{reason}; it complained: {complaint}")
+    })
+}
+
+/// What we are: a client that offers servers nothing.
+fn us() -> ClientConfig {
+    ClientConfig::new(ClientCapabilities::default(), Implementation::new("pudu", env!("CARGO_PKG_VERSION")))
+}

@@ -1,0 +1,131 @@
+//! A server as a child process: started in a process group of its own with an environment of its own, and
+//! gone with all that it started when it goes out of use.
+
+use crate::{failure, server::Command, stdout::Lines};
+use pudu_net::scrub::Scrubber;
+use rustix::process::{Pid, Signal, kill_process_group};
+use secrecy::ExposeSecret;
+use std::{
+    io,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A child that was asked to end has so long.
+const GRACE: Duration = Duration::from_secs(2);
+/// What a child complained of is waited for so long after its end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// As much of a line of complaint is taken at once, in bytes.
+const LINE: u64 = 2 * 1024;
+
+/// A child that runs.
+pub(crate) struct Process {
+    child: Child,
+    group: Group,
+    stderr: AbortOnDropHandle<()>,
+    complaint: Arc<Mutex<String>>,
+}
+
+/// How to talk with it.
+pub(crate) type Pipes = (Lines<ChildStdout>, ChildStdin);
+
+/// Starts a server.
+pub(crate) fn start(command: &Command, name: &str, scrubber: &Scrubber) -> Result<(Process, Pipes), String> {
+    let mut child = spawn(command).map_err(|error| refused(&command.program, &error))?;
+    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let (Some(stdout), Some(stdin), Some(stderr)) =
+        (child.stdout.take(), child.stdin.take(), child.stderr.take())
+    else {
+        return Err("it has no pipes".to_owned());
+    };
+    let complaint = Arc::default();
+    let reading = listen(stderr, name.to_owned(), scrubber.clone(), Arc::clone(&complaint));
+    let stderr = AbortOnDropHandle::new(tokio::spawn(reading));
+    Ok((Process { child, group, stderr, complaint }, (Lines::new(stdout), stdin)))
+}
+
+fn spawn(command: &Command) -> io::Result<Child> {
+    tokio::process::Command::new(&command.program)
+        .args(command.args.iter().map(ExposeSecret::expose_secret))
+        .env_clear()
+        .envs(command.env.iter().map(|(key, value)| (key, value.expose_secret())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+fn refused(program: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no program {program} in its PATH: install it, or give its whole path")
+        }
+        kind => format!("{program} could not be started: {kind}"),
+    }
+}
+
+impl Process {
+    /// Waits for the child's end, and ends whom it left behind.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(crate) async fn ended(&mut self) {
+        // An error means that there is nothing to wait for.
+        self.child.wait().await.ok();
+        // At once: the group's number may go to somebody else when nobody is left in it.
+        self.group.kill();
+    }
+
+    /// Gives the child, whose input has ended, time to end by itself; then nobody of its group is left.
+    pub(crate) async fn close(mut self) {
+        timeout(GRACE, self.ended()).await.ok();
+    }
+
+    /// Ends it and returns the last line that it complained with.
+    pub(crate) async fn complaint(mut self) -> String {
+        self.group.kill();
+        timeout(LAST_WORDS, &mut self.stderr).await.ok();
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Kills the process group when it goes out of use.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn kill(&mut self) {
+        if let Some(pid) = self.0.take() {
+            // An error means that nobody is left in it.
+            kill_process_group(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Passes a child's complaints to the log, without secrets, and keeps the last one.
+async fn listen(stderr: ChildStderr, server: String, scrubber: Scrubber, last: Arc<Mutex<String>>) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
+        let text = failure::words(&String::from_utf8_lossy(&line), &scrubber);
+        if !text.is_empty() {
+            tracing::debug!(server, "{text}");
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
+        line.clear();
+    }
+}

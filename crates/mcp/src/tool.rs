@@ -1,0 +1,75 @@
+//! One tool of a server, as the loop sees it.
+
+use crate::{
+    answer,
+    failure::{self, words},
+    keeper::Line,
+    listing::Found,
+    server::Server,
+};
+use pudu_base::{BoxFuture, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use rmcp::{
+    model::{CallToolRequestParams, CallToolResponse},
+    service::ServiceError,
+};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// One tool of a server.
+pub(crate) struct Remote {
+    server: Arc<Server>,
+    line: Line,
+    remote: String,
+    spec: ToolSpec,
+}
+
+impl Remote {
+    pub(crate) fn new(server: Arc<Server>, line: Line, Found { remote, spec }: Found) -> Self {
+        Self { server, line, remote, spec }
+    }
+
+    async fn ask(&self, args: Value) -> Result<ToolOutput, ToolError> {
+        let mut params = CallToolRequestParams::new(self.remote.clone());
+        params.arguments = match args {
+            Value::Object(arguments) => Some(arguments),
+            Value::Null => None,
+            _ => return Err(self.error("the arguments must be an object")),
+        };
+        let wire = self.line.wire().await.map_err(|why| self.error(&why))?;
+        // Dropping the request tells the server to stop.
+        let asking = wire.call_tool_once(params);
+        let answer = match self.server.call_timeout {
+            None => asking.await,
+            Some(most) => timeout(most, asking)
+                .await
+                .map_err(|_| self.error(&format!("no answer within {most:?} (tool_call_timeout)")))?,
+        };
+        self.read(answer)
+    }
+
+    fn read(&self, answer: Result<CallToolResponse, ServiceError>) -> Result<ToolOutput, ToolError> {
+        match answer {
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+                Err(ToolError(words(&answer::text(&result), &self.server.scrubber)))
+            }
+            Ok(CallToolResponse::Complete(result)) => Ok(answer::text(&result).into()),
+            Ok(_) => Err(self.error("it asks for something that is not in this version")),
+            Err(error) => Err(self.error(&failure::of_request(&error, &self.server.scrubber))),
+        }
+    }
+
+    fn error(&self, why: &str) -> ToolError {
+        ToolError(format!("MCP server {}: {why}", self.server.name))
+    }
+}
+
+impl Tool for Remote {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, _cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.ask(args))
+    }
+}

@@ -1,0 +1,104 @@
+//! What a configuration file means, and what is said of a wrong one.
+
+use crate::desk::{SECRET, config, connect, skipped};
+use pudu_mcp::{Config, ConfigError, Servers};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+fn refused(text: &str) -> ConfigError {
+    Config::parse(text, &HashMap::new()).unwrap_err()
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_line_key_and_mend_but_without_its_values() {
+    assert_eq!(
+        refused("{\n  \"mcpServers\": {\n    \"github\": {\"args\": \"--token=hunter2\"}\n  }\n}")
+            .to_string(),
+        "line 3, column 40, key mcpServers.github.args: a sequence is expected here",
+    );
+    assert_eq!(
+        refused("{\"mcpServers\": {\"x\": {\"enabled\": \"yes\"}}}").to_string(),
+        "line 1, column 38, key mcpServers.x.enabled: a boolean is expected here",
+    );
+    assert_eq!(
+        refused("{\"mcpServers\": {,}}").to_string(),
+        "line 1, column 17, key mcpServers: key must be a string",
+    );
+    assert_eq!(refused("").to_string(), "line 1, column 0: EOF while parsing a value");
+}
+
+#[test]
+fn what_deerflow_writes_is_read_and_the_disabled_are_left_out() {
+    let file = json!({
+        "mcpServers": {
+            "off": { "enabled": false, "type": "sse", "url": "http://127.0.0.1:1/sse" },
+            "github": {
+                "enabled": true, "type": "stdio", "command": "npx", "args": ["-y", "server"],
+                "env": { "GITHUB_TOKEN": "$GITHUB_TOKEN" }, "url": null, "headers": {}, "oauth": null,
+                "description": "Issues", "routing": { "mode": "auto", "priority": 3, "keywords": [] },
+                "tool_call_timeout": 30, "session_init_timeout": 60.0, "x-unknown": [1],
+            },
+        },
+        "skills": { "x": { "enabled": true } },
+        "mcpInterceptors": ["a.b:c"],
+    });
+    let config = Config::parse(&file.to_string(), &HashMap::new()).unwrap();
+    assert_eq!(format!("{config:?}"), "Config { servers: [Server(github at npx)], unusable: [] }");
+    assert!(Config::parse("{}", &HashMap::new()).unwrap().is_empty());
+}
+
+#[test]
+fn no_secret_is_in_what_a_configuration_prints() {
+    let printed = format!(
+        "{:?}",
+        config(&json!({
+            "a": { "command": "a", "args": ["--key", "$SERVER_TOKEN"], "env": { "KEY": SECRET } },
+            "b": { "type": "http", "url": format!("https://u:{SECRET}@h/{SECRET}?key={SECRET}") },
+            "c": { "type": "http", "url": "https://h/mcp", "headers": { "Authorization": SECRET } },
+            "d": { "type": "http", "url": "https://h/mcp", "headers": { "no header": SECRET } },
+        }))
+    );
+    assert!(!printed.contains(SECRET), "{printed}");
+    assert!(printed.contains("Server(b at https://h)"), "{printed}");
+}
+
+#[tokio::test]
+async fn an_entry_that_makes_no_sense_is_reported_with_its_mend() {
+    let check = async |entry: Value, expect: &str| {
+        assert_eq!(skipped(&connect(&entry).await), [format!("MCP server s: {expect}")], "{entry}");
+    };
+    check(json!({}), "a stdio server needs a `command`").await;
+    check(json!({ "command": "$NOT_SET" }), "a stdio server needs a `command`").await;
+    check(json!({ "type": "http" }), "an http server needs a `url`").await;
+    check(json!({ "url": "mcp.example.org" }), "`url` is no address").await;
+    check(json!({ "url": "file:///mcp" }), "`url` must begin with http:// or https://").await;
+    check(json!({ "type": "ws", "url": "ws://h" }), "`type` is ws; it can be stdio or http").await;
+    check(
+        json!({ "type": "sse", "url": "http://h/sse" }),
+        "the sse transport is not in this version; most servers also speak http at another path: set `type` \
+         to http and `url` to it",
+    )
+    .await;
+    check(
+        json!({ "url": "http://h/mcp", "oauth": { "token_url": "http://h/token" } }),
+        "oauth is not in this version; put a token into `headers`",
+    )
+    .await;
+    check(
+        json!({ "command": "x", "tool_call_timeout": -1 }),
+        "`tool_call_timeout` must be a number of seconds above 0",
+    )
+    .await;
+    check(
+        json!({ "url": "http://h/mcp", "headers": { "a b": "c" } }),
+        "`headers` has a name that no header can have",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_to_connect_to_is_no_failure() {
+    let servers = Servers::connect(Config::default()).await;
+    assert_eq!(format!("{servers:?}"), "Servers { tools: [], skipped: [] }");
+    servers.close().await;
+}

@@ -1,0 +1,106 @@
+//! What the tests share: a configuration from JSON, a call by name, and a look at processes.
+
+use pudu_base::{
+    BoxFuture, Command, Entry, Exec, RunId, Sandbox, SandboxError, ThreadId, Tool, ToolCx, ToolError,
+};
+use pudu_mcp::{Config, Servers};
+use serde_json::{Value, json};
+use std::{collections::HashMap, fs, sync::Arc, time::Duration};
+
+/// The secret of every entry of these tests.
+pub(crate) const SECRET: &str = "hunter2-hunter2";
+
+/// Reads a configuration; the daemon's environment has more in it than servers may see.
+pub(crate) fn config(servers: &Value) -> Config {
+    let vars = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("HOME", "/tmp"),
+        ("SERVER_TOKEN", SECRET),
+        ("OPENAI_API_KEY", "sk-of-the-daemon"),
+    ];
+    let vars = vars.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Config::parse(&json!({ "mcpServers": servers }).to_string(), &HashMap::from(vars)).unwrap()
+}
+
+/// An entry of the fixture, which starts as `mode` says.
+pub(crate) fn fixture(mode: &str) -> Value {
+    json!({
+        "command": env!("CARGO_BIN_EXE_mcp-fixture"),
+        "args": [mode],
+        "env": { "TOKEN": "$SERVER_TOKEN" },
+    })
+}
+
+/// Connects to one server of the name `s`.
+pub(crate) async fn connect(entry: &Value) -> Servers {
+    Servers::connect(config(&json!({ "s": entry }))).await
+}
+
+pub(crate) fn tool(servers: &Servers, name: &str) -> Arc<dyn Tool> {
+    servers
+        .tools()
+        .iter()
+        .find(|tool| tool.spec().name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .clone()
+}
+
+/// Calls a tool and returns what the model would read.
+pub(crate) async fn call(servers: &Servers, name: &str, args: Value) -> Result<String, String> {
+    let answer = tool(servers, name).call(args, &cx()).await;
+    answer.map(|output| output.text).map_err(|ToolError(text)| text)
+}
+
+pub(crate) fn cx() -> ToolCx {
+    ToolCx {
+        thread: ThreadId::from("t"),
+        run: RunId::from("r"),
+        call: "c".into(),
+        sandbox: Arc::new(NoSandbox),
+    }
+}
+
+pub(crate) fn names(servers: &Servers) -> Vec<&str> {
+    servers.tools().iter().map(|tool| tool.spec().name.as_str()).collect()
+}
+
+pub(crate) fn skipped(servers: &Servers) -> Vec<String> {
+    servers.skipped().iter().map(ToString::to_string).collect()
+}
+
+/// Returns whether a process works: one that ended and was not yet collected does not.
+pub(crate) fn works(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Waits until a process has ended: the system takes a moment for what it was told to do.
+pub(crate) async fn ended(pid: &str) {
+    let looking = async {
+        while works(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), looking).await.unwrap_or_else(|_| panic!("{pid} works on"));
+}
+
+/// MCP servers do not use the thread's sandbox.
+struct NoSandbox;
+
+impl Sandbox for NoSandbox {
+    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        unreachable!()
+    }
+
+    fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        unreachable!()
+    }
+
+    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+        unreachable!()
+    }
+
+    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        unreachable!()
+    }
+}
