@@ -297,7 +297,7 @@ fn store_words(backend: &Backend) -> String {
 
 /// Arms the crash point that a test asks for. Does nothing in a release build.
 fn arm(start: &Start) {
-    let Some(wish) = start.env.get("PUDU_CRASH_AT") else { return };
+    let Some(wish) = start.env.get("PUDU_CRASH_AT").filter(|wish| !wish.is_empty()) else { return };
     let (name, nth) = wish.rsplit_once('#').unwrap_or((wish, "1"));
     crash::arm(name, nth.parse().unwrap_or(1));
 }

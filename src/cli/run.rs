@@ -5,7 +5,10 @@ use crate::{
     daemon::{Daemon, Greeting, Scope},
     logging,
 };
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs the daemon until it is told to stop.
@@ -66,15 +69,21 @@ async fn live(start: Start, loaded: Loaded) -> anyhow::Result<()> {
 }
 
 fn greet(greeting: &Greeting) {
-    println!("pudu {} is running", env!("CARGO_PKG_VERSION"));
-    println!("  model    {}", greeting.model);
-    println!("  store    {}", greeting.store);
     let accounts = match greeting.accounts.as_slice() {
         [] => "none yet: add one under `channels:` in config.yaml".to_owned(),
         names => names.join(", "),
     };
-    println!("  chats    {accounts}");
+    let mut text = format!(
+        "pudu {} is running\n  model    {}\n  store    {}\n  chats    {accounts}\n",
+        env!("CARGO_PKG_VERSION"),
+        greeting.model,
+        greeting.store,
+    );
     if let Some(address) = greeting.address {
-        println!("  page     http://{address}/   <- open this and say hello (or: pudu chat)");
+        text.push_str(&format!(
+            "  page     http://{address}/   <- open this and say hello (or: pudu chat)\n"
+        ));
     }
+    // A daemon whose output nobody reads works all the same.
+    io::stdout().write_all(text.as_bytes()).ok();
 }

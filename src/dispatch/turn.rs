@@ -84,8 +84,10 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply) -> Option<Ended> {
             ended = run.ended() => return ended,
             due = next(&mut ticks, reply), if !deaf => deaf = !due,
         }
-        let view = view::live(&run.replay.progress());
-        if !deaf && view != shown {
+        let progress = run.replay.progress();
+        let view = view::live(&progress);
+        // After the last event only the final view is worth a call.
+        if !deaf && progress.outcome.is_none() && view != shown {
             deaf = failed(reply.update(&view).await);
             shown = view;
         }

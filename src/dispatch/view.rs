@@ -29,8 +29,8 @@ pub(super) fn waiting() -> ReplyView {
 
 fn activity(activity: &Activity) -> Option<String> {
     match activity {
-        Activity::Idle | Activity::Talking => None,
-        Activity::Thinking => Some("Thinking…".to_owned()),
+        Activity::Talking => None,
+        Activity::Idle | Activity::Thinking => Some("Thinking…".to_owned()),
         Activity::Retrying { reason } => Some(format!("{}; trying again…", capital(reason))),
         Activity::Tools(tools) if tools.is_empty() => Some("Thinking…".to_owned()),
         Activity::Tools(tools) => {
@@ -91,7 +91,7 @@ mod tests {
         let tools =
             |names: &[&str]| Activity::Tools(names.iter().map(|n| ((*n).into(), (*n).to_owned())).collect());
         let check = |state: Activity, expect: Option<&str>| assert_eq!(activity(&state).as_deref(), expect);
-        check(Activity::Idle, None);
+        check(Activity::Idle, Some("Thinking…"));
         check(Activity::Talking, None);
         check(Activity::Thinking, Some("Thinking…"));
         check(tools(&["ls", "bash"]), Some("Running ls, bash…"));

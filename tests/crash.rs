@@ -1,0 +1,306 @@
+//! The daemon is killed at every named write, before and after every kind of send, and at random moments;
+//! each time it starts again. In the end every accepted message has exactly one final answer, nothing
+//! half-written stays behind, and no finished tool was called twice.
+//!
+//! `PUDU_CRASH_KILLS` sets how often (default: each named point once), `PUDU_CRASH_SEED` repeats a run.
+
+use crate::house::{House, SOON};
+use pudu_client::store::crash;
+use pudu_sim::{
+    Then,
+    model::Reply,
+    telegram::{Author, ChatId, Fault, Kind, MessageId, UserId, When},
+};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
+
+/// So many people talk to the bot.
+const CHATS: usize = 10;
+/// The calls around which the daemon is killed.
+const SENDS: [&str; 4] = ["sendMessage", "editMessageText", "getUpdates", "sendChatAction"];
+
+/// How the daemon dies.
+#[derive(Clone, Debug)]
+enum Death {
+    /// At the nth passing of a named point in its own code.
+    Point(String, u32),
+    /// Around the nth call of a method, before or after the platform acted on it.
+    Send(&'static str, u64, When),
+    /// After so long.
+    Moment(Duration),
+}
+
+/// What one person said and what the bot was to answer.
+struct Talk {
+    chat: ChatId,
+    person: UserId,
+    name: String,
+    group: bool,
+    said: Vec<Said>,
+}
+
+/// One message and the one answer to it.
+struct Said {
+    message: MessageId,
+    answer: String,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_daemon_answers_everything_exactly_once() {
+    let seed = number("PUDU_CRASH_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut deaths = every_death(&mut random);
+    let kills = number("PUDU_CRASH_KILLS").map_or(deaths.len(), |kills| usize::try_from(kills).unwrap());
+    while deaths.len() < kills {
+        deaths.push(some_death(&mut random));
+    }
+    random.shuffle(&mut deaths);
+    deaths.truncate(kills);
+    let mut house = House::build("").await;
+    script(&house);
+    let mut talks = people(&house);
+    let mut count = Count::default();
+    for (round, death) in deaths.into_iter().enumerate() {
+        speak(&house, &mut talks, &mut random);
+        die(&mut house, &death, &mut count).await;
+        redeliver(&house, &talks, &mut random, &mut count);
+        if round % 8 == 7 {
+            settle(&mut house, &talks, seed).await;
+        }
+    }
+    settle(&mut house, &talks, seed).await;
+    let said: usize = talks.iter().map(|talk| talk.said.len()).sum();
+    println!(
+        "crash test: seed {seed}, {} kills ({} at named points, {} around sends, {} at random moments), \
+         {} starts died early, {said} messages, {} redeliveries: 0 lost, 0 double, 0 stale",
+        count.total(),
+        count.points,
+        count.sends,
+        count.moments,
+        count.early,
+        count.redeliveries,
+    );
+    println!("named points at which it did not die: {}", count.missed());
+}
+
+#[derive(Default)]
+struct Count {
+    points: u32,
+    sends: u32,
+    moments: u32,
+    early: u32,
+    redeliveries: u32,
+    reached: BTreeSet<String>,
+}
+
+impl Count {
+    fn at(&mut self, death: &Death) {
+        self.points += 1;
+        if let Death::Point(name, _) = death {
+            self.reached.insert(name.clone());
+        }
+    }
+
+    fn missed(&self) -> String {
+        let missed = crash::POINTS.iter().filter(|point| !self.reached.contains(**point));
+        missed.copied().collect::<Vec<_>>().join(", ")
+    }
+
+    fn total(&self) -> u32 {
+        self.points + self.sends + self.moments
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Each named point, and each kind of send from both sides, once.
+fn every_death(random: &mut fastrand::Rng) -> Vec<Death> {
+    let points = crash::POINTS.iter().map(|point| Death::Point((*point).to_owned(), 1));
+    let mut deaths: Vec<Death> = points.collect();
+    for method in SENDS {
+        for when in [When::Before, When::After] {
+            deaths.push(Death::Send(method, random.u64(1..6), when));
+        }
+    }
+    deaths
+}
+
+fn some_death(random: &mut fastrand::Rng) -> Death {
+    match random.u32(0..3) {
+        0 => {
+            let point = crash::POINTS[random.usize(..crash::POINTS.len())];
+            Death::Point(point.to_owned(), random.u32(1..6))
+        }
+        1 => {
+            let when = if random.bool() { When::Before } else { When::After };
+            Death::Send(SENDS[random.usize(..SENDS.len())], random.u64(1..15), when)
+        }
+        _ => Death::Moment(Duration::from_millis(random.u64(0..400))),
+    }
+}
+
+/// The model echoes word by word; what begins with "note" it first writes into a file.
+fn script(house: &House) {
+    house.model.otherwise(|ask| {
+        let text = ask.last_user();
+        if text.contains("note ") && ask.last_role() == "user" {
+            let path = "/mnt/user-data/outputs/notes.txt";
+            return Reply::tool(
+                "write_file",
+                &json!({"path": path, "content": format!("{text}\n"), "append": true}),
+            )
+            .into();
+        }
+        Reply::text(&format!("echo: {text}")).words_per_chunk(1).every(Duration::from_millis(15)).into()
+    });
+}
+
+/// Most talk in private, two in groups.
+fn people(house: &House) -> Vec<Talk> {
+    let talk = |n: usize| {
+        let name = format!("Person {n}");
+        let person = house.telegram.add_person(&name, None);
+        let group = n < 2;
+        let chat = match group {
+            true => house.telegram.add_group(Kind::Supergroup, &name, &[person]),
+            false => house.telegram.private(person),
+        };
+        Talk { chat, person, name, group, said: Vec::new() }
+    };
+    (0..CHATS).map(talk).collect()
+}
+
+/// Everybody whose last message is answered says something new, gives a command, or changes a message
+/// that is answered already, which is to change nothing.
+fn speak(house: &House, talks: &mut [Talk], random: &mut fastrand::Rng) {
+    for talk in talks {
+        let answered = house.telegram.look(|view| view.answers(talk.chat).len());
+        let done = talk
+            .said
+            .last()
+            .is_none_or(|said| house.telegram.look(|view| view.last_answer(talk.chat) == Some(&said.answer)));
+        if !done || answered < talk.said.len() {
+            continue;
+        }
+        if let Some(said) = talk.said.last().filter(|_| random.u32(0..6) == 0) {
+            house.telegram.edit(talk.chat, said.message, "too late").unwrap();
+        }
+        let (text, answer) = words(talk, random);
+        let message = house.telegram.say(talk.chat, talk.person, &text).unwrap();
+        talk.said.push(Said { message, answer });
+    }
+}
+
+/// Returns what somebody says and what is to be answered.
+fn words(talk: &Talk, random: &mut fastrand::Rng) -> (String, String) {
+    let number = talk.said.len();
+    if number > 0 && random.u32(0..5) == 0 {
+        return match random.bool() {
+            true => ("/models sim".to_owned(), "This conversation now uses sim.".to_owned()),
+            false => ("/mode queue".to_owned(), "Mode queue: a message waits until I am done.".to_owned()),
+        };
+    }
+    let kind = if random.u32(0..4) == 0 { "note" } else { "say" };
+    let text = format!("{kind} {number} in chat {} and some more words", talk.chat);
+    if talk.group {
+        let answer = format!("echo: [{}] {text}", talk.name);
+        return (format!("@pudu_bot {text}"), answer);
+    }
+    let answer = format!("echo: {text}");
+    (text, answer)
+}
+
+/// Starts the daemon and sees to it that it dies in this way.
+async fn die(house: &mut House, death: &Death, count: &mut Count) {
+    match death {
+        Death::Point(name, nth) => {
+            house.set("PUDU_CRASH_AT", &format!("{name}#{nth}"));
+            if name.starts_with("turn.failed") {
+                house.telegram.fail_next("editMessageText", Fault::Internal);
+            }
+        }
+        Death::Send(..) | Death::Moment(_) => house.set("PUDU_CRASH_AT", ""),
+    }
+    if !house.try_start() {
+        count.early += 1;
+        count.at(death);
+        return;
+    }
+    if let Death::Send(method, nth, when) = death {
+        let pid = house.pid();
+        let kill = Box::new(move |_: &_| {
+            kill_process(pid, Signal::KILL).ok();
+            Then::Cut
+        });
+        house.telegram.on_call(method, *nth, *when, kill);
+    }
+    let patience = match death {
+        Death::Moment(after) => *after,
+        Death::Point(..) | Death::Send(..) => Duration::from_millis(700),
+    };
+    let died = house.ended(patience).await.is_some();
+    house.telegram.heal();
+    match (died, death) {
+        (true, Death::Point(..)) => count.at(death),
+        (true, Death::Send(..)) => count.sends += 1,
+        _ => count.moments += 1,
+    }
+    if !died {
+        house.kill();
+    }
+}
+
+/// The platform delivers some updates again, as it does after a connection broke.
+fn redeliver(house: &House, talks: &[Talk], random: &mut fastrand::Rng, count: &mut Count) {
+    for talk in talks {
+        let Some(said) = talk.said.last().filter(|_| random.u32(0..4) == 0) else { continue };
+        if let Some(update) = house.telegram.update_of(talk.chat, said.message) {
+            house.telegram.redeliver(update);
+            count.redeliveries += 1;
+        }
+    }
+}
+
+/// Starts the daemon without any death and checks what people see once all is answered.
+async fn settle(house: &mut House, talks: &[Talk], seed: u64) {
+    house.set("PUDU_CRASH_AT", "");
+    house.start();
+    let answered = house.telegram.wait(SOON, |view| {
+        let all = talks.iter().all(|talk| {
+            talk.said.last().is_none_or(|said| view.last_answer(talk.chat) == Some(said.answer.as_str()))
+        });
+        all.then_some(())
+    });
+    if let Err(timeout) = answered.await {
+        panic!("seed {seed}: {timeout}");
+    }
+    // What would be said twice would be said now: the daemon drains before it ends.
+    assert!(house.stop().await.success(), "seed {seed}");
+    for talk in talks {
+        let seen: Vec<String> = house.telegram.look(|view| {
+            view.transcript(talk.chat).into_iter().filter(|m| m.from == Author::Bot).map(|m| m.text).collect()
+        });
+        let expect: Vec<String> = talk.said.iter().map(|said| said.answer.clone()).collect();
+        assert_eq!(seen, expect, "seed {seed}, chat {}", talk.chat);
+    }
+    no_tool_twice(house, seed);
+}
+
+fn no_tool_twice(house: &House, seed: u64) {
+    let mut lines: BTreeMap<String, u32> = BTreeMap::new();
+    let threads = house.path(".pudu/users/default/threads");
+    for thread in std::fs::read_dir(threads).into_iter().flatten().flatten() {
+        let notes = std::fs::read_to_string(thread.path().join("user-data/outputs/notes.txt"));
+        for line in notes.unwrap_or_default().lines() {
+            *lines.entry(line.to_owned()).or_default() += 1;
+        }
+    }
+    let twice: HashMap<_, _> = lines.into_iter().filter(|(_, times)| *times > 1).collect();
+    assert!(twice.is_empty(), "seed {seed}: tools ran twice: {twice:?}");
+}

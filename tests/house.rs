@@ -1,0 +1,178 @@
+//! A house to test in: a folder, a simulated Telegram, a scripted model, and the real daemon between them.
+
+use pudu_sim::{Model, Telegram, telegram::Options};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Nothing that a test waits for takes longer, even on a busy machine.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// A folder, a simulated Telegram, a scripted model, and the daemon.
+pub struct House {
+    dir: TempDir,
+    pub telegram: Telegram,
+    pub model: Model,
+    daemon: Option<Child>,
+    /// Where the daemon's page is.
+    pub address: String,
+    environment: Vec<(String, String)>,
+}
+
+impl House {
+    /// Builds a house whose Telegram account has these settings besides token and address. The daemon is
+    /// not started.
+    pub async fn build(account: &str) -> Self {
+        Self::furnish(Options::default(), account, "").await
+    }
+
+    /// Builds a house; `rest` is put at the end of the configuration.
+    pub async fn furnish(options: Options, account: &str, rest: &str) -> Self {
+        let telegram = Telegram::start(options).await.unwrap();
+        let model = Model::start().await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let house =
+            Self { dir, telegram, model, daemon: None, address: String::new(), environment: Vec::new() };
+        house.configure(account, rest);
+        house
+    }
+
+    /// Builds a house and starts the daemon.
+    pub async fn open(account: &str) -> Self {
+        let mut house = Self::build(account).await;
+        house.start();
+        house
+    }
+
+    /// Writes the configuration anew.
+    pub fn configure(&self, account: &str, rest: &str) {
+        let indented: String = account.lines().map(|line| format!("    {line}\n")).collect();
+        let config = format!(
+            "config_version: 34\n\
+             models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
+             base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n\
+             channels:\n  telegram:\n    enabled: true\n    bot_token: '{}'\n    api_url: {}\n{indented}{rest}",
+            self.model.url(),
+            self.telegram.token(),
+            self.telegram.url(),
+        );
+        std::fs::write(self.path("config.yaml"), config).unwrap();
+    }
+
+    /// Gives the daemon an environment variable from its next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(other, _)| other != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Starts the daemon and waits until its page is there.
+    pub fn start(&mut self) {
+        assert!(self.try_start(), "the daemon did not start:\n{}", self.log());
+    }
+
+    /// Starts the daemon and tells whether it lived until its page was there.
+    pub fn try_start(&mut self) -> bool {
+        let mut child = self.spawn();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let page =
+            lines.find_map(|line| Some(line.ok()?.split_once("http://")?.1.split_once('/')?.0.to_owned()));
+        let Some(page) = page else {
+            child.wait().unwrap();
+            return false;
+        };
+        self.address = page;
+        self.daemon = Some(child);
+        true
+    }
+
+    /// Starts the daemon without waiting for anything.
+    pub fn spawn(&self) -> Child {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
+        Command::new(env!("CARGO_BIN_EXE_pudu"))
+            .args(["--bind", "127.0.0.1:0"])
+            .current_dir(self.dir.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap()
+    }
+
+    /// Kills the daemon as a power cut would.
+    pub fn kill(&mut self) {
+        let mut child = self.daemon.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Returns the daemon's process, to kill it from a hook.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(self.daemon.as_ref().unwrap())
+    }
+
+    /// Sends the daemon a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for the daemon to end by itself.
+    pub async fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            if let Some(status) = self.daemon.as_mut().unwrap().try_wait().unwrap() {
+                self.daemon = None;
+                return Some(status);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        None
+    }
+
+    /// Tells the daemon to stop and waits until it has.
+    pub async fn stop(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        let ended = self.ended(SOON).await;
+        ended.unwrap_or_else(|| panic!("the daemon does not stop:\n{}", self.log()))
+    }
+
+    /// Returns everything that the daemon logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Returns a path in the house.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Asks the daemon by HTTP.
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let answer = reqwest_client().get(format!("http://{}{path}", self.address)).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.daemon.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+        if std::thread::panicking() {
+            eprintln!("the daemon's log:\n{}", self.log());
+        }
+    }
+}
+
+/// A client for asking the daemon.
+pub fn reqwest_client() -> reqwest::Client {
+    pudu_client::net::client().unwrap()
+}
