@@ -4,3 +4,4 @@
 mod crash;
 mod house;
 mod talk;
+mod tidy;
