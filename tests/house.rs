@@ -1,6 +1,9 @@
 //! A house to test in: a folder, a simulated Telegram, a scripted model, and the real daemon between them.
 
-use pudu_sim::{Model, Telegram, telegram::Options};
+use pudu_sim::{
+    Model, Telegram,
+    telegram::{ChatId, MessageId, Options, Seen, UserId},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::{BufRead, BufReader},
@@ -19,6 +22,8 @@ pub struct House {
     pub telegram: Telegram,
     pub model: Model,
     daemon: Option<Child>,
+    /// Where the daemon is to listen.
+    pub bind: String,
     /// Where the daemon's page is.
     pub address: String,
     environment: Vec<(String, String)>,
@@ -36,8 +41,15 @@ impl House {
         let telegram = Telegram::start(options).await.unwrap();
         let model = Model::start().await.unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let house =
-            Self { dir, telegram, model, daemon: None, address: String::new(), environment: Vec::new() };
+        let house = Self {
+            dir,
+            telegram,
+            model,
+            daemon: None,
+            bind: "127.0.0.1:0".to_owned(),
+            address: String::new(),
+            environment: Vec::new(),
+        };
         house.configure(account, rest);
         house
     }
@@ -94,7 +106,7 @@ impl House {
     pub fn spawn(&self) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         Command::new(env!("CARGO_BIN_EXE_pudu"))
-            .args(["--bind", "127.0.0.1:0"])
+            .args(["--bind", &self.bind])
             .current_dir(self.dir.path())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -155,7 +167,7 @@ impl House {
 
     /// Asks the daemon by HTTP.
     pub async fn get(&self, path: &str) -> (u16, String) {
-        let answer = reqwest_client().get(format!("http://{}{path}", self.address)).send().await.unwrap();
+        let answer = http().get(format!("http://{}{path}", self.address)).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 }
@@ -173,6 +185,62 @@ impl Drop for House {
 }
 
 /// A client for asking the daemon.
-pub fn reqwest_client() -> reqwest::Client {
+pub fn http() -> reqwest::Client {
     pudu_client::net::client().unwrap()
+}
+
+/// A person in a chat.
+pub struct Talker {
+    telegram: Telegram,
+    pub person: UserId,
+    pub chat: ChatId,
+}
+
+impl Talker {
+    /// A person in a private chat with the bot.
+    pub fn new(house: &House, name: &str) -> Self {
+        let person = house.telegram.add_person(name, None);
+        Self { telegram: house.telegram.clone(), person, chat: house.telegram.private(person) }
+    }
+
+    /// The same person in another chat.
+    pub fn at(&self, chat: ChatId) -> Self {
+        Self { telegram: self.telegram.clone(), person: self.person, chat }
+    }
+
+    /// Says something.
+    pub fn say(&self, text: &str) -> MessageId {
+        self.telegram.say(self.chat, self.person, text).unwrap()
+    }
+
+    /// Says something and waits until the bot's last message reads so.
+    pub async fn says(&self, text: &str, answer: &str) -> MessageId {
+        let message = self.say(text);
+        self.reads(answer).await;
+        message
+    }
+
+    /// Waits until the bot's last message reads so and is final: there is nothing to stop any more.
+    pub async fn reads(&self, answer: &str) {
+        let last = self.telegram.wait(SOON, |view| {
+            let last = view.answers(self.chat).pop()?;
+            let growing = last.buttons.iter().flatten().any(|button| button.text == "Stop");
+            (last.text == answer && !growing).then_some(())
+        });
+        last.await.unwrap_or_else(|timeout| panic!("{answer:?} {timeout}"));
+    }
+
+    /// Waits until the bot's last message is as wanted.
+    pub async fn reads_so(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let last = self.telegram.wait(SOON, |view| {
+            let text = view.last_answer(self.chat)?;
+            wanted(text).then(|| text.to_owned())
+        });
+        last.await.unwrap_or_else(|timeout| panic!("{timeout}"))
+    }
+
+    /// Returns the bot's messages.
+    pub fn answers(&self) -> Vec<Seen> {
+        self.telegram.look(|view| view.answers(self.chat))
+    }
 }

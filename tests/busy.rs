@@ -1,0 +1,181 @@
+//! What happens to what people do while the agent works.
+
+use crate::house::{House, SOON, Talker};
+use pudu_sim::model::{At, Reply};
+use std::time::Duration;
+
+/// An answer that takes long enough for something to happen meanwhile.
+fn slow() -> Reply {
+    Reply::text("I am thinking about it very slowly indeed")
+        .words_per_chunk(1)
+        .every(Duration::from_millis(250))
+        .into()
+}
+
+#[tokio::test]
+async fn follow_ups_wait_are_seen_and_are_answered_together() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(slow());
+    ada.say("first");
+    house.model.wait(SOON, |_| (house.model.active() > 0).then_some(())).await.unwrap();
+    let (two, three) = (ada.say("second"), ada.say("third"));
+    ada.reads("echo: third").await;
+    assert_eq!(house.model.count(), 2, "both are answered by one turn");
+    let request = house.model.requests()[1].clone();
+    let said: Vec<&str> = request.messages()[1..].iter().filter_map(|m| m["content"].as_str()).collect();
+    assert_eq!(said, ["first", "I am thinking about it very slowly indeed", "second", "third"]);
+    for message in [two, three] {
+        let seen = house.telegram.transcript(ada.chat).into_iter().find(|seen| seen.id == message).unwrap();
+        assert_eq!(seen.reactions, ["👀"], "each is acknowledged");
+    }
+    assert_eq!(ada.answers().len(), 2);
+}
+
+#[tokio::test]
+async fn stop_stops_the_run_and_keeps_what_was_said() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(
+        Reply::text("one two three").words_per_chunk(1).every(Duration::from_millis(300)).stall_after(2),
+    );
+    ada.say("count");
+    house
+        .telegram
+        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
+        .await
+        .unwrap();
+    ada.say("waiting");
+    ada.say("/stop");
+    house
+        .telegram
+        .wait(SOON, |view| {
+            let answers = view.answers(ada.chat);
+            let texts: Vec<&str> = answers.iter().map(|answer| answer.text.as_str()).collect();
+            (texts == ["one two\n\nStopped.", "Stopped. One waiting message was dropped."]).then_some(())
+        })
+        .await
+        .unwrap();
+    house.model.wait(SOON, |_| (house.model.hangups() == 1).then_some(())).await.unwrap();
+    ada.says("go on", "echo: go on").await;
+    let request = house.model.requests()[1].clone();
+    assert!(
+        request.messages().iter().any(|m| m["content"] == "one two"),
+        "what was said is remembered: {request:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_stop_button_stops_and_needs_no_further_words() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
+    ada.say("count");
+    house
+        .telegram
+        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
+        .await
+        .unwrap();
+    let answer = ada.answers()[0].clone();
+    let press = house.telegram.press(ada.chat, ada.person, answer.id, "Stop").unwrap();
+    ada.reads("one two\n\nStopped.").await;
+    assert_eq!(ada.answers().len(), 1);
+    let answered = house.telegram.wait(SOON, |view| {
+        view.presses().iter().find(|other| other.id == press)?.answer.is_some().then_some(())
+    });
+    answered.await.unwrap();
+}
+
+#[tokio::test]
+async fn in_steer_mode_a_message_reaches_the_run() {
+    let house = House::open("follow_ups: steer").await;
+    let ada = Talker::new(&house, "Ada");
+    let hold = house.model.hold(1, At::Start);
+    house.model.next(Reply::tool("ls", &serde_json::json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::text("Très bien"));
+    ada.say("hello");
+    let mut hold = hold;
+    hold.reached().await.unwrap();
+    ada.say("in French please");
+    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    hold.proceed();
+    ada.reads("Très bien").await;
+    let request = house.model.requests()[1].clone();
+    assert_eq!((request.last_role(), request.last_user().as_str()), ("user", "in French please"));
+    assert_eq!((house.model.count(), ada.answers().len()), (2, 1), "one answer for both");
+}
+
+#[tokio::test]
+async fn a_message_that_comes_too_late_to_steer_is_answered_next() {
+    let house = House::open("follow_ups: steer").await;
+    let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("hello");
+    hold.reached().await.unwrap();
+    ada.say("one more thing");
+    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    hold.proceed();
+    ada.reads("echo: one more thing").await;
+    let texts: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
+    assert_eq!(texts, ["echo: hello", "echo: one more thing"]);
+}
+
+#[tokio::test]
+async fn in_interrupt_mode_a_message_stops_the_run_and_is_answered() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("/mode interrupt", "Mode interrupt: a message stops what I do and is answered at once.").await;
+    house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
+    ada.say("count");
+    house
+        .telegram
+        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
+        .await
+        .unwrap();
+    ada.say("never mind");
+    ada.reads("echo: never mind").await;
+    let texts: Vec<String> = ada.answers().into_iter().skip(1).map(|answer| answer.text).collect();
+    assert_eq!(texts, ["one two\n\nStopped.", "echo: never mind"]);
+}
+
+#[tokio::test]
+async fn an_edited_message_changes_its_turn_while_it_waits() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("first");
+    hold.reached().await.unwrap();
+    let second = ada.say("secnod");
+    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    house.telegram.edit(ada.chat, second, "second").unwrap();
+    house.telegram.wait(SOON, |view| (view.waiting() == 0).then_some(())).await.unwrap();
+    hold.proceed();
+    ada.reads("echo: second").await;
+    assert_eq!(house.model.count(), 2);
+}
+
+#[tokio::test]
+async fn commands_are_answered_while_every_run_is_busy() {
+    let house = House::furnish(Default::default(), "", "  max_concurrency: 1\n").await;
+    let mut house = house;
+    house.start();
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("long work");
+    hold.reached().await.unwrap();
+    bob.say("me too");
+    bob.reads_so(|text| text.starts_with('⏳')).await;
+    bob.say("/status");
+    let status = house.telegram.wait(SOON, |view| {
+        view.answers(bob.chat).into_iter().find(|answer| answer.text.contains("Active thread"))
+    });
+    let status = status.await.unwrap().text;
+    assert!(status.contains("State: working for") && status.contains("Model: sim"), "{status}");
+    assert_eq!(house.model.count(), 1, "the limit of runs holds");
+    hold.proceed();
+    ada.reads("echo: long work").await;
+    let done = house
+        .telegram
+        .wait(SOON, |view| view.answers(bob.chat).into_iter().find(|answer| answer.text == "echo: me too"));
+    done.await.unwrap();
+}
