@@ -91,8 +91,11 @@ impl House {
     pub fn try_start(&mut self) -> bool {
         let mut child = self.spawn();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let page =
-            lines.find_map(|line| Some(line.ok()?.split_once("http://")?.1.split_once('/')?.0.to_owned()));
+        let page = lines.find_map(|line| {
+            let line = line.ok()?;
+            let (_, address) = line.trim().strip_prefix("page")?.split_once("http://")?;
+            Some(address.split_once('/')?.0.to_owned())
+        });
         let Some(page) = page else {
             child.wait().unwrap();
             return false;

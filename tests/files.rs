@@ -1,0 +1,72 @@
+//! Files, both ways.
+
+use crate::house::{House, SOON, Talker};
+use pudu_sim::{
+    model::Reply,
+    telegram::{Post, Upload},
+};
+use serde_json::json;
+
+#[tokio::test]
+async fn files_sent_together_are_one_message_and_the_agent_finds_them() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let post = Post::text("compare these")
+        .file(Upload::document("../a b.csv", "text/csv", "1,2"))
+        .file(Upload::document("b.csv", "text/csv", "3,4"));
+    house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/b.csv"})));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    house.model.wait(SOON, |_| (house.model.count() == 2).then_some(())).await.unwrap();
+    let requests = house.model.requests();
+    let asked: String = requests[0].messages()[1..].iter().map(|m| m["content"].to_string()).collect();
+    assert!(asked.contains("compare these") && asked.contains("/mnt/user-data/uploads/a b.csv"), "{asked}");
+    assert_eq!(requests[1].last_tool(), "3,4");
+    assert_eq!(ada.answers().len(), 1, "one answer for the album");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_had_is_told_and_the_words_are_answered() {
+    let house = House::furnish(Default::default(), "", "uploads:\n  max_file_size: 10\n").await;
+    let mut house = house;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let post = Post::text("look").file(Upload::document("big.bin", "application/octet-stream", vec![0; 100]));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    let text = ada.reads_so(|text| text.contains("could not be fetched")).await;
+    assert!(text.starts_with("echo: look") && text.contains("big.bin"), "{text}");
+}
+
+#[tokio::test]
+async fn the_agent_sends_files_and_pictures_as_what_they_are() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let write = |name: &str, content: &str| json!({"path": format!("/mnt/user-data/outputs/{name}"), "content": content});
+    let show = json!({"filepaths": ["/mnt/user-data/outputs/report.md"]});
+    house.model.next(Reply::tool("write_file", &write("report.md", "# Report")));
+    house.model.next(Reply::tool("present_files", &show));
+    house.model.next(Reply::text("Here is the report."));
+    ada.say("report please");
+    let sent = house.telegram.wait(SOON, |view| {
+        let file = view.answers(ada.chat).into_iter().find_map(|answer| answer.file)?;
+        Some((file.name.clone(), view.bytes(&file)?))
+    });
+    let (name, bytes) = sent.await.unwrap();
+    assert_eq!((name.as_str(), bytes.as_ref()), ("report.md", &b"# Report"[..]));
+    let texts: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
+    assert_eq!(texts[0], "Here is the report.");
+}
+
+#[tokio::test]
+async fn nothing_outside_the_outputs_is_ever_sent() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    for path in ["/etc/passwd", "/mnt/user-data/outputs/../../../../pudu.db", "/mnt/user-data/workspace/x"] {
+        house.model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
+        house.model.next(Reply::text("No."));
+        ada.says("/new", "New conversation started.").await;
+        ada.says("send it", "No.").await;
+        let refused = house.model.requests().last().unwrap().last_tool();
+        assert!(refused.starts_with("Error: "), "{path}: {refused}");
+    }
+    assert_eq!(house.telegram.count("sendDocument") + house.telegram.count("sendPhoto"), 0);
+}
