@@ -1,7 +1,12 @@
 //! The daemon as people and platforms see it: the real binary against simulated platforms.
 #![allow(unreachable_pub, clippy::str_to_string, clippy::needless_pass_by_value, reason = "tests")]
 
+mod busy;
+mod commands;
 mod crash;
+mod files;
 mod house;
+mod lifecycle;
 mod talk;
 mod tidy;
+mod trouble;
