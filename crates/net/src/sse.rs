@@ -44,12 +44,11 @@ impl Decoder {
             let (line, tail) = rest.split_at(end);
             self.line.extend_from_slice(line);
             rest = match tail {
-                [b'\r', b'\n', rest @ ..] => rest,
                 [b'\r'] => {
                     self.after_cr = true;
                     &[]
                 }
-                [_, rest @ ..] => rest,
+                [b'\r', b'\n', rest @ ..] | [_, rest @ ..] => rest,
                 [] => &[],
             };
             events.extend(self.end_line());
