@@ -126,10 +126,8 @@ async fn a_server_that_dies_in_a_call_is_started_again_at_the_next() {
     // The next start is 2 s away, which is still waited for; the one after it is not.
     call(&servers, "s_die", json!({})).await.unwrap_err();
     call(&servers, "s_die", json!({})).await.unwrap_err();
-    assert_eq!(
-        call(&servers, "s_pid", json!({})).await,
-        Err("MCP server s: it is down; it is started again in 4 s".to_owned()),
-    );
+    let down = call(&servers, "s_pid", json!({})).await.unwrap_err();
+    assert!(down.starts_with("MCP server s: it is down; it is started again in "), "{down}");
 }
 
 #[tokio::test]
@@ -157,6 +155,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     let servers = connect(&fixture("")).await;
     let (hang, cx) = (tool(&servers, "s_hang"), cx());
     tokio::select! {
+        biased;
         _ = hang.call(json!({}), &cx) => panic!("it answered"),
         // An answered call in between: the first one is under way by then.
         echo = call(&servers, "s_echo", json!({ "text": "1" })) => assert_eq!(echo, Ok("1".to_owned())),
