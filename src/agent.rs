@@ -13,8 +13,12 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Makes what runs work with. Where no model is configured, `found` is used if there is one, and otherwise
-/// the built-in offline model.
-pub(crate) fn setup(live: &Live, found: &[ModelConfig]) -> Result<Setup, ModelError> {
+/// the built-in offline model. A tool of an extension never takes the place of one of our own.
+pub(crate) fn setup(
+    live: &Live,
+    found: &[ModelConfig],
+    extensions: Vec<Arc<dyn Tool>>,
+) -> Result<Setup, ModelError> {
     let configured = if live.models.is_empty() { found } else { &live.models };
     let mut models = configured.iter().map(model).collect::<Result<Vec<_>, _>>()?;
     if models.is_empty() {
@@ -22,7 +26,8 @@ pub(crate) fn setup(live: &Live, found: &[ModelConfig]) -> Result<Setup, ModelEr
     }
     let steps = live.runs.recursion_limit;
     let bounds = Bounds { steps, time: live.runs.timeout };
-    Ok(Setup::new(models, tools(&live.tools, &live.sandbox), bounds, live.sandbox.allow_host_bash))
+    let tools = tools(&live.tools, &live.sandbox).into_iter().chain(extensions);
+    Ok(Setup::new(models, tools, bounds, live.sandbox.allow_host_bash))
 }
 
 fn offline() -> (ModelInfo, Arc<dyn Model>) {

@@ -6,6 +6,7 @@ use crate::{
     config::{self, Backend, Config, FollowUps, Loaded, Manners, Platform, Start, Transport, Watcher},
     discover,
     dispatch::{Access, Account, Parts, Policy, Rules, Shared, command},
+    extensions::Extensions,
     gateway::{Gateway, Hook},
     local::{self, Local},
 };
@@ -16,10 +17,17 @@ use pudu_channels::{
 };
 use pudu_client::{
     Client,
+    base::Tool,
     store::{Db, Location, PostgresUrl, crash},
 };
 use secrecy::{ExposeSecret, SecretString};
-use std::{collections::HashMap, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -35,6 +43,7 @@ pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
     pub(crate) local: Arc<Local>,
     watcher: Arc<Watcher>,
+    extensions: Arc<Extensions>,
     /// Stops channels and HTTP.
     stop: CancellationToken,
     /// Channels, HTTP, housekeeping.
@@ -67,6 +76,7 @@ impl Daemon {
     pub(crate) async fn start(start: Start, loaded: Loaded, scope: Scope) -> Result<(Self, Greeting)> {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
+        let file = loaded.report.file.clone();
         let Config { fixed, live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
@@ -75,7 +85,7 @@ impl Daemon {
         prepare_home(&fixed.home).await?;
         let db = open(&fixed.database, &fixed.home).await?;
         let (found, model) = discover::models(&live).await;
-        let setup = agent::setup(&live, &found)?;
+        let setup = agent::setup(&live, &found, Vec::new())?;
         let client = Client::new(db.clone(), fixed.home.clone(), setup, fixed.capacity.max_concurrency);
         let (inbox, arrivals) = Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize);
         let local = Arc::new(Local::new(inbox.clone()));
@@ -86,14 +96,21 @@ impl Daemon {
         let store = store_words(&fixed.database.backend);
         let parts = Parts { db, client, inbox, outbox, home: fixed.home, accounts, rules };
         let shared = Shared::new(parts);
-        let daemon =
-            Self { shared, local, watcher, stop: CancellationToken::new(), tasks: TaskTracker::new() };
+        let daemon = Self {
+            shared,
+            local,
+            watcher,
+            extensions: Arc::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
         daemon.shared.recover().await?;
         let address = match listener {
             Some(listener) => Some(daemon.serve(listener, hooks, fixed.gateway.token)?),
             None => None,
         };
         daemon.listen_all();
+        daemon.extend(start, file, found.clone());
         daemon.dispatch(arrivals, found);
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
@@ -140,6 +157,7 @@ impl Daemon {
         found: Vec<config::ModelConfig>,
     ) {
         let (shared, watcher) = (self.shared.clone(), self.watcher.clone());
+        let extensions = self.extensions.clone();
         let last = std::sync::Mutex::new(watcher.current());
         let refresh = {
             let shared = shared.clone();
@@ -147,12 +165,25 @@ impl Daemon {
                 let live = watcher.current();
                 let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 if !Arc::ptr_eq(&last, &live) {
-                    apply(&shared, &live, &found);
+                    apply(&shared, &live, &found, extensions.tools());
                     *last = live;
                 }
             }
         };
         self.tasks.spawn(shared.run(arrivals, refresh));
+    }
+
+    /// Starts the MCP servers; their tools are there from the next run after that.
+    fn extend(&self, start: Start, file: Option<PathBuf>, found: Vec<config::ModelConfig>) {
+        let (shared, watcher, extensions) =
+            (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            let connected = stop.run_until_cancelled(extensions.connect(&start, file.as_deref())).await;
+            if connected == Some(true) {
+                apply(&shared, &watcher.current(), &found, extensions.tools());
+            }
+        });
     }
 
     /// Forgets what nobody uses and deletes what is old.
@@ -189,17 +220,19 @@ impl Daemon {
         self.stop.cancel();
         self.tasks.close();
         tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
+        tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
         self.shared.db.close().await;
     }
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig]) {
-    match agent::setup(live, found) {
+fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], tools: Vec<Arc<dyn Tool>>) {
+    match agent::setup(live, found, tools) {
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
     }
     shared.set_rules(rules(live));
+    shared.outbox.set_oldest(live.timing.outbox_max_age);
     for (name, account) in &shared.accounts {
         if let Some(manners) = live.manners.get(name) {
             account.set_policy(policy(manners));
@@ -208,7 +241,7 @@ fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig]) {
 }
 
 fn rules(live: &config::Live) -> Rules {
-    Rules { follow_up_window: live.timing.follow_up_window, largest_upload: live.uploads.max_file_size }
+    Rules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
 }
 
 fn policy(manners: &Manners) -> Policy {

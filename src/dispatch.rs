@@ -15,7 +15,10 @@ mod view;
 pub(crate) use access::Access;
 pub(crate) use mode::Mode;
 
-use crate::bus::{Arrival, Inbox, Outbox};
+use crate::{
+    bus::{Arrival, Inbox, Outbox},
+    config::Uploads,
+};
 use access::{Refusals, Verdict};
 use command::Command;
 use conversation::{Conversation, Mail};
@@ -66,8 +69,8 @@ impl Account {
 pub(crate) struct Rules {
     /// Follow-ups that come within this time of each other are answered together.
     pub(crate) follow_up_window: Duration,
-    /// The largest file that is taken from people, in bytes.
-    pub(crate) largest_upload: u64,
+    /// What of files is taken from people with one turn.
+    pub(crate) uploads: Uploads,
 }
 
 /// What dispatching works with, shared by all conversations.
@@ -143,9 +146,9 @@ impl Shared {
         let Some(account) = self.accounts.get(&arrival.inbound.address.account) else {
             tracing::warn!(
                 account = arrival.inbound.address.account,
-                "an event of an account that is gone is given up"
+                "an event waits for its account to be back"
             );
-            self.inbox.finish(&[arrival.id]).await;
+            self.inbox.release(1);
             return;
         };
         match account.policy().access.judge(&arrival.inbound) {

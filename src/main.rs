@@ -9,6 +9,7 @@ mod console;
 mod daemon;
 mod discover;
 mod dispatch;
+mod extensions;
 mod gateway;
 mod local;
 mod logging;

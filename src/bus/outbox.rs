@@ -5,7 +5,13 @@ use pudu_channels::{
     BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
 };
 use pudu_client::store::{Db, Shown, StoreError, TurnId};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -32,13 +38,21 @@ pub(crate) struct Parcel {
 pub(crate) struct Outbox {
     db: Db,
     inbox: Inbox,
-    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise.
-    oldest: Duration,
+    /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
+    /// milliseconds; changes with the configuration.
+    oldest: Arc<AtomicU64>,
 }
 
 impl Outbox {
     pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration) -> Self {
-        Self { db, inbox, oldest }
+        let outbox = Self { db, inbox, oldest: Arc::default() };
+        outbox.set_oldest(oldest);
+        outbox
+    }
+
+    /// Changes how old a reply may get.
+    pub(crate) fn set_oldest(&self, oldest: Duration) {
+        self.oldest.store(u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns the journal of a reply.
@@ -89,7 +103,7 @@ impl Outbox {
     /// Tells whether a reply is too old to be sent.
     pub(crate) fn too_old(&self, parcel: &Parcel) -> bool {
         let age = clock::now().saturating_sub(parcel.created);
-        u128::try_from(age).is_ok_and(|age| age > self.oldest.as_millis())
+        u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
     }
 
     /// Gives a reply up; the row stays for people to look at.

@@ -1,7 +1,7 @@
 //! `pudu`: the daemon, from start to a clean end.
 
 use crate::{
-    config::{self, Loaded, Severity, Start},
+    config::{self, Loaded, Start},
     daemon::{Daemon, Greeting, Scope},
     logging,
 };
@@ -35,11 +35,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
 pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
     match config::load(start) {
         Ok(loaded) => {
-            for (severity, line) in loaded.report.lines() {
-                if severity != Severity::Note || start.env.get("RUST_LOG").is_some() {
-                    eprintln!("{line}");
-                }
-            }
+            loaded.report.lines().for_each(|(_, line)| eprintln!("{line}"));
             Ok(loaded)
         }
         Err(error) => Err(fail(&error.into())),

@@ -21,6 +21,11 @@ impl Env {
         Self(std::env::vars_os().filter_map(text).collect())
     }
 
+    /// Returns all variables.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, String)> {
+        self.0.iter().map(|(name, value)| (name.clone(), value.clone()))
+    }
+
     /// Returns a variable, also one that is set to nothing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -1,7 +1,10 @@
 //! One turn: from what people said to the reply that they see.
 
 use super::{Account, Shared, view};
-use crate::bus::{Arrival, Parcel};
+use crate::{
+    bus::{Arrival, Parcel},
+    config::Uploads,
+};
 use pudu_channels::{Attachment, FinalView, Kind, LiveReply, Placement, SendError};
 use pudu_client::{
     Control, Ended, Run, Task,
@@ -119,10 +122,8 @@ fn failed(result: Result<(), SendError>) -> bool {
 /// what people are to be told of files that could not be had.
 async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec<String>) {
     let (mut input, mut notes) = (Vec::new(), Vec::new());
-    if job.again {
-        return (input, notes);
-    }
-    for arrival in &job.said {
+    let mut basket = Basket::new(shared);
+    for arrival in job.said.iter().filter(|_| !job.again) {
         let (text, attachments) = match &arrival.inbound.kind {
             Kind::Message { text, attachments, .. } => (text, attachments.as_slice()),
             Kind::Press { action } => (action, [].as_slice()),
@@ -130,7 +131,7 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
         };
         let mut human = human(arrival, text);
         for attachment in attachments {
-            match fetch(shared, account, &job.thread, attachment).await {
+            match basket.fetch(account, &job.thread, attachment).await {
                 Ok(file) => human.files.push(file),
                 Err(reason) => {
                     let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
@@ -150,24 +151,40 @@ pub(super) fn human(arrival: &Arrival, text: &str) -> Human {
     Human { id: message_id(arrival), text: text.to_owned(), sender, files: Vec::new() }
 }
 
-async fn fetch(
-    shared: &Shared,
-    account: &Account,
-    thread: &ThreadId,
-    attachment: &Attachment,
-) -> Result<SharedFile, String> {
-    let limit = account.channel.limits().download.min(shared.rules().largest_upload);
-    let folder = shared.home.join("tmp");
-    tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
-    let part = folder.join(format!("{}.part", MessageId::fresh()));
-    let fetched = account.channel.download(attachment, &part, limit).await;
-    let kept = match fetched {
-        Ok(_) => shared.client.sandbox(thread).adopt(&part, &attachment.name).await,
-        Err(error) => return Err(error.to_string()),
-    };
-    // It was moved if all went well.
-    tokio::fs::remove_file(&part).await.ok();
-    kept.map_err(|error| error.to_string())
+/// The files that come with one turn, and how much of them is still taken.
+struct Basket<'a> {
+    shared: &'a Shared,
+    files: u32,
+    bytes: u64,
+    largest: u64,
+}
+
+impl<'a> Basket<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let Uploads { max_files, max_file_size, max_total_size } = shared.rules().uploads.clone();
+        Self { shared, files: max_files, bytes: max_total_size, largest: max_file_size }
+    }
+
+    /// Fetches a file into the thread's uploads, or says why it cannot be had.
+    async fn fetch(
+        &mut self,
+        account: &Account,
+        thread: &ThreadId,
+        attachment: &Attachment,
+    ) -> Result<SharedFile, String> {
+        self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
+        let limit = account.channel.limits().download.min(self.largest).min(self.bytes);
+        let folder = self.shared.home.join("tmp");
+        tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
+        let part = folder.join(format!("{}.part", MessageId::fresh()));
+        let size =
+            account.channel.download(attachment, &part, limit).await.map_err(|error| error.to_string())?;
+        self.bytes = self.bytes.saturating_sub(size);
+        let kept = self.shared.client.sandbox(thread).adopt(&part, &attachment.name).await;
+        // It was moved if all went well.
+        tokio::fs::remove_file(&part).await.ok();
+        kept.map_err(|error| error.to_string())
+    }
 }
 
 /// Delivers a view that is known already: a command's answer, or a reply that a restart cut.

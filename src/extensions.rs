@@ -1,0 +1,79 @@
+//! Tools from MCP servers, as `extensions_config.json` names them.
+//!
+//! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
+//! next run on.
+
+use crate::config::Start;
+use pudu_client::{
+    base::Tool,
+    mcp::{Config, Servers},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The file's names, newest first.
+const NAMES: [&str; 2] = ["extensions_config.json", "mcp_config.json"];
+
+/// The MCP servers of the daemon.
+#[derive(Default)]
+pub(crate) struct Extensions {
+    servers: Mutex<Option<Servers>>,
+}
+
+impl Extensions {
+    /// Reads the file, if there is one, and starts the servers that it names. Tells whether there are tools.
+    pub(crate) async fn connect(&self, start: &Start, beside: Option<&Path>) -> bool {
+        let Some(path) = find(start, beside) else { return false };
+        let config = match read(&path, start).await {
+            Ok(config) if config.is_empty() => return false,
+            Ok(config) => config,
+            Err(error) => {
+                tracing::error!(file = %path.display(), error, "the extensions cannot be used");
+                return false;
+            }
+        };
+        let servers = Servers::connect(config).await;
+        for skipped in servers.skipped() {
+            tracing::error!(server = skipped.server, error = %skipped.failure, "an MCP server is left out");
+        }
+        tracing::info!(tools = servers.tools().len(), "MCP servers are connected");
+        let any = !servers.tools().is_empty();
+        *self.servers.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
+        any
+    }
+
+    /// Returns the servers' tools.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.as_ref().map(|servers| servers.tools().to_vec()).unwrap_or_default()
+    }
+
+    /// Ends the servers.
+    pub(crate) async fn close(&self) {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(servers) = servers {
+            servers.close().await;
+        }
+    }
+}
+
+/// Finds the file: the one that is named, or the one beside the configuration, here, or one folder above.
+fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
+    if let Some((_, named)) = start.env.first(&["PUDU_EXTENSIONS_CONFIG", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"])
+    {
+        return Some(start.dir.join(named));
+    }
+    let folders = beside
+        .and_then(Path::parent)
+        .map(Path::to_owned)
+        .into_iter()
+        .chain([start.dir.clone(), start.dir.join("..")]);
+    folders.flat_map(|folder| NAMES.map(|name| folder.join(name))).find(|path| path.is_file())
+}
+
+async fn read(path: &Path, start: &Start) -> Result<Config, String> {
+    let text = tokio::fs::read_to_string(path).await.map_err(|error| error.to_string())?;
+    Config::parse(&text, &start.env.all().collect()).map_err(|error| error.to_string())
+}
