@@ -54,6 +54,7 @@ fn model(config: &ModelConfig) -> Result<(ModelInfo, Arc<dyn Model>), ModelError
         headers: headers.map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect(),
         extra: extra(config),
         thoughts: thoughts(config.dialect),
+        window: config.context_window.into(),
         gap: config.stream_chunk_timeout,
         total: config.request_timeout,
     })?;

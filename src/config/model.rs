@@ -45,9 +45,8 @@ pub(crate) struct ModelConfig {
     pub(crate) max_tokens: Option<u32>,
     /// How freely it chooses words; `None` leaves it to the provider.
     pub(crate) temperature: Option<f64>,
-    /// How many tokens prompt and answer may have together; `None` if it is not known.
-    #[allow(dead_code, reason = "for the list of models, which the HTTP API does not have yet")]
-    pub(crate) context_window: Option<u32>,
+    /// How many tokens prompt and answer may have together. What is not said is what most models take.
+    pub(crate) context_window: u32,
     /// How long a whole call may take.
     pub(crate) request_timeout: Duration,
     /// How long a stream may be silent.
@@ -139,7 +138,6 @@ const CARRIED: &[&str] = &[
 
 const LATER: &[&str] = &[
     "connect_timeout",
-    "context_window",
     "cumulative_stream_usage",
     "output_version",
     "pool_timeout",
@@ -192,7 +190,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
         supports_reasoning_effort,
         max_tokens: section.number("max_tokens", 1..=10_000_000).optional("the provider's"),
         temperature: section.decimal("temperature", 0.0..=2.0).optional("the provider's"),
-        context_window: section.number("context_window", 1..=100_000_000).optional("not known"),
+        context_window: section.number("context_window", 1..=100_000_000).or(128_000),
         request_timeout: section.seconds("request_timeout", 1.0).or(Duration::from_secs(600)),
         stream_chunk_timeout: section.seconds("stream_chunk_timeout", 1.0).or(Duration::from_secs(240)),
         max_retries: section.number("max_retries", 0..=20).or(2),

@@ -12,6 +12,12 @@ pub trait Model: Send + Sync {
     /// Returns the name under which people know it.
     fn name(&self) -> &str;
 
+    /// Returns how many tokens prompt and answer may have together. Where nobody knows, what most models
+    /// take today.
+    fn window(&self) -> u64 {
+        128_000
+    }
+
     /// Asks it. Nothing happens before the stream is polled.
     fn stream(&self, request: Request) -> ModelStream;
 }

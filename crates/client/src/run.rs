@@ -95,7 +95,8 @@ pub(crate) async fn work(
     let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
     hear(&mut turn, &task);
     ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
-    let outcome = pudu_harness::run(&agent, &mut lead_chain(), &mut turn, &steering, &cancel).await;
+    let outcome =
+        pudu_harness::run(&agent, &mut lead_chain(&*agent.model), &mut turn, &steering, &cancel).await;
     drop(admitted);
     ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
     let ended = Ended {

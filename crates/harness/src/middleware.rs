@@ -3,13 +3,15 @@
 mod dangling;
 mod model_errors;
 mod tool_errors;
+mod window;
 
 pub use dangling::Dangling;
 pub use model_errors::{ModelErrors, failure};
 pub use tool_errors::ToolErrors;
+pub use window::Window;
 
 use crate::Turn;
-use pudu_base::{Assistant, BoxFuture, Failure, ModelError, Request, ToolCall, ToolError, ToolOutput};
+use pudu_base::{Assistant, BoxFuture, Failure, Model, ModelError, Request, ToolCall, ToolError, ToolOutput};
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
 /// the run is over. Hooks named `before` run in the chain's order, those named `after` in reverse. All
@@ -65,15 +67,29 @@ pub enum Gate {
 
 /// The lead agent's concerns, in order: the whole chain on one page.
 #[must_use]
-pub fn lead_chain() -> Vec<Box<dyn Middleware>> {
-    vec![Box::new(Dangling), Box::new(ModelErrors), Box::new(ToolErrors)]
+pub fn lead_chain(model: &dyn Model) -> Vec<Box<dyn Middleware>> {
+    vec![Box::new(Window(model.window())), Box::new(Dangling), Box::new(ModelErrors), Box::new(ToolErrors)]
 }
 
 #[cfg(test)]
 mod tests {
+    use pudu_base::{Model, ModelStream, Request};
+
+    struct Mute;
+
+    impl Model for Mute {
+        fn name(&self) -> &'static str {
+            "mute"
+        }
+
+        fn stream(&self, _: Request) -> ModelStream {
+            Box::pin(futures_util::stream::empty())
+        }
+    }
+
     #[test]
     fn the_lead_chain_is_this() {
-        let names: Vec<_> = super::lead_chain().iter().map(|middleware| middleware.name()).collect();
-        assert_eq!(names, ["dangling", "model_errors", "tool_errors"]);
+        let names: Vec<_> = super::lead_chain(&Mute).iter().map(|middleware| middleware.name()).collect();
+        assert_eq!(names, ["window", "dangling", "model_errors", "tool_errors"]);
     }
 }

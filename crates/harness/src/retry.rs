@@ -39,6 +39,10 @@ impl Model for Retry {
         self.model.name()
     }
 
+    fn window(&self) -> u64 {
+        self.model.window()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let asking = Asking {
             model: self.model.clone(),

@@ -30,6 +30,8 @@ pub struct Settings {
     pub extra: Map<String, Value>,
     /// The name under which the model's thoughts go back to it, where the provider wants that.
     pub thoughts: Option<&'static str>,
+    /// How many tokens prompt and answer may have together.
+    pub window: u64,
     /// The longest wait for the next bytes, the first included.
     pub gap: Duration,
     /// The longest time for the whole answer.
@@ -56,6 +58,10 @@ impl OpenAi {
 impl Model for OpenAi {
     fn name(&self) -> &str {
         &self.settings.name
+    }
+
+    fn window(&self) -> u64 {
+        self.settings.window
     }
 
     fn stream(&self, request: Request) -> ModelStream {

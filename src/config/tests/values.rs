@@ -96,7 +96,7 @@ models:
         "names": [&model.name, &model.display_name, &model.description, &model.model],
         "wire": format!("{:?} {}", model.dialect, model.base_url),
         "supports": [model.supports_thinking, model.supports_vision, model.supports_reasoning_effort],
-        "limits": [model.max_tokens, model.context_window, Some(model.max_retries)],
+        "limits": [model.max_tokens, Some(model.context_window), Some(model.max_retries)],
         "temperature": model.temperature,
         "times": [model.request_timeout.as_secs(), model.stream_chunk_timeout.as_secs()],
         "body": model.extra_body,

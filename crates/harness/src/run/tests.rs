@@ -181,7 +181,9 @@ impl Bench {
         if let Some(text) = says {
             turn.apply(human("h", text));
         }
-        let outcome = run(&self.agent, &mut lead_chain(), &mut turn, &self.steering, &self.cancel).await;
+        let outcome =
+            run(&self.agent, &mut lead_chain(&*self.agent.model), &mut turn, &self.steering, &self.cancel)
+                .await;
         (outcome, replay.progress())
     }
 

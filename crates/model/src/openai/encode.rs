@@ -245,6 +245,7 @@ mod tests {
             headers: vec![],
             extra: extra.as_object().unwrap().clone(),
             thoughts: Some("reasoning_content"),
+            window: 1_000,
             gap: Duration::from_secs(1),
             total: Duration::from_secs(1),
         };
