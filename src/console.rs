@@ -17,12 +17,9 @@ pub(crate) fn html(markdown: &str) -> String {
 fn tame(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Link { link_type, dest_url: target(dest_url), title, id })
-        }
-        Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
-            Event::Start(Tag::Link { link_type, dest_url: target(dest_url), title, id })
-        }
+        Event::Start(
+            Tag::Link { link_type, dest_url, title, id } | Tag::Image { link_type, dest_url, title, id },
+        ) => Event::Start(Tag::Link { link_type, dest_url: target(dest_url), title, id }),
         Event::End(TagEnd::Image) => Event::End(TagEnd::Link),
         Event::SoftBreak => Event::HardBreak,
         other => other,

@@ -8,6 +8,7 @@ mod guard;
 mod health;
 mod info;
 mod page;
+mod runs;
 mod webhook;
 
 use crate::{dispatch::Shared, local::Local};
@@ -67,6 +68,9 @@ impl Gateway {
             .route("/api/chat/{chat}/messages", post(chat::say))
             .route("/api/chat/{chat}/press", post(chat::press))
             .route("/api/chat/{chat}/files/{line}/{index}", get(chat::file))
+            .route("/api/commands", get(info::commands))
+            .route("/api/runs", get(runs::list))
+            .route("/api/runs/{run}/events", get(runs::events))
             .route("/api/models", get(info::models))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))

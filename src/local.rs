@@ -4,10 +4,13 @@
 //! A room is memory only. What must survive is in the inbox, the outbox and the thread, from which a
 //! room's transcript is made again.
 
+mod follow;
 mod reply;
 mod room;
 
-pub(crate) use room::{Line, Reading, Room};
+pub(crate) use follow::Change;
+pub(crate) use room::{From, Line};
+use room::{Reading, Room};
 
 use crate::{bus::Inbox, clock};
 use pudu_channels::{

@@ -3,7 +3,7 @@
 use super::{Gateway, guard::refuse};
 use crate::{
     console,
-    local::{Line, Local, Reading, Room},
+    local::{Change, Line},
 };
 use axum::{
     Json,
@@ -15,13 +15,12 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use futures_util::{Stream, stream};
+use futures_util::StreamExt;
 use pudu_channels::{Kept, Refusal};
 use pudu_client::base::MessageId;
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, sync::Arc, time::Duration};
-use tokio::sync::broadcast::error::RecvError;
-use tokio_util::{io::ReaderStream, sync::CancellationToken};
+use std::{convert::Infallible, time::Duration};
+use tokio_util::io::ReaderStream;
 
 /// The longest message that is taken, in bytes.
 const LONGEST: usize = 256 * 1024;
@@ -122,55 +121,24 @@ impl<'a> From<&'a Line> for Shown<'a> {
     }
 }
 
-/// Follows a chat: the transcript first, then every change. A reader that falls behind or comes back gets
-/// the transcript again.
+/// Follows a chat until the reader or the daemon goes.
 pub(super) async fn events(State(gateway): State<Gateway>, Path(chat): Path<String>) -> Response {
     if let Some(refusal) = bad_name(&chat) {
         return refusal;
     }
-    let room = gateway.0.local.room(&chat);
-    if room.needs_past() {
-        past(&gateway, &chat, &room).await;
-    }
-    let following = follow(room, gateway.0.stop.clone());
+    let shared = &gateway.0.shared;
+    let changes = gateway.0.local.follow(&chat, &shared.db, &shared.client).await;
+    let events = changes.map(|change| Ok::<_, Infallible>(told(&change)));
+    let following = events.take_until(gateway.0.stop.clone().cancelled_owned());
     let keep = KeepAlive::new().interval(Duration::from_secs(15)).text("heartbeat");
     ([("x-accel-buffering", "no")], Sse::new(following).keep_alive(keep)).into_response()
 }
 
-async fn past(gateway: &Gateway, chat: &str, room: &Room) {
-    let shared = &gateway.0.shared;
-    let known = shared.db.conversation(&Local::conversation(chat)).await.ok().flatten();
-    if let Some(known) = known
-        && let Ok(state) = shared.client.state(&known.thread).await
-    {
-        room.remember(&state);
+fn told(change: &Change) -> Event {
+    match change {
+        Change::Transcript(lines) => transcript(lines),
+        Change::Line(line) => event("line", &Shown::from(line)),
     }
-}
-
-fn follow(room: Arc<Room>, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
-    stream::unfold((room, None::<Reading>, stop), |(room, reading, stop)| async move {
-        let Some(mut reading) = reading else {
-            let reading = room.follow();
-            let event = transcript(&reading.lines);
-            return Some((Ok(event), (room, Some(reading), stop)));
-        };
-        let change = tokio::select! {
-            change = reading.changes.recv() => change,
-            () = stop.cancelled() => return None,
-        };
-        match change {
-            Ok(line) => {
-                let event = event("line", &Shown::from(&line));
-                Some((Ok(event), (room, Some(reading), stop)))
-            }
-            Err(RecvError::Lagged(_)) => {
-                let reading = room.follow();
-                let event = transcript(&reading.lines);
-                Some((Ok(event), (room, Some(reading), stop)))
-            }
-            Err(RecvError::Closed) => None,
-        }
-    })
 }
 
 fn transcript(lines: &[Line]) -> Event {

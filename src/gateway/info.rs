@@ -1,6 +1,7 @@
-//! What there is: models and channels.
+//! What there is: models, channels and commands.
 
 use super::Gateway;
+use crate::dispatch::command;
 use axum::{Json, extract::State};
 use pudu_channels::HealthState;
 use serde_json::{Map, Value, json};
@@ -28,4 +29,10 @@ pub(super) async fn channels(State(gateway): State<Gateway>) -> Json<Value> {
         channels.insert(name.clone(), entry);
     }
     Json(json!({ "service_running": true, "channels": channels }))
+}
+
+/// Lists the slash commands, in the order in which help shows them.
+pub(super) async fn commands() -> Json<Value> {
+    let entry = |row: &command::Row| json!({ "name": row.name, "argument": row.argument, "help": row.help });
+    Json(json!({ "commands": command::TABLE.iter().map(entry).collect::<Vec<_>>() }))
 }

@@ -1,0 +1,59 @@
+//! Following a room: the transcript first, then every change. A reader that falls behind gets the transcript
+//! again, so that what it shows is right in any case.
+
+use super::{Line, Local, Reading, Room};
+use futures_util::{Stream, stream};
+use pudu_client::{Client, store::Db};
+use std::sync::Arc;
+use tokio::sync::broadcast::error::RecvError;
+
+/// What a reader hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The whole transcript: it replaces what was known.
+    Transcript(Vec<Line>),
+    /// A line that is new or has changed.
+    Line(Line),
+}
+
+impl Local {
+    /// Follows a chat. A room that is new begins with what its thread remembers.
+    pub(crate) async fn follow(
+        &self,
+        chat: &str,
+        db: &Db,
+        client: &Client,
+    ) -> impl Stream<Item = Change> + use<> {
+        let room = self.room(chat);
+        if room.needs_past() {
+            past(chat, &room, db, client).await;
+        }
+        stream::unfold((room, None), |(room, reading)| async move {
+            let (change, reading) = next(&room, reading).await?;
+            Some((change, (room, Some(reading))))
+        })
+    }
+}
+
+async fn past(chat: &str, room: &Room, db: &Db, client: &Client) {
+    let known = db.conversation(&Local::conversation(chat)).await.ok().flatten();
+    if let Some(known) = known
+        && let Ok(state) = client.state(&known.thread).await
+    {
+        room.remember(&state);
+    }
+}
+
+async fn next(room: &Arc<Room>, reading: Option<Reading>) -> Option<(Change, Reading)> {
+    let Some(mut reading) = reading else { return Some(afresh(room)) };
+    match reading.changes.recv().await {
+        Ok(line) => Some((Change::Line(line), reading)),
+        Err(RecvError::Lagged(_)) => Some(afresh(room)),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+fn afresh(room: &Room) -> (Change, Reading) {
+    let mut reading = room.follow();
+    (Change::Transcript(std::mem::take(&mut reading.lines)), reading)
+}
