@@ -1,5 +1,6 @@
 //! The command line.
 
+mod chat;
 pub(crate) mod config;
 mod health;
 mod run;
@@ -32,6 +33,8 @@ struct RunArgs {
 enum Verb {
     /// Run the daemon (what `pudu` alone does).
     Run(RunArgs),
+    /// Chat in the terminal.
+    Chat(chat::Args),
     /// Check the configuration, or bring its file up to date.
     #[command(subcommand)]
     Config(ConfigVerb),
@@ -58,6 +61,7 @@ pub(crate) fn main() -> ExitCode {
     match cli.command {
         None => run::daemon(Start { bind: cli.run.bind, ..start }),
         Some(Verb::Run(args)) => run::daemon(Start { bind: args.bind.or(cli.run.bind), ..start }),
+        Some(Verb::Chat(args)) => chat::chat(start, args),
         Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
         Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
         Some(Verb::Health { url }) => health::ask(&url),

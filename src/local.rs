@@ -107,7 +107,7 @@ pub(crate) fn past(state: &ThreadState) -> Vec<Line> {
     let line = |message: &Arc<Message>| match &**message {
         Message::Human(human) => Some(Line::said(human.id.to_string(), &human.text)),
         Message::Assistant(reply) if !reply.text.trim().is_empty() => {
-            Some(Line { id: reply.id.to_string(), text: reply.text.clone(), done: true, ..Line::default() })
+            Some(Line::told(reply.id.to_string(), &reply.text, true))
         }
         Message::Assistant(_) | Message::Tool(_) => None,
     };

@@ -3,21 +3,40 @@
 use crate::config::{Backend, Config, LogLevel, Platform, Transport};
 use pudu_client::net::scrub::Scrubber;
 use secrecy::{ExposeSecret, SecretString};
-use std::io::{self, IsTerminal, Write};
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Write},
+    path::Path,
+    sync::Arc,
+};
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
 /// warnings on; `filter` (from `RUST_LOG`) wins over both. Secrets are hidden by their shape, and by the
 /// very words that the configuration holds.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
+    begin(config, filter, Target::Stderr);
+}
+
+/// Like `start`, but writes to a file of its own, in place of the one before: for a process whose standard
+/// error is a person's screen.
+pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    begin(config, filter, Target::File(Arc::new(File::create(path)?)));
+    Ok(())
+}
+
+fn begin(config: &Config, filter: Option<&str>, target: Target) {
     let level = level(config.fixed.log_level);
     let plain = format!(
         "warn,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
     );
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
-    let terminal = io::stderr().is_terminal();
-    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)) };
+    let terminal = matches!(target, Target::Stderr) && io::stderr().is_terminal();
+    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)), target };
     let layer = if terminal {
         fmt::layer().with_writer(make).with_target(false).boxed()
     } else {
@@ -62,19 +81,28 @@ fn secrets(config: &Config) -> Vec<String> {
 #[derive(Clone)]
 struct Scrubbing {
     scrubber: Scrubber,
+    target: Target,
+}
+
+/// Where a log goes.
+#[derive(Clone)]
+enum Target {
+    Stderr,
+    File(Arc<File>),
 }
 
 impl fmt::MakeWriter<'_> for Scrubbing {
     type Writer = Line;
 
     fn make_writer(&self) -> Line {
-        Line { scrubber: self.scrubber.clone(), text: Vec::new() }
+        Line { scrubber: self.scrubber.clone(), target: self.target.clone(), text: Vec::new() }
     }
 }
 
 /// One event, written as a whole so that no secret is torn apart.
 struct Line {
     scrubber: Scrubber,
+    target: Target,
     text: Vec<u8>,
 }
 
@@ -92,7 +120,12 @@ impl Write for Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
-        // Nobody is left to tell when standard error is gone.
-        io::stderr().write_all(self.scrubber.scrub(&text).as_bytes()).ok();
+        let text = self.scrubber.scrub(&text);
+        let written = match &self.target {
+            Target::Stderr => io::stderr().write_all(text.as_bytes()),
+            Target::File(file) => file.as_ref().write_all(text.as_bytes()),
+        };
+        // Nobody is left to tell when the log is gone.
+        written.ok();
     }
 }

@@ -42,7 +42,8 @@ pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
     }
 }
 
-fn fail(error: &anyhow::Error) -> ExitCode {
+/// Says what went wrong.
+pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
     ExitCode::FAILURE
 }

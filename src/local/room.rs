@@ -57,6 +57,11 @@ impl Line {
     pub(crate) fn said(id: String, text: &str) -> Self {
         Self { id, from: From::You, text: text.to_owned(), done: true, ..Self::default() }
     }
+
+    /// Makes a line of the agent's.
+    pub(crate) fn told(id: String, text: &str, done: bool) -> Self {
+        Self { id, text: text.to_owned(), done, ..Self::default() }
+    }
 }
 
 /// A room.
@@ -154,7 +159,7 @@ mod tests {
     use std::sync::Arc;
 
     fn bot(id: &str, text: &str, done: bool) -> Line {
-        Line { id: id.into(), text: text.into(), done, ..Line::default() }
+        Line::told(id.into(), text, done)
     }
 
     #[test]

@@ -1,0 +1,191 @@
+//! `pudu chat`: a chat in the terminal, with a daemon that runs or, where none does, with one in this process.
+//!
+//! A person gets a prompt and answers that grow (`session.rs`); a program gets line by line (`piped.rs`).
+
+mod flow;
+mod inside;
+mod markdown;
+mod paint;
+mod piped;
+mod post;
+mod prompt;
+mod remote;
+mod screen;
+mod session;
+mod talk;
+mod terminal;
+mod wire;
+mod wrap;
+
+use crate::{
+    config::{self, Loaded, Start},
+    daemon::{Daemon, Scope},
+    logging,
+};
+use anyhow::{Context, Result, bail};
+use inside::Inside;
+use paint::Paint;
+use prompt::Prompt;
+use remote::Remote;
+use secrecy::SecretString;
+use session::Session;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::io::BufReader;
+use wire::{Entry, Wire};
+
+/// A daemon on this machine answers within this time, one elsewhere within the longer one.
+const NEAR: Duration = Duration::from_millis(500);
+const FAR: Duration = Duration::from_secs(10);
+/// What was said while an answer grew counts as part of it when nothing has followed for so long.
+const DOUBT: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// The daemon to talk to; without it the configured address is tried, then one in this process is used.
+    #[arg(long)]
+    url: Option<String>,
+    /// The daemon's token; without it that of the configuration is used.
+    #[arg(long, env = "PUDU_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// The conversation.
+    #[arg(long, default_value = "terminal", value_parser = name)]
+    name: String,
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let good = (1..=64).contains(&text.len()) && text.chars().all(plain);
+    good.then(|| text.to_owned()).ok_or("1 to 64 of A-Z a-z 0-9 _ -")
+}
+
+/// Chats until the person leaves or the input ends.
+pub(super) fn chat(start: Start, args: Args) -> ExitCode {
+    let loaded = match args.url {
+        Some(_) => None,
+        None => match super::run::load(&start) {
+            Ok(loaded) => Some(loaded),
+            Err(code) => return code,
+        },
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return super::run::fail(&error.into()),
+    };
+    let ended = runtime.block_on(live(start, loaded, args));
+    // A prompt that nobody answers must not keep the process.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => super::run::fail(&error),
+    }
+}
+
+async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<()> {
+    let manner = Manner::of(&start);
+    let token = args.token.map(SecretString::from);
+    let Some(loaded) = loaded else {
+        let url = args.url.unwrap_or_default();
+        let remote = Remote::new(&url, token, &args.name)?;
+        if !remote.answers(FAR).await {
+            bail!("no pudu answers at {url}");
+        }
+        return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
+    };
+    if let Some(url) = address(&loaded.config.fixed.gateway) {
+        let token = token.or_else(|| loaded.config.fixed.gateway.token.clone());
+        let remote = Remote::new(&url, token, &args.name)?;
+        if remote.answers(NEAR).await {
+            return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
+        }
+    }
+    inside(start, loaded, args.name, manner).await
+}
+
+/// Returns where a daemon with this configuration answers.
+fn address(gateway: &config::Gateway) -> Option<String> {
+    let host = match gateway.host.as_str() {
+        "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
+        host if host.contains(':') => format!("[{host}]"),
+        host => host.to_owned(),
+    };
+    (gateway.port != 0).then(|| format!("http://{host}:{}", gateway.port))
+}
+
+/// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.
+async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<()> {
+    logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
+        .context("the log cannot be written")?;
+    let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
+    let wire = Inside { local: daemon.local.clone(), shared: daemon.shared.clone(), chat };
+    let talked = talk(Arc::new(wire), manner, &format!("pudu with {}", greeting.model)).await;
+    tokio::select! {
+        () = daemon.drain() => {}
+        // What is left goes on after the next start.
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    talked
+}
+
+/// How to talk: with a person or with a program, and in which looks.
+struct Manner {
+    person: bool,
+    paint: Paint,
+    history: Option<PathBuf>,
+}
+
+impl Manner {
+    fn of(start: &Start) -> Self {
+        let able = start.env.get("TERM").is_some_and(|term| term != "dumb");
+        Self {
+            person: able && io::stdin().is_terminal() && io::stdout().is_terminal(),
+            paint: Paint::new(start.env.get("NO_COLOR")),
+            history: Some(start.home().join("chat_history")),
+        }
+    }
+}
+
+async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<()> {
+    if !manner.person {
+        return piped::run(wire, BufReader::new(tokio::io::stdin()), io::stdout()).await;
+    }
+    let mut commands = wire.commands().await;
+    let (name, help) = ("quit".to_owned(), "Leave (Ctrl-D does too)".to_owned());
+    commands.push(Entry { name, argument: String::new(), help });
+    // Somebody else's folder is not littered for a history.
+    let history = manner.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
+    let _found = terminal::Found::now()?;
+    let prompt = Prompt::new(commands, manner.paint, history)?;
+    let greeting = format!("{about}\n/help tells what I understand, Ctrl-C stops an answer, Ctrl-D leaves.");
+    Session::new(wire, prompt, manner.paint).run(&greeting).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configured_address_is_one_that_can_be_called() {
+        let check = |host: &str, port: u16, expect: Option<&str>| {
+            let gateway = config::Gateway { host: host.into(), port, token: None };
+            assert_eq!(address(&gateway).as_deref(), expect, "{host}:{port}");
+        };
+        check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));
+        check("0.0.0.0", 80, Some("http://127.0.0.1:80"));
+        check("::1", 80, Some("http://[::1]:80"));
+        check("localhost", 0, None);
+    }
+
+    #[test]
+    fn a_conversation_has_a_plain_name() {
+        assert_eq!(name("work-2"), Ok("work-2".to_owned()));
+        for bad in ["", "a b", "a/b", "ä"] {
+            assert!(name(bad).is_err(), "{bad}");
+        }
+    }
+}

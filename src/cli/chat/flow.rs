@@ -1,0 +1,91 @@
+//! What of a growing answer is printed for good, and what may still change.
+//!
+//! Blocks that are complete go to the terminal once and scroll away with it; only the last, unfinished one is
+//! drawn again and again.
+
+use super::markdown::settled;
+use crate::local::Line;
+use std::collections::HashMap;
+
+/// The answers that grow, each with what was printed of it.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    printed: HashMap<String, String>,
+}
+
+/// What to do about an answer.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Markdown to print for good.
+    pub(super) print: String,
+    /// Markdown to show below it for now.
+    pub(super) tail: String,
+}
+
+impl Flow {
+    /// Takes the newest view of an answer. A text that is not what was printed and more of it begins anew.
+    pub(super) fn step(&mut self, line: &Line) -> Step {
+        let before = self.printed.get(&line.id).map_or("", String::as_str);
+        let before = if line.text.starts_with(before) { before.len() } else { 0 };
+        let end = if line.done { line.text.len() } else { settled(&line.text).max(before) };
+        let part = |from: usize, to: usize| line.text.get(from..to).unwrap_or_default();
+        let step = Step { print: part(before, end).to_owned(), tail: part(end, line.text.len()).to_owned() };
+        if line.done {
+            self.printed.remove(&line.id);
+        } else {
+            self.printed.insert(line.id.clone(), part(0, end).to_owned());
+        }
+        step
+    }
+
+    /// Goes on with an answer under another id: after a restart of the daemon it may have one.
+    pub(super) fn adopt(&mut self, line: &Line) {
+        if self.printed.contains_key(&line.id) {
+            return;
+        }
+        let same = |printed: &String| !printed.is_empty() && line.text.starts_with(printed);
+        let old = self.printed.iter().find(|(_, printed)| same(printed)).map(|(id, _)| id.clone());
+        if let Some(printed) = old.and_then(|id| self.printed.remove(&id)) {
+            self.printed.insert(line.id.clone(), printed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(id: &str, text: &str, done: bool) -> Line {
+        Line::told(id.into(), text, done)
+    }
+
+    fn step(print: &str, tail: &str) -> Step {
+        Step { print: print.into(), tail: tail.into() }
+    }
+
+    #[test]
+    fn each_block_is_printed_once() {
+        let mut flow = Flow::default();
+        assert_eq!(flow.step(&line("1", "one", false)), step("", "one"));
+        assert_eq!(flow.step(&line("1", "one\n\ntwo\n", false)), step("one\n\n", "two\n"));
+        assert_eq!(flow.step(&line("1", "one\n\ntwo\nmore", false)), step("", "two\nmore"));
+        assert_eq!(flow.step(&line("1", "one\n\ntwo\nmore!", true)), step("two\nmore!", ""));
+        assert_eq!(flow.step(&line("2", "next", true)), step("next", ""));
+    }
+
+    #[test]
+    fn an_answer_that_begins_anew_is_printed_anew() {
+        let mut flow = Flow::default();
+        flow.step(&line("1", "one\n\ntwo\n", false));
+        assert_eq!(flow.step(&line("1", "other", true)), step("other", ""));
+    }
+
+    #[test]
+    fn an_answer_goes_on_under_another_id() {
+        let mut flow = Flow::default();
+        flow.step(&line("1", "one\n\ntwo\n", false));
+        let resumed = line("9", "one\n\ntwo\n\nthree", true);
+        flow.adopt(&resumed);
+        assert_eq!(flow.step(&resumed), step("two\n\nthree", ""));
+    }
+}

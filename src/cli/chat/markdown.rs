@@ -1,0 +1,208 @@
+//! Markdown on a terminal: lines of styled text that fit its width.
+//!
+//! What Markdown means is decided in `pudu_channels::render`, for all chats alike; this writes it down. Code
+//! and tables are not wrapped, so that they can be copied.
+
+use super::{
+    paint::{Look, Paint, tame},
+    wrap::{Cell, cells, wrap, write},
+};
+use pudu_channels::render::{self, Rich, Span, Style};
+use pulldown_cmark::{Event, Options, Parser};
+
+/// How a text is laid out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// The columns that there are.
+    pub(super) width: usize,
+    /// Whether it is styled.
+    pub(super) paint: Paint,
+}
+
+/// Renders Markdown as lines.
+pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
+    let rich = render::parse(&tame(markdown));
+    let mut out = Vec::new();
+    let mut at = 0;
+    for line in rich.text.split('\n') {
+        let block = rich.spans.iter().find(|span| {
+            matches!(span.style, Style::Pre(_) | Style::Table { .. })
+                && span.range.start <= at
+                && at < span.range.end.max(span.range.start + 1)
+        });
+        match block {
+            Some(span) => block_line(&mut out, line, at, span, layout),
+            None => flowing(&mut out, &rich, line, at, layout),
+        }
+        at += line.len() + 1;
+    }
+    out
+}
+
+/// Writes a line of a block of code, with a frame around the block, or of a table.
+fn block_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, layout: Layout) {
+    let Style::Pre(language) = &span.style else {
+        let dim = |text: &str| layout.paint.text(Look::DIM, text);
+        out.push(if line.contains('┼') { dim(line) } else { line.replace('│', &dim("│")) });
+        return;
+    };
+    if at == span.range.start {
+        out.push(frame(language.as_deref().unwrap_or_default(), layout));
+    }
+    out.push(line.replace('\t', "    "));
+    if at + line.len() >= span.range.end {
+        out.push(frame("", layout));
+    }
+}
+
+/// Draws the upper or the lower edge of a block of code.
+fn frame(title: &str, layout: Layout) -> String {
+    let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
+    let rest = layout.width.min(60).saturating_sub(title.len() + 2);
+    layout.paint.text(Look::DIM, &format!("──{title}{}", "─".repeat(rest)))
+}
+
+/// Writes a line of text, in as many lines as it needs.
+fn flowing(out: &mut Vec<String>, rich: &Rich, line: &str, at: usize, layout: Layout) {
+    let quoted = rich
+        .spans
+        .iter()
+        .any(|span| span.style == Style::Quote && span.range.start <= at && at < span.range.end);
+    let mark = if quoted { layout.paint.text(Look::DIM, "▎ ") } else { String::new() };
+    let room = layout.width.saturating_sub(if quoted { 2 } else { 0 }).max(1);
+    let parts = wrap(&looks(rich, line, at), room, hanging(line).min(room / 2));
+    out.extend(parts.iter().map(|part| format!("{mark}{}", write(part, layout.paint))));
+}
+
+/// Gives each character of a line its look, and each link its target.
+fn looks(rich: &Rich, line: &str, at: usize) -> Vec<Cell> {
+    let (start, end) = (at, at + line.len());
+    let inside = |edge: &usize| start < *edge && *edge < end;
+    let edges = rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]);
+    let mut edges: Vec<usize> = edges.filter(inside).chain([start, end]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut out = Vec::new();
+    for pair in edges.windows(2) {
+        let [from, to] = pair else { continue };
+        let text = rich.text.get(*from..*to).unwrap_or_default();
+        let over = rich.spans.iter().filter(|span| span.range.start <= *from && *to <= span.range.end);
+        let look = over.fold(Look::default(), |look, span| look.with(look_of(&span.style)));
+        out.extend(cells(text, look));
+        for target in
+            rich.spans.iter().filter(|span| span.range.end == *to).filter_map(|span| target(rich, span))
+        {
+            out.extend(cells(&format!(" ({target})"), Look::DIM));
+        }
+    }
+    out
+}
+
+fn look_of(style: &Style) -> Look {
+    match style {
+        Style::Bold => Look::BOLD,
+        Style::Italic => Look::ITALIC,
+        Style::Strike => Look::STRIKE,
+        Style::Code => Look::CODE,
+        Style::Quote => Look::DIM,
+        Style::Link(_) => Look::UNDERLINE,
+        Style::Pre(_) | Style::Table { .. } => Look::default(),
+    }
+}
+
+/// Returns where a link leads, unless its own words say so.
+fn target<'a>(rich: &Rich, span: &'a Span) -> Option<&'a str> {
+    let Style::Link(url) = &span.style else { return None };
+    let words = rich.text.get(span.range.clone()).unwrap_or_default();
+    let plain = url.strip_prefix("mailto:").unwrap_or(url);
+    (words != url && words != plain).then_some(url.as_str())
+}
+
+/// Returns how far the lines of a list's item are indented below its first word.
+fn hanging(line: &str) -> usize {
+    let spaces = line.chars().take_while(|c| *c == ' ').count();
+    let item = line.trim_start();
+    let marker = item.split(' ').next().unwrap_or_default();
+    let number = marker.strip_suffix('.').is_some_and(|digits| digits.parse::<u64>().is_ok());
+    let bullet = matches!(marker, "•" | "◦" | "▪" | "☑" | "☐");
+    if number || bullet { spaces + marker.chars().count() + 1 } else { spaces }
+}
+
+/// Returns how much of a growing text is final: everything before its last block, as far as whole lines
+/// tell. What comes later can still change the last block, but none before it.
+pub(super) fn settled(text: &str) -> usize {
+    let whole = text.rfind('\n').map_or(0, |at| at + 1);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let (mut depth, mut last) = (0_usize, 0);
+    for (event, range) in Parser::new_ext(text.get(..whole).unwrap_or_default(), options).into_offset_iter() {
+        match event {
+            Event::Start(_) if depth == 0 => (depth, last) = (1, range.start),
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            _ if depth == 0 => last = range.start,
+            _ => {}
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(markdown: &str, width: usize) -> Vec<String> {
+        lines(markdown, Layout { width, paint: Paint::new(Some("1")) })
+    }
+
+    #[test]
+    fn markdown_reads_well_without_any_style() {
+        let check = |markdown: &str, expect: &[&str]| assert_eq!(plain(markdown, 24), expect, "{markdown}");
+        check("Hello **you**", &["Hello you"]);
+        check("# Title\n\ntext", &["Title", "", "text"]);
+        check("one two three four five six", &["one two three four five", "six"]);
+        check("- a\n- one two three four five six", &["• a", "• one two three four", "  five six"]);
+        check("9. a\n10. one two three four five", &["9. a", "10. one two three four", "    five"]);
+        check("- [x] done\n- [ ] open", &["☑ done", "☐ open"]);
+        check("> one two three four five", &["▎ one two three four", "▎ five"]);
+        check("[here](https://a.b)", &["here (https://a.b)"]);
+        check("<https://a.b>", &["https://a.b"]);
+        check("a\x1b[2Jb", &["a[2Jb"]);
+        check("", &[""]);
+    }
+
+    #[test]
+    fn code_and_tables_keep_their_shape() {
+        let check = |markdown: &str, expect: &[&str]| assert_eq!(plain(markdown, 20), expect, "{markdown}");
+        let long = "let much = longer_than_the_terminal();";
+        let rule = "────────────────────";
+        check(&format!("```rust\n{long}\n\n\tx\n```"), &["── rust ────────────", long, "", "    x", rule]);
+        check("a\n\n```\nx\n```\n\nb", &["a", "", rule, "x", rule, "", "b"]);
+        check("|n|word|\n|-:|:-|\n|1|one|\n|10|ten|", &[" n │ word", "───┼─────", " 1 │ one", "10 │ ten"]);
+    }
+
+    #[test]
+    fn looks_are_written_as_the_terminal_wants_them() {
+        let check = |markdown: &str, expect: &str| {
+            let layout = Layout { width: 40, paint: Paint::new(None) };
+            assert_eq!(lines(markdown, layout).join("\n"), expect, "{markdown}");
+        };
+        check("a **b *c*** d", "a \x1b[1mb \x1b[0m\x1b[1;3mc\x1b[0m d");
+        check("`x` ~~y~~", "\x1b[36mx\x1b[0m \x1b[9my\x1b[0m");
+        check("[a](https://b.c)!", "\x1b[4ma\x1b[0m\x1b[2m (https://b.c)\x1b[0m!");
+        check("|a|b|\n|-|-|\n|1|2|", "a \x1b[2m│\x1b[0m b\n\x1b[2m──┼──\x1b[0m\n1 \x1b[2m│\x1b[0m 2");
+    }
+
+    #[test]
+    fn only_what_nothing_can_change_any_more_is_settled() {
+        let check = |text: &str, expect: &str| assert_eq!(&text[..settled(text)], expect, "{text:?}");
+        check("", "");
+        check("one", "");
+        check("one\n\ntw", "");
+        check("one\n\ntwo\n", "one\n\n");
+        check("one\n\n- a\n- b\n\n2", "one\n\n");
+        check("one\n\n```\na\n\nb\n", "one\n\n");
+        check("```\na\n```\n\nb\n", "```\na\n```\n\n");
+        check("---\n\nb\n", "---\n\n");
+        check("a\n\n---\n", "a\n\n");
+    }
+}

@@ -1,0 +1,89 @@
+//! How text looks on a terminal: styles as ANSI sequences, or none at all.
+
+/// Whether text is styled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Paint {
+    on: bool,
+}
+
+/// A look; several combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Look(u8);
+
+impl Look {
+    pub(super) const BOLD: Self = Self(1);
+    pub(super) const DIM: Self = Self(1 << 1);
+    pub(super) const ITALIC: Self = Self(1 << 2);
+    pub(super) const UNDERLINE: Self = Self(1 << 3);
+    pub(super) const STRIKE: Self = Self(1 << 4);
+    pub(super) const CODE: Self = Self(1 << 5);
+    pub(super) const WARN: Self = Self(1 << 6);
+
+    /// Returns both looks together.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// What the terminal calls each look.
+const CODES: [(Look, &str); 7] = [
+    (Look::BOLD, "1"),
+    (Look::DIM, "2"),
+    (Look::ITALIC, "3"),
+    (Look::UNDERLINE, "4"),
+    (Look::STRIKE, "9"),
+    (Look::CODE, "36"),
+    (Look::WARN, "33"),
+];
+
+impl Paint {
+    /// Styles unless the person asked for none (`NO_COLOR`).
+    pub(super) fn new(no_color: Option<&str>) -> Self {
+        Self { on: no_color.is_none_or(str::is_empty) }
+    }
+
+    /// Tells whether anything is styled.
+    pub(super) fn is_on(self) -> bool {
+        self.on
+    }
+
+    /// Returns a text in a look.
+    pub(super) fn text(self, look: Look, text: &str) -> String {
+        let codes: Vec<&str> =
+            CODES.iter().filter(|(one, _)| look.has(*one)).map(|(_, code)| *code).collect();
+        if !self.on || codes.is_empty() || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
+    }
+}
+
+/// Takes out what a terminal would obey instead of show.
+pub(super) fn tame(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_combine_and_may_be_unwanted() {
+        let check = |no_color: Option<&str>, look: Look, expect: &str| {
+            assert_eq!(Paint::new(no_color).text(look, "x"), expect);
+        };
+        check(None, Look::default(), "x");
+        check(None, Look::BOLD, "\x1b[1mx\x1b[0m");
+        check(Some(""), Look::BOLD.with(Look::CODE), "\x1b[1;36mx\x1b[0m");
+        check(Some("1"), Look::BOLD, "x");
+    }
+
+    #[test]
+    fn a_text_cannot_steer_the_terminal() {
+        assert_eq!(tame("a\x1b[2Jb\u{9b}31mc\r\n\td\x07"), "a[2Jb31mc\n\td");
+    }
+}

@@ -1,0 +1,102 @@
+//! The chat for programs: each line that comes in is said, and its answer goes out as it was written, before
+//! the next line is said.
+
+use super::{
+    DOUBT,
+    post::{Post, Report},
+    talk::Talk,
+    wire::{Act, News, Wire},
+};
+use anyhow::{Result, bail};
+use futures_util::StreamExt;
+use std::{io::Write, sync::Arc};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// Says line by line until the input ends.
+pub(super) async fn run(
+    wire: Arc<dyn Wire>,
+    input: impl AsyncBufRead + Unpin,
+    mut out: impl Write,
+) -> Result<()> {
+    let mut pipe =
+        Pipe { news: wire.follow(), post: Post::new(wire.clone()), talk: Talk::default(), wire, lost: false };
+    pipe.begin().await?;
+    let (mut lines, mut first) = (input.lines(), true);
+    while let Some(line) = lines.next_line().await? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        for answer in pipe.say(line).await? {
+            let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+            writeln!(out, "{gap}{answer}")?;
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+struct Pipe {
+    wire: Arc<dyn Wire>,
+    news: futures_util::stream::BoxStream<'static, News>,
+    post: Post,
+    talk: Talk,
+    lost: bool,
+}
+
+impl Pipe {
+    /// Waits until it is known what was said before.
+    async fn begin(&mut self) -> Result<()> {
+        while !self.talk.has_begun() {
+            let news = self.news.next().await;
+            self.hear(news)?;
+        }
+        Ok(())
+    }
+
+    /// Says something and returns what is answered.
+    async fn say(&mut self, text: String) -> Result<Vec<String>> {
+        if self.post.take(Act::Say(text)).is_err() {
+            bail!("too much waits to be sent");
+        }
+        self.talk.said();
+        let mut answers = Vec::new();
+        while self.talk.busy() {
+            tokio::select! {
+                news = self.news.next() => answers.extend(self.hear(news)?),
+                report = self.post.next() => match report {
+                    Report::Taken => {}
+                    Report::Delayed(reason) => eprintln!("{reason}; trying again…"),
+                    Report::Refused(_, reason) => bail!("not sent: {reason}"),
+                },
+                () = tokio::time::sleep(DOUBT), if self.talk.in_doubt() => self.talk.settle(),
+            }
+        }
+        Ok(answers)
+    }
+
+    fn hear(&mut self, news: Option<News>) -> Result<Vec<String>> {
+        match news {
+            Some(News::Change(change)) => {
+                self.lost = false;
+                Ok(self.talk.hear(change).iter().map(|line| self.written(line)).collect())
+            }
+            Some(News::Lost) => {
+                if !std::mem::replace(&mut self.lost, true) {
+                    eprintln!("pudu cannot be reached; trying again…");
+                }
+                Ok(Vec::new())
+            }
+            Some(News::Refused(reason)) => bail!(reason),
+            None => bail!("the chat has ended"),
+        }
+    }
+
+    /// Writes an answer and where its files are.
+    fn written(&self, line: &crate::local::Line) -> String {
+        let place = |(index, name): (usize, &String)| {
+            format!("\n{name}: {}", self.wire.file(&line.id, index).unwrap_or_default())
+        };
+        let files: String = line.files.iter().enumerate().map(place).collect();
+        format!("{}{files}", line.text)
+    }
+}

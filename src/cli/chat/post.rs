@@ -1,0 +1,169 @@
+//! What a person does goes out in order, one letter at a time. What could not be sent is sent again with its
+//! key, so it is neither lost nor doubled.
+
+use super::{
+    remote::backoff,
+    wire::{Act, Letter, Unsent, Wire},
+};
+use pudu_channels::BoxFuture;
+use pudu_client::base::MessageId;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+/// So many letters may wait.
+const MOST: usize = 64;
+
+/// The letters on their way.
+pub(super) struct Post {
+    wire: Arc<dyn Wire>,
+    waiting: VecDeque<Letter>,
+    underway: Option<BoxFuture<'static, (Letter, Result<(), Unsent>)>>,
+    /// How often in a row the letter underway failed.
+    failures: u32,
+}
+
+/// What became of a letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// It is kept.
+    Taken,
+    /// It could not be sent for the first time, and is tried on.
+    Delayed(String),
+    /// It was given back.
+    Refused(Act, String),
+}
+
+impl Post {
+    pub(super) fn new(wire: Arc<dyn Wire>) -> Self {
+        Self { wire, waiting: VecDeque::new(), underway: None, failures: 0 }
+    }
+
+    /// Takes what a person does; gives it back when too much waits already.
+    pub(super) fn take(&mut self, act: Act) -> Result<(), Act> {
+        if self.waiting.len() >= MOST {
+            return Err(act);
+        }
+        self.waiting.push_back(Letter { key: MessageId::fresh().to_string(), act });
+        Ok(())
+    }
+
+    /// Sends until there is something to tell; for ever if there is nothing to send. May be dropped and
+    /// called again.
+    pub(super) async fn next(&mut self) -> Report {
+        loop {
+            if self.underway.is_none() {
+                match self.waiting.pop_front() {
+                    Some(letter) => self.dispatch(letter, Duration::ZERO),
+                    None => return std::future::pending().await,
+                }
+            }
+            let Some(underway) = &mut self.underway else { continue };
+            let (letter, result) = underway.await;
+            self.underway = None;
+            if let Some(report) = self.judge(letter, result) {
+                return report;
+            }
+        }
+    }
+
+    fn judge(&mut self, letter: Letter, result: Result<(), Unsent>) -> Option<Report> {
+        match result {
+            Ok(()) => {
+                self.failures = 0;
+                Some(Report::Taken)
+            }
+            Err(Unsent::Refused(reason)) => {
+                self.failures = 0;
+                Some(Report::Refused(letter.act, reason))
+            }
+            Err(Unsent::Later { reason, after }) => {
+                self.failures += 1;
+                self.dispatch(letter, after.unwrap_or_default().max(backoff(self.failures)));
+                (self.failures == 1).then_some(Report::Delayed(reason))
+            }
+        }
+    }
+
+    fn dispatch(&mut self, letter: Letter, wait: Duration) {
+        let wire = self.wire.clone();
+        self.underway = Some(Box::pin(async move {
+            tokio::time::sleep(wait).await;
+            let result = wire.send(&letter).await;
+            (letter, result)
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::chat::wire::{Entry, News};
+    use futures_util::stream::{self, BoxStream, StreamExt};
+    use std::sync::Mutex;
+
+    /// A wire that answers as told and keeps what it was sent.
+    struct Fake {
+        answers: Mutex<VecDeque<Result<(), Unsent>>>,
+        sent: Mutex<Vec<Letter>>,
+    }
+
+    impl Wire for Fake {
+        fn follow(&self) -> BoxStream<'static, News> {
+            stream::pending().boxed()
+        }
+
+        fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>> {
+            self.sent.lock().unwrap().push(letter.clone());
+            Box::pin(std::future::ready(self.answers.lock().unwrap().pop_front().unwrap()))
+        }
+
+        fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+
+        fn file(&self, _line: &str, _index: usize) -> Option<String> {
+            None
+        }
+    }
+
+    fn say(text: &str) -> Act {
+        Act::Say(text.to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_letter_is_sent_with_its_key_until_it_is_taken_and_the_next_waits() {
+        let later = || Err(Unsent::Later { reason: "gone".into(), after: None });
+        let fake = Arc::new(Fake {
+            answers: Mutex::new([later(), later(), Ok(()), Ok(())].into()),
+            sent: Mutex::default(),
+        });
+        let mut post = Post::new(fake.clone());
+        post.take(say("one")).unwrap();
+        post.take(say("two")).unwrap();
+        assert_eq!(post.next().await, Report::Delayed("gone".into()));
+        assert_eq!(post.next().await, Report::Taken);
+        assert_eq!(post.next().await, Report::Taken);
+        let sent = fake.sent.lock().unwrap().clone();
+        let acts: Vec<Act> = sent.iter().map(|letter| letter.act.clone()).collect();
+        assert_eq!(acts, [say("one"), say("one"), say("one"), say("two")]);
+        assert!(sent[0] == sent[1] && sent[1] == sent[2] && sent[2].key != sent[3].key, "{sent:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_letter_comes_back() {
+        let refused = Err(Unsent::Refused("too long".into()));
+        let fake = Arc::new(Fake { answers: Mutex::new([refused].into()), sent: Mutex::default() });
+        let mut post = Post::new(fake);
+        post.take(say("one")).unwrap();
+        assert_eq!(post.next().await, Report::Refused(say("one"), "too long".into()));
+    }
+
+    #[test]
+    fn only_so_much_waits() {
+        let fake = Arc::new(Fake { answers: Mutex::default(), sent: Mutex::default() });
+        let mut post = Post::new(fake);
+        for _ in 0..MOST {
+            post.take(say("x")).unwrap();
+        }
+        assert_eq!(post.take(say("y")), Err(say("y")));
+    }
+}

@@ -1,0 +1,285 @@
+//! The line that a person types into, edited by rustyline on a thread of its own.
+//!
+//! While it is open, what is printed goes above it. Ctrl-C stops what is at work and otherwise clears the
+//! line; Ctrl-D leaves.
+
+use super::{
+    paint::{Look, Paint},
+    wire::Entry,
+};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
+    EventHandler, ExternalPrinter, Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
+    completion::{Completer, Pair},
+    error::ReadlineError,
+    highlight::Highlighter,
+    hint::{Hint, Hinter},
+    history::{DefaultHistory, History},
+    validate::Validator,
+};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tokio::sync::mpsc;
+
+const MARK: &str = "› ";
+/// So many lines of history are kept.
+const HISTORY: usize = 1000;
+
+/// What a person did at the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Sent a line.
+    Line(String),
+    /// Asked to stop what is at work.
+    Stop,
+    /// Wants to leave.
+    Leave,
+}
+
+/// The prompt.
+pub(super) struct Prompt {
+    ask: mpsc::Sender<String>,
+    typed: mpsc::Receiver<Typed>,
+    printer: Box<dyn ExternalPrinter + Send>,
+    busy: Arc<AtomicBool>,
+    open: bool,
+}
+
+impl Prompt {
+    /// Makes a prompt that is not open yet. Lines are remembered in `history`, if that is given.
+    pub(super) fn new(
+        commands: Vec<Entry>,
+        paint: Paint,
+        history: Option<PathBuf>,
+    ) -> rustyline::Result<Self> {
+        let (ask, asked) = mpsc::channel(1);
+        let (tell, typed) = mpsc::channel(4);
+        let busy = Arc::new(AtomicBool::new(false));
+        let mut editor = editor(Words { commands, paint }, history.as_deref())?;
+        let stop = Stop { busy: busy.clone(), tell: tell.clone() };
+        editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(stop)));
+        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
+        let printer = Box::new(editor.create_external_printer()?);
+        // It ends with its channel; a line that nobody finishes ends with the process.
+        tokio::task::spawn_blocking(move || read(editor, asked, &tell, history.as_deref()));
+        Ok(Self { ask, typed, printer, busy, open: false })
+    }
+
+    /// Asks for a line that begins with `text`.
+    pub(super) fn open(&mut self, text: String) {
+        self.open = self.open || self.ask.try_send(text).is_ok();
+    }
+
+    /// Tells whether a line is being typed.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Says whether Ctrl-C has something to stop.
+    pub(super) fn set_busy(&self, busy: bool) {
+        self.busy.store(busy, Ordering::Relaxed);
+    }
+
+    /// Waits for what the person does. May be dropped and called again.
+    pub(super) async fn next(&mut self) -> Typed {
+        let typed = self.typed.recv().await.unwrap_or(Typed::Leave);
+        self.open = self.open && typed == Typed::Stop;
+        typed
+    }
+
+    /// Prints lines above what is being typed.
+    pub(super) fn print(&mut self, lines: &[String]) -> rustyline::Result<()> {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        if text.is_empty() { Ok(()) } else { self.printer.print(text) }
+    }
+}
+
+fn editor(words: Words, history: Option<&Path>) -> rustyline::Result<Editor<Words, DefaultHistory>> {
+    let color = if words.paint.is_on() { ColorMode::Enabled } else { ColorMode::Disabled };
+    let config = Config::builder()
+        .max_history_size(HISTORY)?
+        .history_ignore_dups(true)?
+        .completion_type(CompletionType::List)
+        .color_mode(color)
+        .build();
+    let mut editor = Editor::with_config(config)?;
+    editor.set_helper(Some(words));
+    if let Some(path) = history {
+        // At the first start there is none.
+        editor.load_history(path).ok();
+    }
+    Ok(editor)
+}
+
+/// Reads lines as long as somebody asks for them.
+fn read<H: History>(
+    mut editor: Editor<Words, H>,
+    mut asked: mpsc::Receiver<String>,
+    tell: &mpsc::Sender<Typed>,
+    history: Option<&Path>,
+) {
+    while let Some(text) = asked.blocking_recv() {
+        let typed = match editor.readline_with_initial(MARK, (&text, "")) {
+            Ok(line) => {
+                remember(&mut editor, &line, history);
+                Typed::Line(line)
+            }
+            Err(ReadlineError::Interrupted) => Typed::Line(String::new()),
+            Err(_) => Typed::Leave,
+        };
+        if tell.blocking_send(typed).is_err() {
+            return;
+        }
+    }
+}
+
+fn remember<H: History>(editor: &mut Editor<Words, H>, line: &str, history: Option<&Path>) {
+    let added = !line.trim().is_empty() && editor.add_history_entry(line).unwrap_or(false);
+    if let Some(path) = history.filter(|_| added)
+        && let Err(error) = editor.append_history(path)
+    {
+        tracing::warn!(%error, "the history could not be written");
+    }
+}
+
+/// What Ctrl-C does.
+struct Stop {
+    busy: Arc<AtomicBool>,
+    tell: mpsc::Sender<Typed>,
+}
+
+impl ConditionalEventHandler for Stop {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        if self.busy.load(Ordering::Relaxed) {
+            // If the box is full, the wish is in it already.
+            self.tell.try_send(Typed::Stop).ok();
+            return Some(Cmd::Noop);
+        }
+        Some(Cmd::Kill(Movement::WholeBuffer))
+    }
+}
+
+/// Completes and explains slash commands.
+struct Words {
+    commands: Vec<Entry>,
+    paint: Paint,
+}
+
+impl Words {
+    /// Returns the commands that a line may be the beginning of.
+    fn fitting<'a>(&'a self, line: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let name = line.strip_prefix('/');
+        self.commands.iter().filter(move |entry| name.is_some_and(|name| entry.name.starts_with(name)))
+    }
+
+    fn suggestion(&self, line: &str) -> Option<Suggestion> {
+        if line == "/" {
+            return Some(Suggestion { shown: "  Tab lists the commands".to_owned(), rest: 0 });
+        }
+        let entry = self.fitting(line).next()?;
+        let rest = entry.name.get(line.len() - 1..)?;
+        let argument = if entry.argument.is_empty() { String::new() } else { format!(" {}", entry.argument) };
+        Some(Suggestion { shown: format!("{rest}{argument}  {}", entry.help), rest: rest.len() })
+    }
+}
+
+/// A hint: what is shown, and how much of it would be typed.
+struct Suggestion {
+    shown: String,
+    rest: usize,
+}
+
+impl Hint for Suggestion {
+    fn display(&self) -> &str {
+        &self.shown
+    }
+
+    fn completion(&self) -> Option<&str> {
+        self.shown.get(..self.rest).filter(|rest| !rest.is_empty())
+    }
+}
+
+impl Hinter for Words {
+    type Hint = Suggestion;
+
+    fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Suggestion> {
+        if pos < line.len() { None } else { self.suggestion(line) }
+    }
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let space = |entry: &Entry| if entry.argument.is_empty() { "" } else { " " };
+        let pair = |entry: &Entry| Pair {
+            display: format!("/{}{}{}", entry.name, space(entry), entry.argument),
+            replacement: format!("/{}{}", entry.name, space(entry)),
+        };
+        Ok((0, self.fitting(line.get(..pos).unwrap_or_default()).map(pair).collect()))
+    }
+}
+
+impl Highlighter for Words {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        Cow::Owned(self.paint.text(Look::BOLD.with(Look::CODE), prompt))
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(self.paint.text(Look::DIM, hint))
+    }
+}
+
+impl Validator for Words {}
+impl Helper for Words {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Words {
+        let entry = |name: &str, argument: &str| Entry {
+            name: name.into(),
+            argument: argument.into(),
+            help: format!("About {name}"),
+        };
+        Words { commands: vec![entry("new", ""), entry("models", "[name]")], paint: Paint::new(Some("1")) }
+    }
+
+    #[test]
+    fn a_slash_is_explained_and_completed() {
+        let words = words();
+        let check = |line: &str, shown: Option<&str>, typed: Option<&str>| {
+            let hint = words.suggestion(line);
+            let typed_by_hint = hint.as_ref().and_then(|hint| hint.completion());
+            assert_eq!((hint.as_ref().map(|hint| hint.display()), typed_by_hint), (shown, typed), "{line:?}");
+        };
+        check("/", Some("  Tab lists the commands"), None);
+        check("/mo", Some("dels [name]  About models"), Some("dels"));
+        check("/new", Some("  About new"), None);
+        check("/x", None, None);
+        check("hello", None, None);
+        check("", None, None);
+        check("/models a", None, None);
+    }
+
+    #[test]
+    fn tab_offers_what_fits() {
+        let words = words();
+        let check = |line: &str, expect: &[&str]| {
+            let history = DefaultHistory::new();
+            let (at, pairs) = words.complete(line, line.len(), &Context::new(&history)).unwrap();
+            let offered: Vec<&str> = pairs.iter().map(|pair| pair.replacement.as_str()).collect();
+            assert_eq!((at, offered.as_slice()), (0, expect), "{line:?}");
+        };
+        check("/", &["/new", "/models "]);
+        check("/m", &["/models "]);
+        check("m", &[]);
+    }
+}

@@ -1,0 +1,323 @@
+//! The chat for a person at a terminal.
+//!
+//! It is in one of two moods. *Watching*: an answer grows above a status line, keys are not read. *Typing*:
+//! the prompt is open, and what is complete of an answer is printed above it. The first key that is typed
+//! while watching opens the prompt and becomes its first letter; sending goes back to watching.
+
+use super::{
+    DOUBT,
+    flow::Flow,
+    markdown::{self, Layout},
+    paint::{Look, Paint, tame},
+    post::{Post, Report},
+    prompt::{Prompt, Typed},
+    screen::Screen,
+    talk::Talk,
+    terminal::{self, Hush},
+    wire::{Act, News, Wire},
+};
+use crate::local::{Change, From, Line};
+use anyhow::{Result, bail};
+use futures_util::StreamExt;
+use pudu_channels::Choice;
+use std::{
+    io::{self, Stdout},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, MissedTickBehavior},
+};
+
+/// The status line moves, and keys are looked for, this often.
+const FRAME: Duration = Duration::from_millis(80);
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Longer lines are hard to read.
+const WIDEST: usize = 100;
+/// So many lines of the past are shown at the start.
+const PAST: usize = 12;
+
+/// A person at a terminal.
+pub(super) struct Session {
+    wire: Arc<dyn Wire>,
+    post: Post,
+    talk: Talk,
+    flow: Flow,
+    screen: Screen<Stdout>,
+    prompt: Prompt,
+    paint: Paint,
+    /// Held while watching.
+    watching: Option<Hush>,
+    frame: usize,
+    /// What the next prompt begins with.
+    draft: String,
+    /// The choices below the newest answer, and its line.
+    choices: (String, Vec<Choice>),
+    lost: bool,
+    /// When what was said while an answer grew counts as answered.
+    doubt: Option<Instant>,
+}
+
+impl Session {
+    pub(super) fn new(wire: Arc<dyn Wire>, prompt: Prompt, paint: Paint) -> Self {
+        Self {
+            post: Post::new(wire.clone()),
+            wire,
+            talk: Talk::default(),
+            flow: Flow::default(),
+            screen: Screen::new(io::stdout()),
+            prompt,
+            paint,
+            watching: None,
+            frame: 0,
+            draft: String::new(),
+            choices: (String::new(), Vec::new()),
+            lost: false,
+            doubt: None,
+        }
+    }
+
+    /// Talks until the person leaves.
+    pub(super) async fn run(mut self, greeting: &str) -> Result<()> {
+        self.print(&[self.paint.text(Look::DIM, greeting), String::new()])?;
+        let mut news = self.wire.follow();
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            self.settle()?;
+            tokio::select! {
+                Some(news) = news.next() => self.news(news)?,
+                report = self.post.next() => self.report(report)?,
+                typed = self.prompt.next(), if self.prompt.is_open() => match typed {
+                    Typed::Leave => break,
+                    Typed::Stop => self.stop(),
+                    Typed::Line(line) if matches!(line.trim(), "/quit" | "/exit") => break,
+                    Typed::Line(line) => self.line(&line)?,
+                },
+                _ = frames.tick(), if self.watching.is_some() => match terminal::key_waits() {
+                    true => self.type_now()?,
+                    false => self.draw()?,
+                },
+                () = due(self.doubt) => self.talk.settle(),
+                _ = interrupt.recv() => self.stop(),
+                _ = terminate.recv() => break,
+                _ = hangup.recv() => break,
+            }
+        }
+        self.screen.clear()?;
+        Ok(())
+    }
+
+    /// Gets into the mood that the state of things asks for.
+    fn settle(&mut self) -> Result<()> {
+        let busy = self.talk.busy();
+        self.prompt.set_busy(busy);
+        self.doubt = self.talk.in_doubt().then(|| self.doubt.unwrap_or_else(|| Instant::now() + DOUBT));
+        if busy && !self.prompt.is_open() && self.watching.is_none() {
+            self.watching = Some(Hush::new()?);
+            self.draw()?;
+        }
+        if !busy && !self.prompt.is_open() && self.talk.has_begun() {
+            self.type_now()?;
+        }
+        Ok(())
+    }
+
+    /// Opens the prompt.
+    fn type_now(&mut self) -> Result<()> {
+        self.screen.clear()?;
+        self.watching = None;
+        self.prompt.open(std::mem::take(&mut self.draft));
+        Ok(())
+    }
+
+    fn news(&mut self, news: News) -> Result<()> {
+        match news {
+            News::Refused(reason) => bail!(reason),
+            News::Lost if self.lost => Ok(()),
+            News::Lost => {
+                self.lost = true;
+                self.note(Look::WARN, "pudu cannot be reached; trying again…")
+            }
+            News::Change(change) => {
+                if std::mem::take(&mut self.lost) {
+                    self.note(Look::DIM, "connected again")?;
+                }
+                self.change(change)
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change) -> Result<()> {
+        match &change {
+            Change::Transcript(lines) if !self.talk.has_begun() => self.past(lines)?,
+            Change::Transcript(lines) => lines.iter().for_each(|line| self.flow.adopt(line)),
+            Change::Line(line) if line.from == From::You && line.seen => {
+                self.note(Look::DIM, "seen, it waits its turn")?;
+            }
+            Change::Line(_) => {}
+        }
+        for line in self.talk.hear(change) {
+            self.finish(&line)?;
+        }
+        for line in self.talk.open().to_vec() {
+            let step = self.flow.step(&line);
+            self.markdown(&step.print)?;
+        }
+        Ok(())
+    }
+
+    /// Shows how the last talk ended.
+    fn past(&mut self, lines: &[Line]) -> Result<()> {
+        let Some(asked) = lines.iter().rposition(|line| line.from == From::You) else { return Ok(()) };
+        let mut shown = Vec::new();
+        for line in lines.iter().skip(asked).filter(|line| line.done) {
+            let mark = if line.from == From::You { "› " } else { "" };
+            let layout = Layout { paint: Paint::new(Some("1")), ..self.layout() };
+            shown.extend(markdown::lines(&format!("{mark}{}", line.text), layout));
+            shown.push(String::new());
+        }
+        if shown.len() > PAST {
+            shown.truncate(PAST);
+            shown.extend(["…".to_owned(), String::new()]);
+        }
+        let shown: Vec<String> = shown.iter().map(|line| self.paint.text(Look::DIM, line)).collect();
+        self.print(&shown)
+    }
+
+    /// Prints what is left of an answer, its files and its choices.
+    fn finish(&mut self, line: &Line) -> Result<()> {
+        let step = self.flow.step(line);
+        self.markdown(&step.print)?;
+        let mut extras = Vec::new();
+        for (index, name) in line.files.iter().enumerate() {
+            let place = self.wire.file(&line.id, index).unwrap_or_default();
+            extras.push(format!("{}  {}", tame(name), self.paint.text(Look::DIM, &tame(&place))));
+        }
+        for (index, choice) in line.choices.iter().enumerate() {
+            let number = self.paint.text(Look::CODE, &format!("[{}]", index + 1));
+            extras.push(format!("{number} {}", tame(&choice.label)));
+        }
+        if !extras.is_empty() {
+            extras.push(String::new());
+        }
+        self.choices = (line.id.clone(), line.choices.clone());
+        self.print(&extras)
+    }
+
+    fn report(&mut self, report: Report) -> Result<()> {
+        match report {
+            Report::Taken => Ok(()),
+            Report::Delayed(reason) => {
+                self.note(Look::WARN, &format!("not sent yet: {reason}; trying again…"))
+            }
+            Report::Refused(act, reason) => {
+                self.talk.settle();
+                self.note(Look::WARN, &format!("not sent: {reason}"))?;
+                if let Act::Say(text) = act {
+                    self.draft = text;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a line that was typed: a choice's number, or something to say.
+    fn line(&mut self, text: &str) -> Result<()> {
+        let text = text.trim_end();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let (line, choices) = std::mem::take(&mut self.choices);
+        let number =
+            text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
+        let act = match number {
+            Some(choice) => Act::Press { line, action: choice.action },
+            None => Act::Say(text.to_owned()),
+        };
+        self.talk.said();
+        self.print(&[String::new()])?;
+        if let Err(Act::Say(text)) = self.post.take(act) {
+            self.draft = text;
+            self.note(Look::WARN, "not sent: too much waits to be sent")?;
+        }
+        Ok(())
+    }
+
+    /// Stops what is at work, as the button below it would.
+    fn stop(&mut self) {
+        if self.talk.busy() {
+            let line = self.talk.open().last().map(|line| line.id.clone()).unwrap_or_default();
+            // If too much waits to be sent, the daemon cannot be told in any case.
+            self.post.take(Act::Press { line, action: "/stop".to_owned() }).ok();
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        Layout { width: terminal::size().0.min(WIDEST), paint: self.paint }
+    }
+
+    fn markdown(&mut self, text: &str) -> Result<()> {
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let mut lines = markdown::lines(text, self.layout());
+        lines.push(String::new());
+        self.print(&lines)
+    }
+
+    fn note(&mut self, look: Look, text: &str) -> Result<()> {
+        let line = self.paint.text(look, &format!("· {}", tame(text)));
+        self.print(&[line, String::new()])
+    }
+
+    /// Prints lines for good, above whatever is at the lower end.
+    fn print(&mut self, lines: &[String]) -> Result<()> {
+        if self.prompt.is_open() {
+            return Ok(self.prompt.print(lines)?);
+        }
+        self.screen.print(lines)?;
+        if self.watching.is_some() { self.draw() } else { Ok(()) }
+    }
+
+    /// Draws what still changes: the growing end of the answer and what the agent does.
+    fn draw(&mut self) -> Result<()> {
+        self.frame += 1;
+        let mut lines = Vec::new();
+        let open = self.talk.open().last().cloned();
+        if let Some(line) = &open {
+            let tail = self.flow.step(line).tail;
+            if !tail.trim().is_empty() {
+                lines.extend(markdown::lines(&tail, self.layout()));
+                lines.push(String::new());
+            }
+        }
+        lines.push(self.status(open.as_ref()));
+        Ok(self.screen.draw(&lines, terminal::size())?)
+    }
+
+    fn status(&self, open: Option<&Line>) -> String {
+        let frame = FRAMES.get(self.frame % FRAMES.len()).copied().unwrap_or_default();
+        let doing = match open {
+            Some(Line { activity: Some(activity), .. }) => tame(activity),
+            Some(_) => String::new(),
+            None if self.talk.in_doubt() => String::new(),
+            None => "Thinking…".to_owned(),
+        };
+        let hint = self.paint.text(Look::DIM, "Ctrl-C stops");
+        let gap = if doing.is_empty() { "" } else { "  " };
+        format!("{} {doing}{gap}{hint}", self.paint.text(Look::CODE, frame))
+    }
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

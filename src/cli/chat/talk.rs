@@ -1,0 +1,196 @@
+//! What was heard of a chat: which answers are new, which still grow, and whether one is awaited.
+
+use crate::local::{Change, From, Line};
+use std::collections::VecDeque;
+
+/// So many lines are remembered; a room has no more.
+const REMEMBERED: usize = 512;
+
+/// What was heard of a chat.
+#[derive(Debug, Default)]
+pub(super) struct Talk {
+    begun: bool,
+    /// Finished lines that are known: id and text.
+    known: VecDeque<(String, String)>,
+    open: Vec<Line>,
+    awaited: Awaited,
+}
+
+/// Whether an answer is awaited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// No.
+    #[default]
+    No,
+    /// Yes: something was said while nothing was at work.
+    Answer,
+    /// Perhaps: what was said while an answer grew may have become part of it.
+    FollowUp,
+}
+
+impl Talk {
+    /// Hears a change and returns the lines of pudu's that are finished by it. The first transcript is the
+    /// past: nothing in it is new.
+    pub(super) fn hear(&mut self, change: Change) -> Vec<Line> {
+        match change {
+            Change::Line(line) => self.line(line).into_iter().collect(),
+            Change::Transcript(lines) if !self.begun => {
+                self.begun = true;
+                for line in lines {
+                    self.past(line);
+                }
+                Vec::new()
+            }
+            Change::Transcript(lines) => self.again(lines),
+        }
+    }
+
+    /// Tells whether the past is known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Returns the answers that grow.
+    pub(super) fn open(&self) -> &[Line] {
+        &self.open
+    }
+
+    /// Tells whether an answer grows or is awaited.
+    pub(super) fn busy(&self) -> bool {
+        !self.open.is_empty() || self.awaited != Awaited::No
+    }
+
+    /// Something was said that wants an answer.
+    pub(super) fn said(&mut self) {
+        self.awaited = if self.open.is_empty() { Awaited::Answer } else { Awaited::FollowUp };
+    }
+
+    /// Tells whether what was said meanwhile may have been answered already.
+    pub(super) fn in_doubt(&self) -> bool {
+        self.open.is_empty() && self.awaited == Awaited::FollowUp
+    }
+
+    /// Nothing is awaited any more.
+    pub(super) fn settle(&mut self) {
+        self.awaited = Awaited::No;
+    }
+
+    fn past(&mut self, line: Line) {
+        match (line.from, line.done) {
+            (From::Pudu, false) => self.open.push(line),
+            (From::Pudu, true) => self.remember(&line),
+            (From::You, _) => {}
+        }
+    }
+
+    /// Hears the transcript after a connection was lost. Only what follows the last thing that was said can
+    /// be new; after a restart of the daemon known lines may have other ids.
+    fn again(&mut self, lines: Vec<Line>) -> Vec<Line> {
+        let newest = lines.iter().rposition(|line| line.from == From::You).map_or(0, |at| at + 1);
+        self.open.retain(|open| lines.iter().any(|line| line.id == open.id));
+        let fresh = |talk: &Self, at: usize, line: &Line| {
+            let growing = talk.open.iter().any(|open| open.id == line.id);
+            let told = talk.known.iter().any(|(_, text)| *text == line.text);
+            growing || !line.done || (at >= newest && !told)
+        };
+        let lines: Vec<Line> = lines
+            .into_iter()
+            .enumerate()
+            .filter(|(at, line)| fresh(self, *at, line))
+            .map(|(_, line)| line)
+            .collect();
+        lines.into_iter().filter_map(|line| self.line(line)).collect()
+    }
+
+    fn line(&mut self, line: Line) -> Option<Line> {
+        if line.from == From::You || self.known.iter().any(|(id, _)| *id == line.id) {
+            return None;
+        }
+        let at = self.open.iter().position(|open| open.id == line.id);
+        if at.is_none() {
+            self.awaited = Awaited::No;
+        }
+        match (at, line.done) {
+            (Some(at), true) => drop(self.open.remove(at)),
+            (Some(at), false) => {
+                if let Some(open) = self.open.get_mut(at) {
+                    *open = line.clone();
+                }
+            }
+            (None, true) => {}
+            (None, false) => self.open.push(line.clone()),
+        }
+        if line.done {
+            self.remember(&line);
+        }
+        line.done.then_some(line)
+    }
+
+    fn remember(&mut self, line: &Line) {
+        if self.known.len() >= REMEMBERED {
+            self.known.pop_front();
+        }
+        self.known.push_back((line.id.clone(), line.text.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pudu(id: &str, text: &str, done: bool) -> Line {
+        Line::told(id.into(), text, done)
+    }
+
+    fn you(text: &str) -> Line {
+        Line::said(text.into(), text)
+    }
+
+    fn texts(lines: &[Line]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn the_past_is_not_new_and_each_answer_is_new_once() {
+        let mut talk = Talk::default();
+        assert_eq!(talk.hear(Change::Transcript(vec![you("q"), pudu("1", "old", true)])), []);
+        talk.said();
+        assert!(talk.busy());
+        assert_eq!(talk.hear(Change::Line(you("q2"))), []);
+        assert_eq!(talk.hear(Change::Line(pudu("2", "ne", false))), []);
+        assert_eq!(texts(talk.open()), ["ne"]);
+        assert_eq!(texts(&talk.hear(Change::Line(pudu("2", "new", true)))), ["new"]);
+        assert_eq!(talk.hear(Change::Line(pudu("2", "new", true))), []);
+        assert!(!talk.busy());
+    }
+
+    #[test]
+    fn after_a_lost_connection_only_the_newest_answer_can_be_new() {
+        let mut talk = Talk::default();
+        talk.hear(Change::Transcript(vec![]));
+        talk.hear(Change::Line(pudu("1", "first", true)));
+        talk.said();
+        talk.hear(Change::Line(pudu("2", "sec", false)));
+        let transcript = [you("q"), pudu("m1", "first", true), you("q2"), pudu("2", "second", true)];
+        assert_eq!(texts(&talk.hear(Change::Transcript(transcript.to_vec()))), ["second"]);
+        assert!(!talk.busy());
+        let cut = [you("q2"), pudu("3", "third", true), you("meanwhile")];
+        talk.hear(Change::Line(pudu("3", "thi", false)));
+        assert_eq!(texts(&talk.hear(Change::Transcript(cut.to_vec()))), ["third"]);
+        let renamed = [you("q"), pudu("m1", "first", true), you("q2"), pudu("m2", "second", true)];
+        assert_eq!(talk.hear(Change::Transcript(renamed.to_vec())), []);
+    }
+
+    #[test]
+    fn a_follow_up_may_become_part_of_the_answer_that_grows() {
+        let mut talk = Talk::default();
+        talk.hear(Change::Transcript(vec![]));
+        talk.hear(Change::Line(pudu("1", "a", false)));
+        talk.said();
+        assert!(!talk.in_doubt());
+        talk.hear(Change::Line(pudu("1", "ab", true)));
+        assert!(talk.busy() && talk.in_doubt());
+        talk.settle();
+        assert!(!talk.busy());
+    }
+}

@@ -1,0 +1,77 @@
+//! The way to a chat: what is said goes in, what changes comes out. `remote.rs` goes by HTTP to a daemon that
+//! runs, `inside.rs` to one in this process.
+
+use crate::local::Change;
+use futures_util::stream::BoxStream;
+use pudu_channels::BoxFuture;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The way to a chat.
+pub(super) trait Wire: Send + Sync {
+    /// Follows the chat, for ever: it comes back by itself when the connection is lost.
+    fn follow(&self) -> BoxStream<'static, News>;
+
+    /// Sends a letter. It is kept for good when this succeeds; sent again, it counts once.
+    fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>>;
+
+    /// Returns the slash commands; none if they cannot be had.
+    fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>>;
+
+    /// Tells where a file of a line can be fetched: a path or an address.
+    fn file(&self, line: &str, index: usize) -> Option<String>;
+}
+
+/// What is heard of a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Something was said or has changed.
+    Change(Change),
+    /// The daemon cannot be reached for now.
+    Lost,
+    /// The daemon does not let us in, and a person has to act.
+    Refused(String),
+}
+
+/// What a person does, with the key under which it counts once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Letter {
+    pub(super) key: String,
+    pub(super) act: Act,
+}
+
+/// What a person can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Say something.
+    Say(String),
+    /// Press what stands below a line.
+    Press { line: String, action: String },
+}
+
+/// Why a letter was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unsent {
+    /// Try again.
+    #[error("{reason}")]
+    Later {
+        /// What was wrong.
+        reason: String,
+        /// Not before this time has passed, if the daemon said so.
+        after: Option<Duration>,
+    },
+    /// Trying again does not help.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A slash command, for completion.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Entry {
+    /// Its name without the slash.
+    pub(super) name: String,
+    /// What may stand behind it.
+    pub(super) argument: String,
+    /// What it does.
+    pub(super) help: String,
+}
