@@ -7,7 +7,7 @@ use crate::{
     discover,
     dispatch::{Access, Account, Parts, Policy, Rules, Shared, command},
     extensions::Extensions,
-    gateway::{Gateway, Hook},
+    gateway::{self, Gateway, Hook},
     local::{self, Local},
 };
 use anyhow::{Context, Result};
@@ -83,6 +83,7 @@ impl Daemon {
             Scope::Local => None,
         };
         prepare_home(&fixed.home).await?;
+        let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
         let db = open(&fixed.database, &fixed.home).await?;
         let (found, model) = discover::models(&live).await;
         let setup = agent::setup(&live, &found, Vec::new())?;
@@ -106,7 +107,7 @@ impl Daemon {
         };
         daemon.shared.recover().await?;
         let address = match listener {
-            Some(listener) => Some(daemon.serve(listener, hooks, fixed.gateway.token)?),
+            Some(listener) => Some(daemon.serve(listener, hooks, token)?),
             None => None,
         };
         daemon.listen_all();
@@ -293,6 +294,22 @@ fn telegram_config(name: &str, config: &config::Telegram) -> telegram::Config {
         mode,
         require_mention: config.require_mention,
         commands: command::TABLE.iter().map(|row| (row.name.to_owned(), row.help.to_owned())).collect(),
+    }
+}
+
+/// Returns the token that the gateway asks for: the operator's, or one of its own where other machines can
+/// reach it.
+fn token(
+    gateway: &config::Gateway,
+    listener: Option<&TcpListener>,
+    home: &Path,
+) -> Result<Option<SecretString>> {
+    let Some(listener) = listener else { return Ok(None) };
+    let open = !listener.local_addr()?.ip().is_loopback();
+    match &gateway.token {
+        Some(token) => Ok(Some(token.clone())),
+        None if open => gateway::token::kept(home).map(Some),
+        None => Ok(None),
     }
 }
 

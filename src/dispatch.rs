@@ -166,9 +166,9 @@ impl Shared {
         };
         let key = place::conversation(&self.db, &arrival.inbound, command.is_some()).await;
         let mail = match (&arrival.inbound.kind, command) {
-            (_, Some(command)) => Mail::Command(arrival, command),
-            (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(arrival),
-            (_, None) => Mail::Say(arrival),
+            (_, Some(command)) => Mail::Command(Box::new(arrival), command),
+            (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(Box::new(arrival)),
+            (_, None) => Mail::Say(Box::new(arrival)),
         };
         self.post(account, &key, mail);
     }

@@ -9,6 +9,7 @@ mod health;
 mod info;
 mod page;
 mod runs;
+pub(crate) mod token;
 mod webhook;
 
 use crate::{dispatch::Shared, local::Local};

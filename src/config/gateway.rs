@@ -26,8 +26,8 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
     let (host, port) = from_env(&section, start, host, port);
     let (host, port) = from_flag(&section, start, host, port);
     if token.is_none() && !is_local(&host) {
-        let what = format!("{host} can be reached from other machines, and no token is asked for");
-        section.warn("token", what, "set gateway.token, or keep others away from the port");
+        let what = format!("{host} can be reached from other machines, and no token is chosen");
+        section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
     Gateway { host, port, token }
 }

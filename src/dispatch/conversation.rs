@@ -32,11 +32,11 @@ const ALBUM: Duration = Duration::from_millis(600);
 /// What reaches a conversation.
 pub(super) enum Mail {
     /// Somebody said something.
-    Say(Arrival),
+    Say(Box<Arrival>),
     /// Somebody changed or took back a message.
-    Change(Arrival),
+    Change(Box<Arrival>),
     /// Somebody gave a command.
-    Command(Arrival, Command),
+    Command(Box<Arrival>, Command),
     /// A turn that a restart cut goes on.
     Resume(Box<Job>),
     /// A reply that a restart cut is delivered before anything else is said.
@@ -104,9 +104,9 @@ impl Conversation {
 
     async fn take(&mut self, mail: Mail) {
         match mail {
-            Mail::Say(arrival) => self.say(arrival).await,
-            Mail::Change(arrival) => self.change(arrival).await,
-            Mail::Command(arrival, command) => self.command(arrival, command).await,
+            Mail::Say(arrival) => self.say(*arrival).await,
+            Mail::Change(arrival) => self.change(*arrival).await,
+            Mail::Command(arrival, command) => self.command(*arrival, command).await,
             Mail::Resume(job) => self.start(*job),
             Mail::Redeliver(reply) => self.redeliver(*reply),
         }

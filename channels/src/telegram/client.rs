@@ -41,6 +41,7 @@ impl Client {
             // Each call sets its own: a long poll takes longer than all others.
             .timeout(Duration::from_secs(600))
             .pool_idle_timeout(Duration::from_secs(60))
+            .pool_max_idle_per_host(8)
             .build()
             .map_err(|error| unreachable(error, token))?;
         Ok(Self { bot: Bot::with_client(token, client).set_api_url(api_url) })

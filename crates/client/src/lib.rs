@@ -3,6 +3,7 @@
 //!
 //! What is deliberately absent: chats, HTTP and configuration files.
 
+mod live;
 mod run;
 mod setup;
 mod threads;
@@ -20,6 +21,7 @@ pub use run::{Control, Ended, Run, Task};
 pub use setup::{ModelInfo, Setup};
 
 use harness::Replay;
+use live::Live;
 use sandbox::Local;
 use std::{
     path::PathBuf,
@@ -39,6 +41,7 @@ struct Inner {
     home: PathBuf,
     setup: RwLock<Arc<Setup>>,
     threads: Threads,
+    live: Live,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -51,6 +54,7 @@ impl Client {
     pub fn new(db: Db, home: PathBuf, setup: Setup, concurrency: usize) -> Self {
         Self(Arc::new(Inner {
             threads: Threads::new(Arc::new(db.clone())),
+            live: Live::default(),
             db,
             home,
             setup: RwLock::new(Arc::new(setup)),
@@ -91,12 +95,27 @@ impl Client {
     pub fn start(&self, task: Task, control: Control) -> Run {
         let (ended, done) = oneshot::channel();
         let run = Run { replay: Arc::new(Replay::default()), done };
+        let (id, live) = (task.run.clone(), self.clone());
+        self.0.live.open(id.clone(), run.replay.clone());
         let work = run::work(self.clone(), task, run.replay.clone(), control);
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.
             ended.send(work.await).ok();
+            live.0.live.close(&id);
         });
         run
+    }
+
+    /// Returns the replay ring of a run that works, or ended a minute ago at most.
+    #[must_use]
+    pub fn replay(&self, run: &base::RunId) -> Option<Arc<Replay>> {
+        self.0.live.get(run)
+    }
+
+    /// Returns the runs that work or wait to, oldest first.
+    #[must_use]
+    pub fn runs(&self) -> Vec<(base::RunId, Arc<Replay>)> {
+        self.0.live.list()
     }
 
     /// Returns how many runs work or wait to.
@@ -111,9 +130,11 @@ impl Client {
         self.0.tasks.wait().await;
     }
 
-    /// Forgets threads that nobody has used for a while; they are read again when needed.
+    /// Forgets threads that nobody has used for a while, which are read again when needed, and runs that
+    /// nobody can want to read any more.
     pub fn trim(&self) {
         self.0.threads.trim();
+        self.0.live.trim();
     }
 
     fn setup(&self) -> Arc<Setup> {

@@ -4,6 +4,7 @@
 //! everything so far, from which it goes on; what must not be lost at all is in the thread log.
 
 use pudu_base::{CallId, Event, MessageId, Outcome, Usage};
+use serde::Serialize;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
@@ -27,7 +28,8 @@ pub struct Progress {
 }
 
 /// What an agent does at the moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "doing", content = "what", rename_all = "snake_case")]
 pub enum Activity {
     /// Nothing yet, or nothing any more.
     #[default]

@@ -27,6 +27,7 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
     let client = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .pool_idle_timeout(Duration::from_secs(60))
+        .pool_max_idle_per_host(8)
         .tcp_nodelay(true)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("pudu/", env!("CARGO_PKG_VERSION")))

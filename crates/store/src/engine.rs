@@ -57,7 +57,7 @@ impl Engine {
             Self::Memory => "",
             Self::Sqlite => {
                 "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                 PRAGMA journal_size_limit = 67108864;"
+                 PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -1024;"
             }
             Self::Postgres => "SET client_min_messages = warning; SET search_path TO pudu;",
         }
@@ -67,7 +67,7 @@ impl Engine {
     fn reading(self) -> &'static str {
         match self {
             Self::Memory => "",
-            Self::Sqlite => "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON;",
+            Self::Sqlite => "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -512;",
             Self::Postgres => "SET search_path TO pudu; SET default_transaction_read_only = on;",
         }
     }

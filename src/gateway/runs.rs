@@ -1,0 +1,75 @@
+//! The runs that work, and their events, for programs that want more than a chat shows.
+
+use super::{Gateway, guard::refuse};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{
+        IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use futures_util::{Stream, stream};
+use pudu_client::{
+    base::RunId,
+    harness::{Gap, Item, Progress, Reader},
+};
+use serde_json::{Value, json};
+use std::{convert::Infallible, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Lists the runs that work or wait to, oldest first.
+pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+    let runs = gateway.0.shared.client.runs();
+    let entry = |(run, replay): &(RunId, std::sync::Arc<pudu_client::harness::Replay>)| json!({ "run_id": run, "progress": progress(&replay.progress()) });
+    Json(json!({ "runs": runs.iter().map(entry).collect::<Vec<_>>() }))
+}
+
+/// Follows a run's events; with `Last-Event-ID`, from the one behind it on. A reader that has fallen out of
+/// the ring gets a `gap` with all that happened so far, and goes on from there.
+pub(super) async fn events(
+    State(gateway): State<Gateway>,
+    Path(run): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(replay) = gateway.0.shared.client.replay(&run.into()) else {
+        return refuse(StatusCode::NOT_FOUND, "there is no such run, or it ended more than a minute ago");
+    };
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
+    let reader = replay.read(last.map_or(0, |last| last.saturating_add(1)));
+    let keep = KeepAlive::new().interval(Duration::from_secs(15)).text("heartbeat");
+    let following = follow(reader, gateway.0.stop.clone());
+    ([("x-accel-buffering", "no")], Sse::new(following).keep_alive(keep)).into_response()
+}
+
+fn follow(reader: Reader, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold((reader, stop), |(mut reader, stop)| async move {
+        let item = stop.run_until_cancelled(reader.next()).await??;
+        Some((Ok(event(&item)), (reader, stop)))
+    })
+}
+
+fn event(item: &Item) -> Event {
+    match item {
+        Item::Event(id, happened) => {
+            let data = serde_json::to_value(&**happened).unwrap_or_default();
+            let name = data.get("type").and_then(Value::as_str).unwrap_or("event").to_owned();
+            Event::default().id(id.to_string()).event(name).data(data.to_string())
+        }
+        Item::Gap(Gap { missed, next, progress: so_far }) => {
+            let data = json!({ "missed": missed, "next": next, "progress": progress(so_far) });
+            Event::default().id(next.saturating_sub(1).to_string()).event("gap").data(data.to_string())
+        }
+    }
+}
+
+fn progress(progress: &Progress) -> Value {
+    json!({
+        "text": progress.text,
+        "activity": progress.activity,
+        "artifacts": progress.artifacts,
+        "usage": progress.usage,
+        "outcome": progress.outcome,
+    })
+}

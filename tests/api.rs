@@ -1,0 +1,132 @@
+//! The HTTP API, as programs see it.
+
+use crate::house::{House, SOON, Talker, http};
+use pudu_sim::model::{At, Reply};
+use serde_json::{Value, json};
+
+/// Reads a run's events to their end.
+async fn events(house: &House, run: &str, last: Option<u64>) -> Vec<(String, Value)> {
+    let mut call = http().get(format!("http://{}/api/runs/{run}/events", house.address));
+    if let Some(last) = last {
+        call = call.header("last-event-id", last.to_string());
+    }
+    let text = call.send().await.unwrap().text().await.unwrap();
+    let mut decoder = pudu_client::net::sse::Decoder::default();
+    let events = decoder.push(text.as_bytes()).unwrap();
+    events.into_iter().map(|event| (event.event, serde_json::from_str(&event.data).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_run_can_be_followed_joined_late_and_read_again() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::Chunk(2));
+    house.model.next(Reply::text("one two three").words_per_chunk(1));
+    ada.say("count");
+    hold.reached().await.unwrap();
+    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    hold.proceed();
+    let all = events(&house, &run, None).await;
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["thinking", "text", "text", "text", "spent", "ended"], "{all:?}");
+    let words: String = all.iter().filter_map(|(_, data)| data["delta"].as_str()).collect();
+    assert_eq!(words, "one two three");
+    assert_eq!(events(&house, &run, Some(3)).await, all[4..]);
+    assert_eq!(house.get("/api/runs/none/events").await.0, 404);
+    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    assert_eq!(runs, json!({"runs": []}));
+}
+
+#[tokio::test]
+async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let text: String = (0..6_000).map(|n| format!("w{n} ")).collect();
+    let mut hold = house.model.hold(1, At::Start);
+    house.model.next(Reply::text(&text).words_per_chunk(1));
+    ada.say("flood");
+    hold.reached().await.unwrap();
+    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    let run = runs["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    hold.proceed();
+    house
+        .telegram
+        .wait(SOON, |view| view.last_answer(ada.chat)?.trim_end().ends_with("w5999").then_some(()))
+        .await
+        .unwrap();
+    let seen: String = ada.answers().into_iter().map(|answer| format!("{} ", answer.text)).collect();
+    let missing = (0..6_000).find(|n| !seen.contains(&format!("w{n} ")));
+    assert_eq!(missing, None, "people see every word");
+    let late = events(&house, &run, Some(0)).await;
+    let (name, gap) = &late[0];
+    assert_eq!((name.as_str(), &gap["missed"], late.len()), ("gap", &json!(1), 1));
+    assert_eq!(gap["progress"]["text"], json!(text));
+}
+
+#[tokio::test]
+async fn bad_requests_get_a_clear_error() {
+    let house = House::open("").await;
+    let post = |path: &str, body: String| {
+        let url = format!("http://{}{path}", house.address);
+        async move {
+            let answer =
+                http().post(url).header("content-type", "application/json").body(body).send().await.unwrap();
+            answer.status().as_u16()
+        }
+    };
+    assert_eq!(post("/api/chat/x/messages", json!({"text": " "}).to_string()).await, 422);
+    assert_eq!(post("/api/chat/x/messages", "{".into()).await, 400);
+    assert_eq!(post("/api/chat/x/messages", json!({"txt": 1}).to_string()).await, 422);
+    assert_eq!(post("/api/chat/a%20b/messages", json!({"text": "hi"}).to_string()).await, 422);
+    assert_eq!(post("/api/chat/x/messages", json!({"text": "x".repeat(300_000)}).to_string()).await, 413);
+    assert_eq!(post("/api/chat/x/messages", json!({"text": "x".repeat(2_000_000)}).to_string()).await, 413);
+    assert_eq!(post("/api/webhooks/telegram/telegram", "{}".into()).await, 404, "no webhook is configured");
+    assert_eq!(house.get("/nowhere").await.0, 404);
+}
+
+#[tokio::test]
+async fn another_site_cannot_use_the_api_through_a_persons_browser() {
+    let house = House::open("").await;
+    let url = format!("http://{}/api/chat/x/messages", house.address);
+    let send = |name: &'static str, value: &'static str| {
+        let call = http().post(&url).header("content-type", "application/json").header(name, value);
+        async move { call.body(r#"{"text":"hi"}"#).send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(send("origin", "https://evil.example").await, 403);
+    assert_eq!(send("origin", "null").await, 403);
+    assert_eq!(send("host", "evil.example").await, 403, "a rebound name is not ours");
+    assert_eq!(send("x-nothing", "x").await, 202);
+}
+
+#[tokio::test]
+async fn beyond_this_machine_a_token_is_asked_for() {
+    let house = House::furnish(Default::default(), "", "gateway:\n  token: open-sesame-123\n").await;
+    let mut house = house;
+    house.start();
+    let ask = |token: Option<&'static str>| {
+        let call = http().get(format!("http://{}/api/models", house.address));
+        let call = match token {
+            Some(token) => call.bearer_auth(token),
+            None => call,
+        };
+        async move { call.send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(
+        (ask(None).await, ask(Some("wrong")).await, ask(Some("open-sesame-123")).await),
+        (401, 401, 200)
+    );
+    assert_eq!((house.get("/health").await.0, house.get("/").await.0), (200, 200));
+}
+
+#[tokio::test]
+async fn a_message_sent_twice_with_one_key_is_said_once() {
+    let house = House::open("").await;
+    let url = format!("http://{}/api/chat/x/messages", house.address);
+    for expect in [false, true] {
+        let call = http().post(&url).json(&json!({"text": "hello", "key": "k1"}));
+        let answer: Value = call.send().await.unwrap().json().await.unwrap();
+        assert_eq!(answer["duplicate"], expect);
+    }
+    house.model.wait(SOON, |_| (house.model.count() == 1).then_some(())).await.unwrap();
+}

@@ -1,0 +1,171 @@
+//! `pudu chat`: from a pipe and at a terminal, with a daemon inside it and with one that runs.
+
+mod pty;
+
+use crate::house::House;
+use pty::Pty;
+use pudu_sim::model::{At, Reply};
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+/// What a program gets that writes these lines to `pudu chat`.
+fn piped(dir: &Path, port: &str, args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pudu"))
+        .arg("chat")
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("GATEWAY_PORT", port)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn told(output: &Output) -> (bool, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (well, out, err) = told(&piped(dir.path(), "0", &[], "hi\n\n/help\n"));
+    assert!(well && err.is_empty(), "{err}");
+    let (first, second) = out.split_once("\n\nAvailable commands:\n").unwrap_or_else(|| panic!("{out}"));
+    assert!(first.starts_with("I am pudu's built-in **offline** model"), "{out}");
+    assert!(first.contains("\n\n> hi\n"), "{out}");
+    assert!(second.contains("- `/stop` — Stop what is being worked on\n"), "{out}");
+}
+
+#[test]
+fn what_was_said_in_a_pipe_is_remembered_and_not_said_again() {
+    let dir = tempfile::tempdir().unwrap();
+    piped(dir.path(), "0", &[], "one\n");
+    let (well, out, _) = told(&piped(dir.path(), "0", &[], "/status\n"));
+    assert!(well && out.starts_with("Active thread: `") && out.contains("in 1 run(s)"), "{out}");
+    let (_, other, _) = told(&piped(dir.path(), "0", &["--name", "other"], "/status\n"));
+    assert!(other.starts_with("No active conversation."), "{other}");
+}
+
+#[tokio::test]
+async fn a_daemon_that_runs_is_found_and_answers() {
+    let house = House::open("").await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let expect = (true, "echo: one\n\necho: two\n".to_owned(), String::new());
+    let url = format!("http://{}/", house.address);
+    let by_url = piped(elsewhere.path(), "0", &["--url", &url], "one\ntwo\n");
+    assert_eq!(told(&by_url), expect);
+    let port = house.address.rsplit(':').next().unwrap();
+    let found = piped(elsewhere.path(), port, &["--name", "other"], "one\ntwo\n");
+    assert_eq!(told(&found), expect);
+    assert_eq!(house.model.count(), 4);
+    assert!(!elsewhere.path().join(".pudu").exists(), "nothing is kept where only a daemon is asked");
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_is_told_why_in_one_line() {
+    let mut house = House::furnish(Default::default(), "", "gateway:\n  token: open-sesame\n").await;
+    house.start();
+    let url = format!("http://{}", house.address);
+    let check = |args: &[&str], well: bool, out: &str, err: &str| {
+        let told = told(&piped(&house.path(""), "0", args, "one\n"));
+        assert_eq!(told, (well, out.to_owned(), err.to_owned()), "{args:?}");
+    };
+    let locked = "error: the daemon asks for its token: give --token or set PUDU_TOKEN\n";
+    check(&["--url", &url], false, "", locked);
+    check(&["--url", &url, "--token", "wrong"], false, "", locked);
+    check(&["--url", &url, "--token", "open-sesame"], true, "echo: one\n", "");
+    let nobody = "http://127.0.0.1:9";
+    check(&["--url", nobody], false, "", "error: no pudu answers at http://127.0.0.1:9\n");
+}
+
+#[tokio::test]
+async fn ctrl_c_stops_the_run_and_not_the_program() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    house.model.next(Reply::text("one two three four").words_per_chunk(1));
+    let mut hold = house.model.hold(1, At::Chunk(3));
+    person.types("count\r");
+    hold.reached().await.unwrap();
+    person.shows("one two").await;
+    person.shows("Ctrl-C stops").await;
+    person.types("\x03");
+    person.shows("Stopped.").await;
+    person.shows("› ").await;
+    person.types("rubbish\x03again\r");
+    person.shows("echo: again").await;
+    person.shows("› ").await;
+    person.types("\x04");
+    assert!(person.ends().await.success());
+    let history = house.path(".pudu/chat_history");
+    let lines = fs::read_to_string(&history).unwrap();
+    assert_eq!(lines.lines().skip(1).collect::<Vec<_>>(), ["count", "again"]);
+    assert_eq!(fs::metadata(history).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn a_key_typed_while_it_works_begins_the_next_message() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    house.model.next(Reply::text("slowly").after(Duration::from_millis(10)));
+    let mut hold = house.model.hold(1, At::Chunk(1));
+    person.types("first\r");
+    hold.reached().await.unwrap();
+    person.shows("Thinking…").await;
+    person.types("second");
+    person.shows("› second").await;
+    hold.proceed();
+    person.shows("slowly").await;
+    person.types("!\r");
+    person.shows("echo: second!").await;
+    assert_eq!(house.model.count(), 2);
+}
+
+#[tokio::test]
+async fn a_choice_is_taken_by_its_number() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    person.types("/mode\r");
+    person.shows("[2] interrupt").await;
+    person.shows("› ").await;
+    person.types("2\r");
+    person.shows("Mode interrupt:").await;
+    assert_eq!(house.model.count(), 0);
+}
+
+#[tokio::test]
+async fn what_is_typed_while_the_daemon_is_away_is_said_once_when_it_is_back() {
+    let mut house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    person.types("before\r");
+    person.shows("echo: before").await;
+    house.kill();
+    person.shows("pudu cannot be reached; trying again…").await;
+    person.types("after\r");
+    person.shows("not sent yet: pudu cannot be reached; trying again…").await;
+    house.bind = house.address.clone();
+    house.start();
+    person.shows("echo: after").await;
+    person.shows("› ").await;
+    person.types("last\r");
+    person.shows("echo: last").await;
+    assert_eq!(house.model.count(), 3, "each was said once");
+}
