@@ -2,7 +2,7 @@
 
 mod pty;
 
-use crate::house::House;
+use crate::house::{House, SOON};
 use pty::Pty;
 use pudu_sim::model::{At, Reply};
 use std::{
@@ -14,8 +14,15 @@ use std::{
     time::Duration,
 };
 
-/// What a program gets that writes these lines to `pudu chat`.
-fn piped(dir: &Path, port: &str, args: &[&str], input: &str) -> Output {
+/// What a program gets that writes these lines to `pudu chat`. The simulated model goes on meanwhile.
+async fn piped(dir: &Path, port: &str, args: &[&str], input: &str) -> (bool, String, String) {
+    let (dir, port, input) = (dir.to_owned(), port.to_owned(), input.to_owned());
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let run = tokio::task::spawn_blocking(move || run(&dir, &port, &args, &input));
+    told(&tokio::time::timeout(SOON, run).await.unwrap().unwrap())
+}
+
+fn run(dir: &Path, port: &str, args: &[String], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pudu"))
         .arg("chat")
         .args(args)
@@ -36,10 +43,10 @@ fn told(output: &Output) -> (bool, String, String) {
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-#[test]
-fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
+#[tokio::test]
+async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let (well, out, err) = told(&piped(dir.path(), "0", &[], "hi\n\n/help\n"));
+    let (well, out, err) = piped(dir.path(), "0", &[], "hi\n\n/help\n").await;
     assert!(well && err.is_empty(), "{err}");
     let (first, second) = out.split_once("\n\nAvailable commands:\n").unwrap_or_else(|| panic!("{out}"));
     assert!(first.starts_with("I am pudu's built-in **offline** model"), "{out}");
@@ -47,13 +54,13 @@ fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
     assert!(second.contains("- `/stop` — Stop what is being worked on\n"), "{out}");
 }
 
-#[test]
-fn what_was_said_in_a_pipe_is_remembered_and_not_said_again() {
+#[tokio::test]
+async fn what_was_said_in_a_pipe_is_remembered_and_not_said_again() {
     let dir = tempfile::tempdir().unwrap();
-    piped(dir.path(), "0", &[], "one\n");
-    let (well, out, _) = told(&piped(dir.path(), "0", &[], "/status\n"));
+    piped(dir.path(), "0", &[], "one\n").await;
+    let (well, out, _) = piped(dir.path(), "0", &[], "/status\n").await;
     assert!(well && out.starts_with("Active thread: `") && out.contains("in 1 run(s)"), "{out}");
-    let (_, other, _) = told(&piped(dir.path(), "0", &["--name", "other"], "/status\n"));
+    let (_, other, _) = piped(dir.path(), "0", &["--name", "other"], "/status\n").await;
     assert!(other.starts_with("No active conversation."), "{other}");
 }
 
@@ -63,11 +70,11 @@ async fn a_daemon_that_runs_is_found_and_answers() {
     let elsewhere = tempfile::tempdir().unwrap();
     let expect = (true, "echo: one\n\necho: two\n".to_owned(), String::new());
     let url = format!("http://{}/", house.address);
-    let by_url = piped(elsewhere.path(), "0", &["--url", &url], "one\ntwo\n");
-    assert_eq!(told(&by_url), expect);
+    let by_url = piped(elsewhere.path(), "0", &["--url", &url], "one\ntwo\n").await;
+    assert_eq!(by_url, expect);
     let port = house.address.rsplit(':').next().unwrap();
-    let found = piped(elsewhere.path(), port, &["--name", "other"], "one\ntwo\n");
-    assert_eq!(told(&found), expect);
+    let found = piped(elsewhere.path(), port, &["--name", "other"], "one\ntwo\n").await;
+    assert_eq!(found, expect);
     assert_eq!(house.model.count(), 4);
     assert!(!elsewhere.path().join(".pudu").exists(), "nothing is kept where only a daemon is asked");
 }
@@ -77,16 +84,18 @@ async fn who_is_not_let_in_is_told_why_in_one_line() {
     let mut house = House::furnish(Default::default(), "", "gateway:\n  token: open-sesame\n").await;
     house.start();
     let url = format!("http://{}", house.address);
-    let check = |args: &[&str], well: bool, out: &str, err: &str| {
-        let told = told(&piped(&house.path(""), "0", args, "one\n"));
-        assert_eq!(told, (well, out.to_owned(), err.to_owned()), "{args:?}");
-    };
     let locked = "error: the daemon asks for its token: give --token or set PUDU_TOKEN\n";
-    check(&["--url", &url], false, "", locked);
-    check(&["--url", &url, "--token", "wrong"], false, "", locked);
-    check(&["--url", &url, "--token", "open-sesame"], true, "echo: one\n", "");
     let nobody = "http://127.0.0.1:9";
-    check(&["--url", nobody], false, "", "error: no pudu answers at http://127.0.0.1:9\n");
+    let cases: [(&[&str], bool, &str, &str); 4] = [
+        (&["--url", &url], false, "", locked),
+        (&["--url", &url, "--token", "wrong"], false, "", locked),
+        (&["--url", &url, "--token", "open-sesame"], true, "echo: one\n", ""),
+        (&["--url", nobody], false, "", "error: no pudu answers at http://127.0.0.1:9\n"),
+    ];
+    for (args, well, out, err) in cases {
+        let told = piped(&house.path(""), "0", args, "one\n").await;
+        assert_eq!(told, (well, out.to_owned(), err.to_owned()), "{args:?}");
+    }
 }
 
 #[tokio::test]
@@ -127,7 +136,8 @@ async fn a_key_typed_while_it_works_begins_the_next_message() {
     hold.reached().await.unwrap();
     person.shows("Thinking…").await;
     person.types("second");
-    person.shows("› second").await;
+    person.shows("› ").await;
+    person.shows("second").await;
     hold.proceed();
     person.shows("slowly").await;
     person.types("!\r");

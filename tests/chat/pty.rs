@@ -75,7 +75,7 @@ impl Pty {
                 self.read += at + text.len();
                 return;
             }
-            assert!(Instant::now() < deadline, "{text:?} is not shown:\n{rest}");
+            assert!(Instant::now() < deadline, "{text:?} is not shown: {rest:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
