@@ -128,6 +128,7 @@ impl Room {
             past.truncate(last);
         }
         past.retain(|line| !lines.iter().any(|other| other.id == line.id));
+        forget_said(&mut past, &lines);
         lines.splice(0..0, past);
     }
 
@@ -149,6 +150,16 @@ impl Room {
 
     fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes out of the past what was said in the room itself: the thread has it under another id.
+fn forget_said(past: &mut Vec<Line>, lines: &[Line]) {
+    for said in lines.iter().rev().filter(|line| line.from == From::You) {
+        match past.iter().rposition(|line| line.from == From::You) {
+            Some(at) if past.get(at).is_some_and(|line| line.text == said.text) => drop(past.remove(at)),
+            _ => return,
+        }
     }
 }
 
@@ -198,6 +209,11 @@ mod tests {
         resumed.put(bot("turn", "answer", true));
         resumed.remember(&state);
         assert_eq!(texts(&resumed), ["q", "answer"]);
+        let early = Room::default();
+        early.put(Line::said("room".into(), "q"));
+        early.put(bot("turn", "ans", false));
+        early.remember(&state);
+        assert_eq!(texts(&early), ["q", "ans"]);
     }
 
     #[test]

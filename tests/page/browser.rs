@@ -1,0 +1,191 @@
+//! A browser, told what to do over its debugging protocol.
+
+use crate::house::SOON;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+
+/// The names under which systems know it.
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+const FLAGS: [&str; 12] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--remote-debugging-port=0",
+    "about:blank",
+];
+
+/// A browser with one page.
+pub struct Browser {
+    child: Child,
+    _profile: TempDir,
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    session: String,
+    calls: u64,
+    /// What the page's scripts failed at.
+    pub failures: Vec<String>,
+    /// Answers to messages that are still to get lost on their way to the page.
+    lose: u32,
+}
+
+impl Browser {
+    /// Starts a browser; nothing where there is none, unless `PUDU_REQUIRE_BROWSER=1` asks for one.
+    pub async fn start() -> Option<Self> {
+        let profile = tempfile::tempdir().unwrap();
+        let Some(child) = NAMES.iter().find_map(|name| spawn(name, &profile)) else {
+            let required = std::env::var("PUDU_REQUIRE_BROWSER").is_ok_and(|value| value == "1");
+            assert!(!required, "no browser: none of {NAMES:?} can be started");
+            println!("skipped: no browser is installed ({})", NAMES.join(", "));
+            return None;
+        };
+        Some(Self::drive(child, profile).await)
+    }
+
+    async fn drive(mut child: Child, profile: TempDir) -> Self {
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
+        // Somebody has to read on, or the browser would wait for it.
+        std::thread::spawn(move || lines.for_each(drop));
+        let (socket, _) = connect_async(address.expect("the browser starts")).await.unwrap();
+        let session = String::new();
+        let mut browser =
+            Self { child, _profile: profile, socket, session, calls: 0, failures: Vec::new(), lose: 0 };
+        let page = browser.call("Target.createTarget", json!({ "url": "about:blank" })).await;
+        let attach = json!({ "targetId": page["targetId"], "flatten": true });
+        let attached = browser.call("Target.attachToTarget", attach).await;
+        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
+        browser.call("Runtime.enable", json!({})).await;
+        browser
+    }
+
+    /// Goes to an address.
+    pub async fn open(&mut self, url: &str) {
+        self.call("Page.navigate", json!({ "url": url })).await;
+    }
+
+    /// Types into whatever has the focus.
+    pub async fn types(&mut self, text: &str) {
+        self.call("Input.insertText", json!({ "text": text })).await;
+    }
+
+    /// Presses a key.
+    pub async fn presses(&mut self, key: &str) {
+        let text = if key == "Enter" { "\r" } else { "" };
+        let code = match key {
+            "Enter" => 13,
+            "Escape" => 27,
+            "ArrowUp" => 38,
+            "Tab" => 9,
+            _ => 0,
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let event =
+                json!({ "type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": code });
+            self.call("Input.dispatchKeyEvent", event).await;
+        }
+    }
+
+    /// Returns what an expression is on the page.
+    pub async fn eval(&mut self, expression: &str) -> Value {
+        let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", ask).await;
+        assert_eq!(answer.get("exceptionDetails"), None, "{expression}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until an expression is as wanted.
+    pub async fn sees(&mut self, expression: &str, wanted: impl Into<Value>) {
+        let (wanted, deadline) = (wanted.into(), Instant::now() + SOON);
+        loop {
+            let seen = self.eval(expression).await;
+            if seen == wanted {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{expression} is {seen}, not {wanted}; {:?}", self.failures);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Lets the answers to so many of the page's messages get lost: the daemon has the message, the page
+    /// does not know.
+    pub async fn lose_answers(&mut self, count: u32) {
+        self.lose = count;
+        let pattern = json!([{ "urlPattern": "*/messages", "requestStage": "Response" }]);
+        self.call("Fetch.enable", json!({ "patterns": pattern })).await;
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        loop {
+            let message = self.next().await;
+            if message["id"] == id {
+                assert_eq!(message.get("error"), None, "{method}");
+                return message["result"].clone();
+            }
+            self.hear(&message).await;
+        }
+    }
+
+    async fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.calls += 1;
+        let mut call = json!({ "id": self.calls, "method": method, "params": params });
+        if !self.session.is_empty() {
+            call["sessionId"] = self.session.clone().into();
+        }
+        self.socket.send(Message::text(call.to_string())).await.unwrap();
+        self.calls
+    }
+
+    async fn next(&mut self) -> Value {
+        let message = tokio::time::timeout(SOON, self.socket.next()).await.expect("the browser answers");
+        serde_json::from_str(message.unwrap().unwrap().to_text().unwrap()).unwrap()
+    }
+
+    async fn hear(&mut self, message: &Value) {
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown") => self.failures.push(params["exceptionDetails"].to_string()),
+            Some("Fetch.requestPaused") if self.lose > 0 => {
+                self.lose -= 1;
+                let failed = json!({ "requestId": params["requestId"], "errorReason": "ConnectionReset" });
+                self.send("Fetch.failRequest", failed).await;
+            }
+            Some("Fetch.requestPaused") => {
+                self.send("Fetch.continueRequest", json!({ "requestId": params["requestId"] })).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn spawn(name: &str, profile: &TempDir) -> Option<Child> {
+    Command::new(name)
+        .args(FLAGS)
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()
+}
