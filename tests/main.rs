@@ -1,14 +1,16 @@
 //! The daemon as people and platforms see it: the real binary against simulated platforms.
-#![allow(unreachable_pub, clippy::str_to_string, clippy::needless_pass_by_value, reason = "tests")]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::string_slice, clippy::str_to_string, reason = "tests")]
 
 mod api;
 mod busy;
 mod chat;
 mod commands;
 mod crash;
+mod crash_rare;
 mod files;
 mod house;
 mod lifecycle;
+mod page;
 mod postgres;
 mod talk;
 mod tidy;

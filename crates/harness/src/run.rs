@@ -66,13 +66,14 @@ async fn work(
         if !calls.is_empty() {
             call_tools(agent, chain, turn, calls).await?;
         }
+        // A crash behind the answer left nothing to do: what steers comes too late for this run.
+        if answered(turn) {
+            return Ok(Outcome::Success);
+        }
         for human in steering.drain() {
             turn.apply(Update::Message(Arc::new(Message::Human(human))));
         }
         commit(agent, turn).await?;
-        if answered(turn) {
-            return Ok(Outcome::Success);
-        }
         let reply = ask(agent, chain, turn).await?;
         turn.apply(Update::Message(Arc::new(Message::Assistant(reply))));
         commit(agent, turn).await?;

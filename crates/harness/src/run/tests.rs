@@ -349,8 +349,11 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
 #[tokio::test]
 async fn after_a_crash_behind_the_answer_the_model_is_not_asked_again() {
     let bench = Bench::new(vec![]).past(vec![human("h", "go"), assistant(vec![])]);
+    let late = Human { id: "n".into(), text: "one more thing".into(), sender: None, files: vec![] };
+    bench.steering.push(late.clone()).unwrap();
     let (outcome, _) = bench.run(None).await;
     assert_eq!((outcome, bench.asked().len()), (Outcome::Success, 0));
+    assert_eq!(bench.steering.close(), [late], "it waits for the next run");
 }
 
 #[tokio::test]

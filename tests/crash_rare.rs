@@ -1,0 +1,146 @@
+//! Kills at the writes that ordinary talk seldom makes: each is brought about on purpose.
+//! Snapshots are left to the store's own tests, which kill a process at every write as well.
+
+use crate::house::{House, SOON, Talker};
+use pudu_sim::{
+    model::{At, Reply},
+    telegram::Fault,
+};
+
+/// Both sides of a write.
+const SIDES: [&str; 2] = ["before", "after"];
+
+/// A house whose daemon dies at a point.
+async fn doomed(account: &str, point: &str) -> (House, Talker) {
+    let mut house = House::build(account).await;
+    house.set("PUDU_CRASH_AT", point);
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    (house, ada)
+}
+
+/// Waits for the death and starts again without one.
+async fn again(house: &mut House, point: &str) {
+    assert!(house.ended(SOON).await.is_some(), "it did not die at {point}");
+    house.set("PUDU_CRASH_AT", "");
+    house.start();
+}
+
+fn texts(ada: &Talker) -> Vec<String> {
+    ada.answers().into_iter().map(|answer| answer.text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_survives() {
+    for side in SIDES {
+        let point = format!("inbox.amend.{side}");
+        let (mut house, ada) = doomed("", &point).await;
+        let mut hold = house.model.hold(1, At::End);
+        ada.say("first");
+        hold.reached().await.unwrap();
+        let second = ada.say("secnod");
+        house
+            .telegram
+            .wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()))
+            .await
+            .unwrap();
+        house.telegram.edit(ada.chat, second, "second").unwrap();
+        again(&mut house, &point).await;
+        hold.cut();
+        ada.reads("echo: second").await;
+        assert_eq!(texts(&ada), ["echo: first", "echo: second"], "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_steering_message_survives() {
+    for side in SIDES {
+        let point = format!("turn.join.{side}");
+        let (mut house, ada) = doomed("follow_ups: steer", &point).await;
+        let mut hold = house.model.hold(1, At::Start);
+        house.model.when(|ask| ask.last_user() == "and this", |_| Reply::text("both heard").into());
+        ada.say("hear this");
+        hold.reached().await.unwrap();
+        ada.say("and this");
+        again(&mut house, &point).await;
+        hold.cut();
+        ada.reads("both heard").await;
+        let answers = texts(&ada);
+        assert!(answers.len() <= 2 && answers.last().unwrap() == "both heard", "{point}: {answers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_came_too_late_to_steer_survives() {
+    for side in SIDES {
+        let point = format!("turn.leave.{side}");
+        let (mut house, ada) = doomed("follow_ups: steer", &point).await;
+        let mut hold = house.model.hold(1, At::End);
+        ada.say("hello");
+        hold.reached().await.unwrap();
+        ada.say("one more thing");
+        house
+            .telegram
+            .wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()))
+            .await
+            .unwrap();
+        hold.proceed();
+        again(&mut house, &point).await;
+        ada.reads("echo: one more thing").await;
+        let answers = texts(&ada);
+        let expect: &[&str] = match side {
+            // It was still of the turn that had its answer: both are answered by one.
+            "before" => &["echo: one more thing"],
+            _ => &["echo: hello", "echo: one more thing"],
+        };
+        assert_eq!(answers, expect, "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delivery_that_failed_survives() {
+    for side in SIDES {
+        let point = format!("turn.failed.{side}");
+        let (mut house, ada) = doomed("", &point).await;
+        house.telegram.fail_often("editMessageText", 1.0, Fault::Internal);
+        ada.say("hello");
+        assert!(house.ended(SOON).await.is_some(), "it did not die at {point}");
+        house.telegram.heal();
+        house.set("PUDU_CRASH_AT", "");
+        house.start();
+        ada.reads("echo: hello").await;
+        assert_eq!((texts(&ada).len(), house.model.count()), (1, 1), "{point}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giving_a_reply_up_survives() {
+    for side in SIDES {
+        let point = format!("turn.park.{side}");
+        let (mut house, ada) = doomed("", &point).await;
+        let mut hold = house.model.hold(1, At::End);
+        ada.say("hello");
+        hold.reached().await.unwrap();
+        house.telegram.block(ada.person).unwrap();
+        hold.proceed();
+        again(&mut house, &point).await;
+        let bob = Talker::new(&house, "Bob");
+        bob.says("hello", "echo: hello").await;
+        assert_eq!(house.model.count(), 2, "{point}: Ada's answer is not made again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_choice_survives() {
+    for point in ["talk.model.before", "talk.model.after", "talk.mode.before", "talk.mode.after"] {
+        let (mut house, ada) = doomed("", point).await;
+        let (text, answer) = match point.contains("model") {
+            true => ("/models sim", "This conversation now uses sim."),
+            false => ("/mode steer", "Mode steer: a message reaches me while I work."),
+        };
+        ada.say(text);
+        again(&mut house, point).await;
+        ada.reads(answer).await;
+        assert_eq!(texts(&ada), [answer], "{point}");
+    }
+}
