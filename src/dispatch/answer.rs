@@ -83,7 +83,8 @@ impl Conversation {
     /// that it stood under shows what happened.
     async fn stop_all(&mut self, arrival: Arrival) {
         let stopped = self.stop();
-        let dropped: Vec<ItemId> = self.waiting.drain(..).map(|waiting| waiting.id).collect();
+        let waiting = self.waiting.drain(..).chain(self.again.take());
+        let dropped: Vec<ItemId> = waiting.map(|waiting| waiting.id).collect();
         if matches!(arrival.inbound.kind, Kind::Press { .. }) && stopped && dropped.is_empty() {
             self.shared.inbox.finish(&[arrival.id]).await;
             return;
@@ -97,9 +98,13 @@ impl Conversation {
         self.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped).await;
     }
 
-    async fn retry(&mut self, arrival: Arrival) {
+    /// Asks the last question again, when what runs is done.
+    pub(super) async fn retry(&mut self, arrival: Arrival) {
         if self.running.is_some() {
-            self.answer(arrival, "I am still working on it. /stop stops me.").await;
+            self.acknowledge(&arrival);
+            if let Some(before) = self.again.replace(arrival) {
+                self.shared.inbox.finish(&[before.id]).await;
+            }
             return;
         }
         let (thread, _) = self.thread(&arrival).await;

@@ -50,6 +50,8 @@ pub(super) struct Conversation {
     pub(super) key: String,
     pub(super) waiting: VecDeque<Arrival>,
     pub(super) running: Option<Running>,
+    /// A wish to ask the last question again, once the run is over.
+    pub(super) again: Option<Arrival>,
     /// Whether what waits came while a run was at work.
     follow_up: bool,
 }
@@ -74,7 +76,7 @@ enum Wake {
 
 impl Conversation {
     pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
-        Self { shared, account, key, waiting: VecDeque::new(), running: None, follow_up: false }
+        Self { shared, account, key, waiting: VecDeque::new(), running: None, again: None, follow_up: false }
     }
 
     /// Lives until nothing is left to do, or the daemon drains.
@@ -82,7 +84,7 @@ impl Conversation {
         let drain = self.shared.drain.clone();
         loop {
             let starts = self.starts();
-            let idle = self.running.is_none() && self.waiting.is_empty();
+            let idle = self.running.is_none() && starts.is_none();
             let wake = tokio::select! {
                 biased;
                 () = drain.cancelled() => return,
@@ -178,7 +180,7 @@ impl Conversation {
         })
     }
 
-    fn acknowledge(&self, arrival: &Arrival) {
+    pub(super) fn acknowledge(&self, arrival: &Arrival) {
         let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
         self.shared.tasks.spawn(async move {
             if let Err(error) = account.channel.acknowledge(&inbound.address, &inbound.message).await {
@@ -192,7 +194,9 @@ impl Conversation {
         if self.running.is_some() {
             return None;
         }
-        let newest = self.waiting.back()?;
+        let Some(newest) = self.waiting.back() else {
+            return self.again.as_ref().map(|again| again.came);
+        };
         let album = |arrival: &Arrival| matches!(arrival.inbound.kind, Kind::Message { album: Some(_), .. });
         let window = if self.waiting.iter().any(album) {
             ALBUM
@@ -204,8 +208,14 @@ impl Conversation {
         Some(newest.came + window)
     }
 
-    /// Answers everything that waits with one turn.
+    /// Answers everything that waits with one turn; what is to be asked again comes after that.
     async fn begin(&mut self) {
+        if self.waiting.is_empty() {
+            if let Some(again) = self.again.take() {
+                self.retry(again).await;
+            }
+            return;
+        }
         let said: Vec<Arrival> = self.waiting.drain(..).collect();
         self.follow_up = false;
         self.open(said, false).await;
