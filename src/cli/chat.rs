@@ -124,6 +124,9 @@ async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> R
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
     let wire = Inside { local: daemon.local.clone(), shared: daemon.shared.clone(), chat };
     let talked = talk(Arc::new(wire), manner, &format!("pudu with {}", greeting.model)).await;
+    if daemon.shared.client.running() > 0 {
+        eprintln!("Finishing what is at work; Ctrl-C leaves it for the next start.");
+    }
     tokio::select! {
         () = daemon.drain() => {}
         // What is left goes on after the next start.

@@ -60,7 +60,7 @@ impl Browser {
         let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
         // Somebody has to read on, or the browser would wait for it.
         std::thread::spawn(move || lines.for_each(drop));
-        let (socket, _) = connect_async(address.expect("the browser starts")).await.unwrap();
+        let (socket, _) = connect_async(address.unwrap()).await.unwrap();
         let session = String::new();
         let mut browser =
             Self { child, _profile: profile, socket, session, calls: 0, failures: Vec::new(), lose: 0 };
@@ -151,7 +151,7 @@ impl Browser {
     }
 
     async fn next(&mut self) -> Value {
-        let message = tokio::time::timeout(SOON, self.socket.next()).await.expect("the browser answers");
+        let message = tokio::time::timeout(SOON, self.socket.next()).await.unwrap();
         serde_json::from_str(message.unwrap().unwrap().to_text().unwrap()).unwrap()
     }
 

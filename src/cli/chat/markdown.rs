@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn only_what_nothing_can_change_any_more_is_settled() {
-        let check = |text: &str, expect: &str| assert_eq!(&text[..settled(text)], expect, "{text:?}");
+        let check =
+            |text: &str, expect: &str| assert_eq!(text.get(..settled(text)), Some(expect), "{text:?}");
         check("", "");
         check("one", "");
         check("one\n\ntw", "");
