@@ -5,7 +5,7 @@ use crate::{
     bus::{Inbox, Outbox},
     config::{self, Backend, Config, FollowUps, Loaded, Manners, Platform, Start, Transport, Watcher},
     discover,
-    dispatch::{Access, Account, Parts, Policy, Rules, Shared, command},
+    dispatch::{Access, Account, Conversations, Policy, Refusals, Rules, Shared, command},
     extensions::Extensions,
     gateway::{self, Gateway, Hook},
     local::{self, Local},
@@ -25,7 +25,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, RwLock},
     time::Duration,
 };
 use tokio::net::TcpListener;
@@ -65,6 +65,8 @@ pub(crate) struct Greeting {
     pub(crate) address: Option<SocketAddr>,
     /// Which model answers, and why that one.
     pub(crate) model: String,
+    /// Where the token is that was made for the gateway, if one was.
+    pub(crate) token: Option<PathBuf>,
     /// Where things are kept.
     pub(crate) store: String,
     /// The accounts.
@@ -84,6 +86,8 @@ impl Daemon {
         };
         prepare_home(&fixed.home).await?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
+        let made = token.is_some() && fixed.gateway.token.is_none();
+        let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let db = open(&fixed.database, &fixed.home).await?;
         let (found, model) = discover::models(&live).await;
         let setup = agent::setup(&live, &found, Vec::new())?;
@@ -93,10 +97,20 @@ impl Daemon {
         let wanted = if scope == Scope::Whole { fixed.accounts.as_slice() } else { &[] };
         let (accounts, hooks) = accounts(wanted, &live, &local)?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
-        let rules = rules(&live);
         let store = store_words(&fixed.database.backend);
-        let parts = Parts { db, client, inbox, outbox, home: fixed.home, accounts, rules };
-        let shared = Shared::new(parts);
+        let shared = Arc::new(Shared {
+            db,
+            client,
+            inbox,
+            outbox,
+            home: fixed.home,
+            accounts,
+            rules: RwLock::new(Arc::new(rules(&live))),
+            drain: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            conversations: Conversations::default(),
+            refusals: Refusals::default(),
+        });
         let daemon = Self {
             shared,
             local,
@@ -115,7 +129,7 @@ impl Daemon {
         daemon.dispatch(arrivals, found);
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
-        Ok((daemon, Greeting { address, model, store, accounts }))
+        Ok((daemon, Greeting { address, model, token: made, store, accounts }))
     }
 
     fn serve(

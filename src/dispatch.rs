@@ -12,14 +12,14 @@ mod recover;
 mod turn;
 mod view;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, Refusals};
 pub(crate) use mode::Mode;
 
 use crate::{
     bus::{Arrival, Inbox, Outbox},
     config::Uploads,
 };
-use access::{Refusals, Verdict};
+use access::Verdict;
 use command::Command;
 use conversation::{Conversation, Mail};
 use pudu_channels::{Channel, FinalView, Kind};
@@ -85,39 +85,16 @@ pub(crate) struct Shared {
     pub(crate) drain: CancellationToken,
     /// Turns, deliveries and conversations.
     pub(crate) tasks: TaskTracker,
-    rules: RwLock<Arc<Rules>>,
-    conversations: Mutex<HashMap<String, mpsc::Sender<Mail>>>,
-    refusals: Refusals,
+    pub(crate) rules: RwLock<Arc<Rules>>,
+    pub(crate) conversations: Conversations,
+    pub(crate) refusals: Refusals,
 }
 
-/// What a [`Shared`] is made of.
-pub(crate) struct Parts {
-    pub(crate) db: Db,
-    pub(crate) client: Client,
-    pub(crate) inbox: Inbox,
-    pub(crate) outbox: Outbox,
-    pub(crate) home: PathBuf,
-    pub(crate) accounts: HashMap<String, Arc<Account>>,
-    pub(crate) rules: Rules,
-}
+/// The boxes of the conversations that are awake.
+#[derive(Default)]
+pub(crate) struct Conversations(Mutex<HashMap<String, mpsc::Sender<Mail>>>);
 
 impl Shared {
-    pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        Arc::new(Self {
-            db: parts.db,
-            client: parts.client,
-            inbox: parts.inbox,
-            outbox: parts.outbox,
-            home: parts.home,
-            accounts: parts.accounts,
-            drain: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            rules: RwLock::new(Arc::new(parts.rules)),
-            conversations: Mutex::default(),
-            refusals: Refusals::default(),
-        })
-    }
-
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -191,7 +168,7 @@ impl Shared {
 
     /// Puts mail into a conversation's box; wakes the conversation if it sleeps.
     fn post(self: &Arc<Self>, account: &Arc<Account>, key: &str, mail: Mail) {
-        let mut conversations = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut conversations = self.conversations.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mailbox = conversations.entry(key.to_owned()).or_insert_with(|| self.wake(account, key));
         let sent = match mailbox.try_send(mail) {
             Err(mpsc::error::TrySendError::Closed(mail)) => {
@@ -215,7 +192,7 @@ impl Shared {
 
     /// Lets an idle conversation go, unless mail came meanwhile.
     fn retire(&self, key: &str, mail: &mpsc::Receiver<Mail>) -> bool {
-        let mut conversations = self.conversations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut conversations = self.conversations.0.lock().unwrap_or_else(PoisonError::into_inner);
         let empty = mail.is_empty();
         if empty {
             conversations.remove(key);

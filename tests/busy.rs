@@ -40,11 +40,7 @@ async fn stop_stops_the_run_and_keeps_what_was_said() {
         Reply::text("one two three").words_per_chunk(1).every(Duration::from_millis(300)).stall_after(2),
     );
     ada.say("count");
-    house
-        .telegram
-        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
-        .await
-        .unwrap();
+    ada.reads_so(|text| text.starts_with("one two")).await;
     ada.say("waiting");
     ada.say("/stop");
     house
@@ -71,11 +67,7 @@ async fn the_stop_button_stops_and_needs_no_further_words() {
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
     ada.say("count");
-    house
-        .telegram
-        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
-        .await
-        .unwrap();
+    ada.reads_so(|text| text.starts_with("one two")).await;
     let answer = ada.answers()[0].clone();
     let press = house.telegram.press(ada.chat, ada.person, answer.id, "Stop").unwrap();
     ada.reads("one two\n\nStopped.").await;
@@ -97,7 +89,7 @@ async fn in_steer_mode_a_message_reaches_the_run() {
     let mut hold = hold;
     hold.reached().await.unwrap();
     ada.say("in French please");
-    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    house.acknowledged().await;
     hold.proceed();
     ada.reads("Très bien").await;
     let request = house.model.requests()[1].clone();
@@ -113,7 +105,7 @@ async fn a_message_that_comes_too_late_to_steer_is_answered_next() {
     ada.say("hello");
     hold.reached().await.unwrap();
     ada.say("one more thing");
-    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    house.acknowledged().await;
     hold.proceed();
     ada.reads("echo: one more thing").await;
     let texts: Vec<String> = ada.answers().into_iter().map(|answer| answer.text).collect();
@@ -127,11 +119,7 @@ async fn in_interrupt_mode_a_message_stops_the_run_and_is_answered() {
     ada.says("/mode interrupt", "Mode interrupt: a message stops what I do and is answered at once.").await;
     house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
     ada.say("count");
-    house
-        .telegram
-        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
-        .await
-        .unwrap();
+    ada.reads_so(|text| text.starts_with("one two")).await;
     ada.say("never mind");
     ada.reads("echo: never mind").await;
     let texts: Vec<String> = ada.answers().into_iter().skip(1).map(|answer| answer.text).collect();
@@ -146,7 +134,7 @@ async fn an_edited_message_changes_its_turn_while_it_waits() {
     ada.say("first");
     hold.reached().await.unwrap();
     let second = ada.say("secnod");
-    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    house.acknowledged().await;
     house.telegram.edit(ada.chat, second, "second").unwrap();
     house.telegram.wait(SOON, |view| (view.waiting() == 0).then_some(())).await.unwrap();
     hold.proceed();

@@ -39,11 +39,7 @@ async fn an_edit_survives() {
         ada.say("first");
         hold.reached().await.unwrap();
         let second = ada.say("secnod");
-        house
-            .telegram
-            .wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()))
-            .await
-            .unwrap();
+        house.acknowledged().await;
         house.telegram.edit(ada.chat, second, "second").unwrap();
         again(&mut house, &point).await;
         hold.cut();
@@ -79,11 +75,7 @@ async fn a_message_that_came_too_late_to_steer_survives() {
         ada.say("hello");
         hold.reached().await.unwrap();
         ada.say("one more thing");
-        house
-            .telegram
-            .wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()))
-            .await
-            .unwrap();
+        house.acknowledged().await;
         hold.proceed();
         again(&mut house, &point).await;
         ada.reads("echo: one more thing").await;

@@ -168,6 +168,12 @@ impl House {
         self.dir.path().join(name)
     }
 
+    /// Waits until the bot has shown a message that it is seen and waits its turn.
+    pub async fn acknowledged(&self) {
+        let seen = self.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(()));
+        seen.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+    }
+
     /// Asks the daemon by HTTP.
     pub async fn get(&self, path: &str) -> (u16, String) {
         let answer = http().get(format!("http://{}{path}", self.address)).send().await.unwrap();

@@ -67,11 +67,7 @@ async fn sigterm_lets_a_running_turn_finish() {
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("one two three").words_per_chunk(1).every(Duration::from_millis(300)));
     ada.say("count");
-    house
-        .telegram
-        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one").then_some(()))
-        .await
-        .unwrap();
+    ada.reads_so(|text| text.starts_with("one")).await;
     assert!(house.stop().await.success());
     ada.reads("one two three").await;
     house.start();
@@ -86,11 +82,7 @@ async fn what_does_not_finish_in_time_goes_on_after_the_restart_in_the_same_mess
     let ada = Talker::new(&house, "Ada");
     house.model.next(Reply::text("one two three").words_per_chunk(1).stall_after(2));
     ada.say("count");
-    house
-        .telegram
-        .wait(SOON, |view| view.last_answer(ada.chat)?.starts_with("one two").then_some(()))
-        .await
-        .unwrap();
+    ada.reads_so(|text| text.starts_with("one two")).await;
     let before = ada.answers()[0].id;
     assert!(house.stop().await.success());
     house.start();
@@ -108,7 +100,7 @@ async fn a_message_that_waited_at_the_end_is_answered_after_the_restart() {
     ada.say("first");
     hold.reached().await.unwrap();
     ada.say("second");
-    house.telegram.wait(SOON, |view| (view.count("setMessageReaction") == 1).then_some(())).await.unwrap();
+    house.acknowledged().await;
     assert!(house.stop().await.success());
     hold.cut();
     house.start();

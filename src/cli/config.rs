@@ -148,7 +148,11 @@ fn headline(loaded: &Loaded) -> String {
 
 fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
     let gateway = &fixed.gateway;
-    let token = if gateway.token.is_some() { "a token is asked for" } else { "no token is asked for" };
+    let token = if gateway.token.is_some() {
+        "a token is asked for"
+    } else {
+        "a token of pudu's own where other machines can reach it"
+    };
     let store = match &fixed.database.backend {
         Backend::Memory => "memory; everything is forgotten at the end".to_owned(),
         Backend::Sqlite { dir } => format!("sqlite in {}", dir.display()),

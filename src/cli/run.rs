@@ -76,6 +76,9 @@ fn greet(greeting: &Greeting) {
         greeting.model,
         greeting.store,
     );
+    if let Some(file) = &greeting.token {
+        text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
+    }
     if let Some(address) = greeting.address {
         text.push_str(&format!(
             "  page     http://{address}/   <- open this and say hello (or: pudu chat)\n"

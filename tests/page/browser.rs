@@ -38,8 +38,8 @@ pub struct Browser {
     calls: u64,
     /// What the page's scripts failed at.
     pub failures: Vec<String>,
-    /// Answers to messages that are still to get lost on their way to the page.
-    lose: u32,
+    /// Whether answers to messages get lost on their way to the page.
+    lose: bool,
 }
 
 impl Browser {
@@ -63,7 +63,7 @@ impl Browser {
         let (socket, _) = connect_async(address.unwrap()).await.unwrap();
         let session = String::new();
         let mut browser =
-            Self { child, _profile: profile, socket, session, calls: 0, failures: Vec::new(), lose: 0 };
+            Self { child, _profile: profile, socket, session, calls: 0, failures: Vec::new(), lose: false };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" })).await;
         let attach = json!({ "targetId": page["targetId"], "flatten": true });
         let attached = browser.call("Target.attachToTarget", attach).await;
@@ -115,15 +115,18 @@ impl Browser {
             if seen == wanted {
                 return;
             }
-            assert!(Instant::now() < deadline, "{expression} is {seen}, not {wanted}; {:?}", self.failures);
+            if Instant::now() > deadline {
+                let page = self.eval("[document.body.innerText, document.activeElement.id, box.value]").await;
+                panic!("{expression} is {seen}, not {wanted}: {page} {:?}", self.failures);
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Lets the answers to so many of the page's messages get lost: the daemon has the message, the page
-    /// does not know.
-    pub async fn lose_answers(&mut self, count: u32) {
-        self.lose = count;
+    /// Lets the answers to the page's messages get lost, or through again: the daemon has the message, the
+    /// page does not know.
+    pub async fn lose_answers(&mut self, lose: bool) {
+        self.lose = lose;
         let pattern = json!([{ "urlPattern": "*/messages", "requestStage": "Response" }]);
         self.call("Fetch.enable", json!({ "patterns": pattern })).await;
     }
@@ -159,8 +162,7 @@ impl Browser {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.failures.push(params["exceptionDetails"].to_string()),
-            Some("Fetch.requestPaused") if self.lose > 0 => {
-                self.lose -= 1;
+            Some("Fetch.requestPaused") if self.lose => {
                 let failed = json!({ "requestId": params["requestId"], "errorReason": "ConnectionReset" });
                 self.send("Fetch.failRequest", failed).await;
             }
