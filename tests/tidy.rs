@@ -44,7 +44,7 @@ const LINES: (usize, usize) = (500, 700);
 #[test]
 fn crates_depend_on_whom_the_house_allows() {
     let packages = packages();
-    let members: BTreeSet<&str> = packages.iter().map(|package| name(package)).collect();
+    let members: BTreeSet<&str> = packages.iter().map(name).collect();
     let known: BTreeSet<&str> = EDGES.iter().map(|(room, _)| *room).collect();
     assert_eq!(members, known, "the workspace has other crates than the table of edges");
     let mut offences = Vec::new();
@@ -91,7 +91,7 @@ fn no_test_is_left_out_and_nothing_is_put_off() {
     let words = [concat!("#[", "ignore"), concat!("to", "do!("), concat!("TO", "DO:"), concat!("FIX", "ME")];
     none(
         "lines that put something off",
-        &find(sources(), |line| words.iter().any(|word| line.contains(word))),
+        &find(&sources(), |line| words.iter().any(|word| line.contains(word))),
     );
 }
 
@@ -102,7 +102,7 @@ fn no_path_of_somebodys_machine_and_no_mirror_is_in_the_repository() {
         return;
     };
     let roots = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
-    let offences = find(tracked, |line| roots.iter().any(|root| is_path(line, root)) || is_mirror(line));
+    let offences = find(&tracked, |line| roots.iter().any(|root| is_path(line, root)) || is_mirror(line));
     none("lines that name somebody's machine or a mirror of a registry", &offences);
 }
 
@@ -210,7 +210,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 /// Returns place and text of each line that offends.
-fn find(files: Vec<(PathBuf, String)>, offends: impl Fn(&str) -> bool) -> Vec<String> {
+fn find(files: &[(PathBuf, String)], offends: impl Fn(&str) -> bool) -> Vec<String> {
     let lines = |(path, source): &(PathBuf, String)| {
         let offending = source.lines().enumerate().filter(|(_, line)| offends(line));
         let place = |(at, line): (usize, &str)| format!("{}:{}: {}", path.display(), at + 1, line.trim());
