@@ -59,12 +59,12 @@ async fn a_person_talks_stops_and_finds_it_all_again() {
 async fn a_message_whose_answer_got_lost_stays_in_the_box_and_is_said_once() {
     let house = House::open("").await;
     let Some(mut browser) = open(&house).await else { return };
-    browser.lose_answers(true).await;
+    browser.lose_answers = true;
     browser.types("once").await;
     browser.presses("Enter").await;
     browser.sees(NOTICE, "Not sent yet: pudu cannot be reached. Trying again…").await;
     browser.sees(BOX, "once").await;
-    browser.lose_answers(false).await;
+    browser.lose_answers = false;
     browser.sees(BOX, "").await;
     browser.sees(NOTICE, "").await;
     browser.sees(TALK, vec!["you: once", "pudu: echo: once"]).await;

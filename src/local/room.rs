@@ -123,12 +123,8 @@ impl Room {
     pub(crate) fn remember(&self, state: &ThreadState) {
         let mut past = super::past(state);
         let mut lines = self.lines();
-        if lines.iter().any(|line| line.from == From::Pudu) {
-            let last = past.iter().rposition(|line| line.from == From::You).map_or(0, |at| at + 1);
-            past.truncate(last);
-        }
         past.retain(|line| !lines.iter().any(|other| other.id == line.id));
-        forget_said(&mut past, &lines);
+        forget_shown(&mut past, &lines);
         lines.splice(0..0, past);
     }
 
@@ -153,13 +149,22 @@ impl Room {
     }
 }
 
-/// Takes out of the past what was said in the room itself: the thread has it under another id.
-fn forget_said(past: &mut Vec<Line>, lines: &[Line]) {
+/// Takes out of the past what the room shows itself: what was said in it, which the thread has under another
+/// id, and the answer that a resumed reply shows.
+fn forget_shown(past: &mut Vec<Line>, lines: &[Line]) {
+    let asked = |past: &[Line]| past.iter().rposition(|line| line.from == From::You);
     for said in lines.iter().rev().filter(|line| line.from == From::You) {
-        match past.iter().rposition(|line| line.from == From::You) {
-            Some(at) if past.get(at).is_some_and(|line| line.text == said.text) => drop(past.remove(at)),
-            _ => return,
+        if let Some(at) = asked(past)
+            && past.get(at).is_some_and(|line| line.text == said.text)
+        {
+            past.truncate(at);
         }
+    }
+    let Some(first) = lines.first().filter(|line| line.from == From::Pudu) else { return };
+    let answer = asked(past).map_or(0, |at| at + 1);
+    let shows = |line: &Line| first.text.contains(line.text.trim());
+    if !first.done || past.iter().skip(answer).any(shows) {
+        past.truncate(answer);
     }
 }
 
@@ -186,34 +191,50 @@ mod tests {
         assert_eq!(room.follow().lines, [Line::said("1".into(), "hi"), bot("2", "Hello", true)]);
     }
 
-    #[test]
-    fn the_past_comes_first_and_nothing_twice() {
-        let human = Human { id: "h".into(), text: "q".into(), sender: None, files: vec![] };
-        let reply = Assistant {
-            id: "a".into(),
-            text: "answer".into(),
+    fn asked(text: &str) -> Message {
+        Message::Human(Human {
+            id: format!("in-{text}").into(),
+            text: text.into(),
+            sender: None,
+            files: vec![],
+        })
+    }
+
+    fn answered(text: &str) -> Message {
+        Message::Assistant(Assistant {
+            id: format!("a-{text}").into(),
+            text: text.into(),
             reasoning: None,
             calls: vec![],
             finish: Finish::Complete,
             model: None,
             usage: None,
+        })
+    }
+
+    #[test]
+    fn the_past_comes_first_and_nothing_twice() {
+        let you = |text: &str| Line::said(format!("room-{text}"), text);
+        let check = |past: &[Message], here: &[Line], expect: &[&str]| {
+            let state = ThreadState::fold(past.iter().map(|m| Update::Message(Arc::new(m.clone()))));
+            let room = Room::default();
+            here.iter().for_each(|line| room.put(line.clone()));
+            room.remember(&state);
+            let texts: Vec<String> = room.follow().lines.into_iter().map(|line| line.text).collect();
+            assert_eq!(texts, expect, "{here:?}");
         };
-        let updates =
-            [Message::Human(human), Message::Assistant(reply)].map(|m| Update::Message(Arc::new(m)));
-        let state = ThreadState::fold(updates);
-        let texts = |room: &Room| room.follow().lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
-        let quiet = Room::default();
-        quiet.remember(&state);
-        assert_eq!(texts(&quiet), ["q", "answer"]);
-        let resumed = Room::default();
-        resumed.put(bot("turn", "answer", true));
-        resumed.remember(&state);
-        assert_eq!(texts(&resumed), ["q", "answer"]);
-        let early = Room::default();
-        early.put(Line::said("room".into(), "q"));
-        early.put(bot("turn", "ans", false));
-        early.remember(&state);
-        assert_eq!(texts(&early), ["q", "ans"]);
+        let past = [asked("q"), answered("a"), asked("q2"), answered("a2")];
+        check(&past, &[], &["q", "a", "q2", "a2"]);
+        // An answer that a restart cut goes on, or is delivered again.
+        check(&past, &[bot("turn", "a", false)], &["q", "a", "q2", "a"]);
+        check(&past, &[bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
+        // Something was said before anybody followed the room.
+        check(&past, &[you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
+        check(&past, &[bot("old", "a", true), you("q2"), bot("turn", "a2", true)], &["q", "a", "q2", "a2"]);
+        check(&past, &[you("q3")], &["q", "a", "q2", "a2", "q3"]);
+        // What commands say is not in the thread.
+        check(&past, &[you("/x"), bot("x", "y", true)], &["q", "a", "q2", "a2", "/x", "y"]);
+        check(&past, &[bot("x", "y", true)], &["q", "a", "q2", "a2", "y"]);
     }
 
     #[test]

@@ -38,8 +38,9 @@ pub struct Browser {
     calls: u64,
     /// What the page's scripts failed at.
     pub failures: Vec<String>,
-    /// Whether answers to messages get lost on their way to the page.
-    lose: bool,
+    /// Whether answers to messages get lost on their way to the page: the daemon has the message, the page
+    /// does not know.
+    pub lose_answers: bool,
 }
 
 impl Browser {
@@ -62,13 +63,23 @@ impl Browser {
         std::thread::spawn(move || lines.for_each(drop));
         let (socket, _) = connect_async(address.unwrap()).await.unwrap();
         let session = String::new();
-        let mut browser =
-            Self { child, _profile: profile, socket, session, calls: 0, failures: Vec::new(), lose: false };
+        let mut browser = Self {
+            child,
+            _profile: profile,
+            socket,
+            session,
+            calls: 0,
+            failures: Vec::new(),
+            lose_answers: false,
+        };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" })).await;
         let attach = json!({ "targetId": page["targetId"], "flatten": true });
         let attached = browser.call("Target.attachToTarget", attach).await;
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         browser.call("Runtime.enable", json!({})).await;
+        // From the beginning: a page that is there already may not notice.
+        let messages = json!([{ "urlPattern": "*/messages", "requestStage": "Response" }]);
+        browser.call("Fetch.enable", json!({ "patterns": messages })).await;
         browser
     }
 
@@ -123,14 +134,6 @@ impl Browser {
         }
     }
 
-    /// Lets the answers to the page's messages get lost, or through again: the daemon has the message, the
-    /// page does not know.
-    pub async fn lose_answers(&mut self, lose: bool) {
-        self.lose = lose;
-        let pattern = json!([{ "urlPattern": "*/messages", "requestStage": "Response" }]);
-        self.call("Fetch.enable", json!({ "patterns": pattern })).await;
-    }
-
     async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         loop {
@@ -162,7 +165,7 @@ impl Browser {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => self.failures.push(params["exceptionDetails"].to_string()),
-            Some("Fetch.requestPaused") if self.lose => {
+            Some("Fetch.requestPaused") if self.lose_answers => {
                 let failed = json!({ "requestId": params["requestId"], "errorReason": "ConnectionReset" });
                 self.send("Fetch.failRequest", failed).await;
             }

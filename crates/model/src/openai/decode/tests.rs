@@ -15,6 +15,7 @@ fn decode(text: &str) -> Result<Vec<Delta>, ModelError> {
     Ok(deltas)
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "reads better at the callers")]
 fn delta(delta: Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
