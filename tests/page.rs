@@ -129,7 +129,7 @@ async fn markdown_is_shown_and_can_do_nothing() {
     browser.types("show").await;
     browser.presses("Enter").await;
     browser.sees("[...document.querySelectorAll('td')].map(cell => cell.innerText)", vec!["1", "2"]).await;
-    browser.sees("document.querySelector('.code').innerText.trim()", "sh\nCopy\nls").await;
+    browser.sees("document.querySelector('.code')?.innerText.trim()", "sh\nCopy\nls").await;
     browser.sees("document.querySelectorAll('.words img, .words a[href]').length", 0).await;
     browser.sees("typeof bad", "undefined").await;
 }
