@@ -8,11 +8,12 @@ use crate::{
     dispatch::{Access, Account, Conversations, Policy, Refusals, Rules, Shared, command},
     extensions::Extensions,
     gateway::{self, Gateway, Hook},
+    home::Home,
     local::{self, Local},
 };
 use anyhow::{Context, Result};
 use pudu_channels::{
-    Channel, ChannelError, HealthState, Intake,
+    Channel, ChannelError, Intake,
     telegram::{self, Telegram},
 };
 use pudu_client::{
@@ -44,6 +45,8 @@ pub(crate) struct Daemon {
     pub(crate) local: Arc<Local>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
+    /// Keeps other processes out of the home.
+    _home: Home,
     /// Stops channels and HTTP.
     stop: CancellationToken,
     /// Channels, HTTP, housekeeping.
@@ -84,7 +87,7 @@ impl Daemon {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
             Scope::Local => None,
         };
-        prepare_home(&fixed.home).await?;
+        let mut home = Home::take(&fixed.home)?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
         let made = token.is_some() && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
@@ -111,7 +114,11 @@ impl Daemon {
             conversations: Conversations::default(),
             refusals: Refusals::default(),
         });
+        if let Some(listener) = &listener {
+            home.announce(&format!("http://{}", listener.local_addr()?))?;
+        }
         let daemon = Self {
+            _home: home,
             shared,
             local,
             watcher,
@@ -334,14 +341,6 @@ async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
     })
 }
 
-async fn prepare_home(home: &Path) -> Result<()> {
-    let made = tokio::fs::create_dir_all(home).await;
-    made.with_context(|| format!("cannot make the folder {}", home.display()))?;
-    // Parts of downloads that a restart cut are of no use.
-    tokio::fs::remove_dir_all(home.join("tmp")).await.ok();
-    Ok(())
-}
-
 async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     let location = match &database.backend {
         Backend::Memory => Location::Memory,
@@ -364,10 +363,4 @@ fn arm(start: &Start) {
     let Some(wish) = start.env.get("PUDU_CRASH_AT").filter(|wish| !wish.is_empty()) else { return };
     let (name, nth) = wish.rsplit_once('#').unwrap_or((wish, "1"));
     crash::arm(name, nth.parse().unwrap_or(1));
-}
-
-/// Tells whether the daemon can do its work; for those who wait for it to start.
-#[allow(dead_code, reason = "used by the terminal chat to tell when it may begin")]
-pub(crate) fn ready(shared: &Shared) -> bool {
-    shared.accounts.values().all(|account| account.channel.health().state == HealthState::Ready)
 }

@@ -11,6 +11,7 @@ mod discover;
 mod dispatch;
 mod extensions;
 mod gateway;
+mod home;
 mod local;
 mod logging;
 

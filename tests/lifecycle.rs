@@ -181,3 +181,14 @@ async fn a_full_inbox_leaves_messages_with_the_platform_and_takes_them_later() {
         assert_eq!(person.answers().len(), 1);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_daemons_never_work_in_one_folder() {
+    let house = House::open("").await;
+    let second = house.spawn().wait_with_output().unwrap();
+    assert!(!second.status.success());
+    let told = format!("a pudu at http://{} works in .pudu already", house.address);
+    assert!(house.log().contains(&told), "{}", house.log());
+    let ada = Talker::new(&house, "Ada");
+    ada.says("hello", "echo: hello").await;
+}

@@ -20,7 +20,8 @@ mod wrap;
 use crate::{
     config::{self, Loaded, Start},
     daemon::{Daemon, Scope},
-    logging,
+    gateway::token,
+    home, logging,
 };
 use anyhow::{Context, Result, bail};
 use inside::Inside;
@@ -97,8 +98,9 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<()> {
         }
         return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
     };
-    if let Some(url) = address(&loaded.config.fixed.gateway) {
-        let token = token.or_else(|| loaded.config.fixed.gateway.token.clone());
+    let fixed = &loaded.config.fixed;
+    if let Some(url) = home::neighbour(&fixed.home).or_else(|| address(&fixed.gateway)) {
+        let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
         let remote = Remote::new(&url, token, &args.name)?;
         if remote.answers(NEAR).await {
             return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;

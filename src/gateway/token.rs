@@ -19,6 +19,12 @@ pub(crate) fn kept(home: &Path) -> Result<SecretString> {
     }
 }
 
+/// Returns the kept token, if there is one.
+pub(crate) fn found(home: &Path) -> Option<SecretString> {
+    let token = std::fs::read_to_string(home.join(FILE)).ok()?;
+    Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(SecretString::from)
+}
+
 fn make(path: &Path) -> Result<SecretString> {
     use std::io::Write;
     let mut bytes = [0u8; 24];
