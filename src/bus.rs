@@ -4,6 +4,8 @@
 
 mod inbox;
 mod outbox;
+mod patience;
 
 pub(crate) use inbox::{Arrival, Inbox};
 pub(crate) use outbox::{Outbox, Parcel};
+pub(crate) use patience::patiently;

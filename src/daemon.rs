@@ -95,7 +95,9 @@ impl Daemon {
         let (found, model) = discover::models(&live).await;
         let setup = agent::setup(&live, &found, Vec::new())?;
         let client = Client::new(db.clone(), fixed.home.clone(), setup, fixed.capacity.max_concurrency);
-        let (inbox, arrivals) = Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize);
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (inbox, arrivals) =
+            Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
         let local = Arc::new(Local::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { fixed.accounts.as_slice() } else { &[] };
         let (accounts, hooks) = accounts(wanted, &live, &local)?;
@@ -117,15 +119,7 @@ impl Daemon {
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
-        let daemon = Self {
-            _home: home,
-            shared,
-            local,
-            watcher,
-            extensions: Arc::default(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
+        let daemon = Self { _home: home, shared, local, watcher, extensions: Arc::default(), stop, tasks };
         daemon.shared.recover().await?;
         let address = match listener {
             Some(listener) => Some(daemon.serve(listener, hooks, token)?),
@@ -216,7 +210,10 @@ impl Daemon {
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    _ = trim.tick() => shared.client.trim(),
+                    _ = trim.tick() => {
+                        shared.client.trim();
+                        shared.inbox.sweep().await;
+                    }
                     _ = sweep.tick() => match shared.db.sweep(crate::clock::now()).await {
                         Ok(swept) => tracing::debug!(?swept, "old rows were deleted"),
                         Err(error) => tracing::warn!(%error, "old rows could not be deleted"),
@@ -256,8 +253,8 @@ fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], to
     shared.set_rules(rules(live));
     shared.outbox.set_oldest(live.timing.outbox_max_age);
     for (name, account) in &shared.accounts {
-        if let Some(manners) = live.manners.get(name) {
-            account.set_policy(policy(manners));
+        if name != local::ACCOUNT {
+            account.set_policy(live.manners.get(name).map_or_else(Policy::closed, policy));
         }
     }
 }
@@ -292,10 +289,7 @@ fn accounts(
         if let Some(hook) = channel.webhook() {
             hooks.insert(account.name.clone(), hook);
         }
-        let policy = live
-            .manners
-            .get(&account.name)
-            .map_or_else(|| Policy { access: Access::nobody(), mode: FollowUps::Queue }, policy);
+        let policy = live.manners.get(&account.name).map_or_else(Policy::closed, policy);
         accounts.insert(account.name.clone(), Arc::new(Account::new(channel, policy)));
     }
     Ok((accounts, hooks))

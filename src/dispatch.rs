@@ -23,11 +23,7 @@ use access::Verdict;
 use command::Command;
 use conversation::{Conversation, Mail};
 use pudu_channels::{Channel, FinalView, Kind};
-use pudu_client::{
-    Client,
-    base::Human,
-    store::{Db, ItemId, TurnId},
-};
+use pudu_client::{Client, store::Db};
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -48,6 +44,13 @@ pub(crate) struct Account {
 pub(crate) struct Policy {
     pub(crate) access: Access,
     pub(crate) mode: Mode,
+}
+
+impl Policy {
+    /// That of an account which the configuration does not name any more.
+    pub(crate) fn closed() -> Self {
+        Self { access: Access::nobody(), mode: Mode::Queue }
+    }
 }
 
 impl Account {
@@ -125,14 +128,20 @@ impl Shared {
                 account = arrival.inbound.address.account,
                 "an event waits for its account to be back"
             );
-            self.inbox.release(1);
+            self.inbox.release(&[arrival.id]);
             return;
         };
         match account.policy().access.judge(&arrival.inbound) {
             Verdict::Welcome => self.welcome(account, arrival).await,
             Verdict::Refuse => self.refuse(account, arrival).await,
-            Verdict::Ignore => self.inbox.finish(&[arrival.id]).await,
+            Verdict::Ignore => self.ignore(&arrival),
         }
+    }
+
+    /// Gives an event no sign. Not waited for: strangers hold nobody up.
+    fn ignore(&self, arrival: &Arrival) {
+        let (inbox, id) = (self.inbox.clone(), arrival.id);
+        self.tasks.spawn(async move { inbox.finish(&[id]).await });
     }
 
     async fn welcome(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
@@ -141,7 +150,7 @@ impl Shared {
             Kind::Press { action } => Command::parse(action),
             Kind::Edit { .. } | Kind::Recall => None,
         };
-        let key = place::conversation(&self.db, &arrival.inbound, command.is_some()).await;
+        let key = place::conversation(self, &arrival.inbound, command.is_some()).await;
         let mail = match (&arrival.inbound.kind, command) {
             (_, Some(command)) => Mail::Command(Box::new(arrival), command),
             (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(Box::new(arrival)),
@@ -154,7 +163,7 @@ impl Shared {
     async fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
         let inbound = &arrival.inbound;
         if !self.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {
-            self.inbox.finish(&[arrival.id]).await;
+            self.ignore(&arrival);
             return;
         }
         let text = format!(
@@ -199,16 +208,5 @@ impl Shared {
             conversations.shrink_to_fit();
         }
         empty
-    }
-
-    /// Makes messages wait again that were to steer a run and came too late.
-    async fn give_back(&self, turn: &TurnId, unused: &[Human]) {
-        let items: Vec<ItemId> = unused.iter().filter_map(|human| turn::item_id(&human.id)).collect();
-        if items.is_empty() {
-            return;
-        }
-        if let Err(error) = self.db.leave_turn(turn, &items).await {
-            tracing::error!(%error, "messages that came too late for a run could not be taken back");
-        }
     }
 }

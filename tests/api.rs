@@ -130,3 +130,33 @@ async fn a_message_sent_twice_with_one_key_is_said_once() {
     }
     house.model.wait(SOON, |_| (house.model.count() == 1).then_some(())).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_message_whose_sender_hangs_up_is_answered_all_the_same() {
+    use std::io::Write;
+    let house = House::open("").await;
+    for n in 0..300 {
+        let body = json!({"text": "hello", "key": format!("k{n}")}).to_string();
+        let mut socket = std::net::TcpStream::connect(&house.address).unwrap();
+        let head = format!(
+            "POST /api/chat/c{n}/messages HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            house.address,
+            body.len(),
+        );
+        socket.write_all(head.as_bytes()).unwrap();
+        socket.write_all(body.as_bytes()).unwrap();
+        // Closed without waiting for the answer.
+    }
+    let db = house.database().await;
+    let deadline = std::time::Instant::now() + SOON;
+    // Whatever was kept is answered, without a restart.
+    while !db.pending().await.unwrap().is_empty() || house.model.active() > 0 {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{} messages are stranded",
+            db.pending_count().await.unwrap()
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(house.get("/ready").await.0, 200);
+}

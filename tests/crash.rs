@@ -280,6 +280,14 @@ async fn settle(house: &mut House, talks: &[Talk], seed: u64) {
     if let Err(timeout) = answered.await {
         panic!("seed {seed}: {timeout}");
     }
+    // Nothing waits for a restart to be answered.
+    let db = house.database().await;
+    let deadline = std::time::Instant::now() + SOON;
+    while !db.pending().await.unwrap().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "seed {seed}: {:?} is stranded", db.pending().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    db.close().await;
     // What would be said twice would be said now: the daemon drains before it ends.
     assert!(house.stop().await.success(), "seed {seed}");
     for talk in talks {

@@ -1,5 +1,6 @@
 //! A house to test in: a folder, a simulated Telegram, a scripted model, and the real daemon between them.
 
+use pudu_client::store::{Db, Location};
 use pudu_sim::{
     Model, Telegram,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
@@ -161,6 +162,11 @@ impl House {
     /// Returns everything that the daemon logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Opens the daemon's database, to look at what it keeps.
+    pub async fn database(&self) -> Db {
+        Db::open(&Location::Sqlite(self.path(".pudu/data/pudu.db"))).await.unwrap()
     }
 
     /// Returns a path in the house.

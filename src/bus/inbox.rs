@@ -1,16 +1,20 @@
 //! The inbox: durable, deduplicated, bounded.
 
-use crate::clock;
+use crate::{bus::patiently, clock};
+use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{BoxFuture, Inbound, Intake, Kept, Kind, Refusal};
-use pudu_client::store::{Accepted, Db, ItemId, NewItem, StoreError};
+use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Instant,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// An event that waits for its outcome is looked after again if nobody holds it for so long, in
+/// milliseconds: between its commit and the moment it is held lies no more than a few of them.
+const FORGOTTEN: i64 = 15_000;
 
 /// An event that was kept and waits for its outcome.
 #[derive(Clone, Debug)]
@@ -25,93 +29,156 @@ pub(crate) struct Arrival {
 
 /// Keeps what comes in and hands it to the dispatcher.
 #[derive(Clone)]
-pub(crate) struct Inbox {
+pub(crate) struct Inbox(Arc<Inner>);
+
+struct Inner {
     db: Db,
-    out: mpsc::Sender<Arrival>,
-    waiting: Arc<AtomicUsize>,
     limit: usize,
+    held: Mutex<Held>,
+    /// To the keeper.
+    way_in: mpsc::Sender<Incoming>,
+    /// To the dispatcher.
+    out: mpsc::Sender<Arrival>,
+}
+
+/// An event on its way in.
+struct Incoming {
+    inbound: Inbound,
+    place: Place,
+    told: oneshot::Sender<Result<Kept, Refusal>>,
+}
+
+/// What this process looks after.
+#[derive(Default)]
+struct Held {
+    items: HashSet<ItemId>,
+    /// Places for events that are not kept yet.
+    reserved: usize,
 }
 
 impl Inbox {
-    /// Makes an inbox in which at most `limit` events wait, and the end from which they are taken.
-    pub(crate) fn new(db: Db, limit: usize) -> (Self, mpsc::Receiver<Arrival>) {
-        let (out, taken) = mpsc::channel(limit.max(1));
-        (Self { db, out, waiting: Arc::default(), limit: limit.max(1) }, taken)
+    /// Makes an inbox in which at most `limit` events wait, and the end from which they are taken. Its
+    /// keeper works among `tasks` until `stop`.
+    pub(crate) fn new(
+        db: Db,
+        limit: usize,
+        tasks: &TaskTracker,
+        stop: CancellationToken,
+    ) -> (Self, mpsc::Receiver<Arrival>) {
+        let limit = limit.max(1);
+        let (out, taken) = mpsc::channel(limit);
+        let (way_in, incoming) = mpsc::channel(limit);
+        let inner = Arc::new(Inner { db, limit, held: Mutex::default(), way_in, out });
+        let keeper = inner.clone().keep(incoming);
+        tasks.spawn(async move { stop.run_until_cancelled(keeper).await });
+        (Self(inner), taken)
     }
 
-    /// Returns what a process before this one kept and did not finish. Called once, before anything is
-    /// accepted.
-    pub(crate) async fn recover(&self) -> Result<Vec<(Arrival, Option<String>)>, StoreError> {
+    /// Returns what a process before this one kept and did not finish, each with its turn if it has one.
+    /// Called once, before anything is accepted.
+    pub(crate) async fn recover(&self) -> Vec<(Arrival, Option<String>)> {
+        let items = patiently("what was left cannot be read", || self.0.db.pending()).await;
         let mut left = Vec::new();
-        for item in self.db.pending().await? {
-            match serde_json::from_str(&item.payload) {
-                Ok(inbound) => {
-                    let arrival = Arrival { id: item.id, inbound, came: Instant::now() };
-                    left.push((arrival, item.turn.map(|turn| turn.0)));
-                }
-                Err(error) => {
-                    tracing::error!(item = item.id.0, %error, "a kept event cannot be read and is given up");
-                    self.db.finish(&[item.id], clock::now()).await?;
-                }
+        for item in items.unwrap_or_default() {
+            let turn = item.turn.clone();
+            if let Some(arrival) = self.take_up(item).await {
+                left.push((arrival, turn.map(|turn| turn.0)));
             }
         }
-        self.waiting.store(left.len(), Ordering::SeqCst);
-        Ok(left)
+        left
+    }
+
+    /// Hands out again what is kept and nobody holds: the one who looked after it failed.
+    pub(crate) async fn sweep(&self) {
+        let Ok(items) = self.0.db.pending().await else { return };
+        let old = clock::now().saturating_sub(FORGOTTEN);
+        let forgotten = items.into_iter().filter(|item| item.turn.is_none() && item.at < old);
+        for item in forgotten.filter(|item| !self.0.held().items.contains(&item.id)).collect::<Vec<_>>() {
+            tracing::warn!(item = item.id.0, "an event that nobody looked after is taken up");
+            if let Some(arrival) = self.take_up(item).await {
+                self.0.out.send(arrival).await.ok();
+            }
+        }
+    }
+
+    /// Holds an item; one that cannot be read is given up.
+    async fn take_up(&self, item: Item) -> Option<Arrival> {
+        match serde_json::from_str(&item.payload) {
+            Ok(inbound) => {
+                self.0.held().items.insert(item.id);
+                Some(Arrival { id: item.id, inbound, came: Instant::now() })
+            }
+            Err(error) => {
+                tracing::error!(item = item.id.0, %error, "a kept event cannot be read and is given up");
+                self.finish(&[item.id]).await;
+                None
+            }
+        }
     }
 
     /// Says that events are done that get no reply of their own.
     pub(crate) async fn finish(&self, ids: &[ItemId]) {
-        if let Err(error) = self.db.finish(ids, clock::now()).await {
-            tracing::error!(%error, "events could not be marked as done");
+        if let Err(error) = self.0.db.finish(ids, clock::now()).await {
+            tracing::error!(%error, "events could not be marked as done; they are looked at again");
         }
-        self.release(ids.len());
+        self.release(ids);
     }
 
-    /// Makes room: this many events are done.
-    pub(crate) fn release(&self, count: usize) {
-        let less = |waiting: usize| Some(waiting.saturating_sub(count));
-        self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).ok();
-    }
-
-    /// Returns how many events wait for their outcome.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
+    /// Lets events go: they are done, or wait for another process.
+    pub(crate) fn release(&self, ids: &[ItemId]) {
+        let mut held = self.0.held();
+        for id in ids {
+            held.items.remove(id);
+        }
     }
 
     /// Returns how many events may wait.
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.0.limit
     }
 
     /// Tells whether no more events are taken.
     pub(crate) fn full(&self) -> bool {
-        self.waiting() >= self.limit
+        let held = self.0.held();
+        held.items.len() + held.reserved >= self.0.limit
+    }
+}
+
+impl Inner {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn keep(&self, inbound: Inbound) -> Result<Kept, Refusal> {
-        // What is said in a group to others is none of our business: not even kept.
-        if !inbound.addressed && matches!(inbound.kind, Kind::Message { .. }) {
-            return Ok(Kept::New);
+    /// Keeps events side by side, so that they share a commit, and hands them on in the order in which they
+    /// came. Whoever brought one may go meanwhile: it is kept and answered all the same.
+    async fn keep(self: Arc<Self>, mut incoming: mpsc::Receiver<Incoming>) {
+        let mut storing = FuturesOrdered::new();
+        loop {
+            tokio::select! {
+                Some(event) = incoming.recv() => storing.push_back(async {
+                    let stored = self.store(&event.inbound).await;
+                    (event, stored)
+                }),
+                Some((event, stored)) = storing.next() => self.pass_on(event, stored).await,
+                else => return,
+            }
         }
-        self.reserve()?;
-        let kept = self.store(&inbound).await;
-        match kept {
+    }
+
+    async fn pass_on(&self, event: Incoming, stored: Result<Accepted, Refusal>) {
+        let Incoming { inbound, place, told } = event;
+        let kept = match stored {
             Ok(Accepted::New(id)) => {
-                let arrival = Arrival { id, inbound, came: Instant::now() };
-                if self.out.send(arrival).await.is_err() {
-                    tracing::debug!(item = id.0, "kept for the next start: the dispatcher takes no more");
-                }
+                self.held().items.insert(id);
+                // It waits for the next start if the dispatcher takes no more.
+                self.out.send(Arrival { id, inbound, came: Instant::now() }).await.ok();
                 Ok(Kept::New)
             }
-            Ok(Accepted::Duplicate) => {
-                self.release(1);
-                Ok(Kept::Duplicate)
-            }
-            Err(error) => {
-                self.release(1);
-                Err(error)
-            }
-        }
+            Ok(Accepted::Duplicate) => Ok(Kept::Duplicate),
+            Err(refusal) => Err(refusal),
+        };
+        drop(place);
+        told.send(kept).ok();
     }
 
     async fn store(&self, inbound: &Inbound) -> Result<Accepted, Refusal> {
@@ -128,18 +195,45 @@ impl Inbox {
         };
         self.db.accept(&item).await.map_err(|error| failed(error.to_string()))
     }
+}
 
-    fn reserve(&self) -> Result<(), Refusal> {
-        let more = |waiting: usize| (waiting < self.limit).then_some(waiting + 1);
-        match self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Refusal::Full),
+/// A place for an event, given back when it is not needed any more.
+struct Place(Weak<Inner>);
+
+impl Place {
+    fn reserve(inner: &Arc<Inner>) -> Result<Self, Refusal> {
+        let mut held = inner.held();
+        if held.items.len() + held.reserved >= inner.limit {
+            return Err(Refusal::Full);
+        }
+        held.reserved += 1;
+        Ok(Self(Arc::downgrade(inner)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.held().reserved -= 1;
         }
     }
 }
 
 impl Intake for Inbox {
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the event is kept and answered all the same.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        Box::pin(self.keep(inbound))
+        // What is said in a group to others is none of our business: not even kept.
+        if !inbound.addressed && matches!(inbound.kind, Kind::Message { .. }) {
+            return Box::pin(std::future::ready(Ok(Kept::New)));
+        }
+        let gone = || Refusal::Store("the daemon stops".to_owned());
+        let sent = Place::reserve(&self.0).and_then(|place| {
+            let (told, kept) = oneshot::channel();
+            // There is room: every place is one event at most.
+            self.0.way_in.try_send(Incoming { inbound, place, told }).map_err(|_| gone())?;
+            Ok(kept)
+        });
+        Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })
     }
 }

@@ -1,10 +1,13 @@
 //! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
 
-use crate::{bus::Inbox, clock};
+use crate::{
+    bus::{Inbox, patiently},
+    clock,
+};
 use pudu_channels::{
     BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
 };
-use pudu_client::store::{Db, Shown, StoreError, TurnId};
+use pudu_client::store::{Db, ItemId, NewTurn, Shown, TurnId};
 use std::{
     sync::{
         Arc,
@@ -31,6 +34,8 @@ pub(crate) struct Parcel {
     pub(crate) chat: String,
     /// When the turn was opened, in milliseconds since 1970.
     pub(crate) created: i64,
+    /// Before this moment the platform wants no call, in milliseconds since 1970.
+    pub(crate) not_before: i64,
 }
 
 /// Keeps replies until they are delivered.
@@ -60,11 +65,23 @@ impl Outbox {
         Box::new(Record { db: self.db.clone(), parcel: parcel.clone() })
     }
 
+    /// Keeps a turn and makes the events its own. False when some of them are settled or another turn's.
+    pub(crate) async fn open(&self, turn: &NewTurn) -> bool {
+        patiently("a turn could not be opened", || self.db.open_turn(turn)).await.is_some()
+    }
+
+    /// Takes events away from a turn that does not answer them after all; they wait again.
+    pub(crate) async fn give_back(&self, turn: &TurnId, items: &[ItemId]) {
+        if !items.is_empty() {
+            patiently("messages could not be taken back", || self.db.leave_turn(turn, items)).await;
+        }
+    }
+
     /// Keeps the final view; returns the one to deliver, which is the first one kept.
     pub(crate) async fn conclude(&self, parcel: &Parcel, view: FinalView) -> FinalView {
         let kept = match serde_json::to_string(&view) {
             Ok(text) => {
-                self.patiently("a reply could not be kept", || self.db.conclude(&parcel.turn, &text)).await
+                patiently("a reply could not be kept", || self.db.conclude(&parcel.turn, &text)).await
             }
             Err(error) => {
                 tracing::error!(%error, "a reply cannot be written down");
@@ -77,6 +94,8 @@ impl Outbox {
     /// Shows the final view, however often that needs trying, and marks the turn as delivered.
     pub(crate) async fn deliver(&self, parcel: &Parcel, mut reply: Box<dyn LiveReply>, view: &FinalView) {
         let mut attempt = 0u32;
+        let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
+        tokio::time::sleep(Duration::from_millis(early)).await;
         loop {
             let error = match reply.finish(view).await {
                 Ok(()) => return self.done(parcel).await,
@@ -109,40 +128,17 @@ impl Outbox {
     /// Gives a reply up; the row stays for people to look at.
     pub(crate) async fn park(&self, parcel: &Parcel, reason: &str) {
         tracing::error!(turn = parcel.turn.0, reason, "a reply is given up");
-        let count = self
-            .patiently("a reply could not be given up", || self.db.park(&parcel.turn, reason, clock::now()));
-        self.release(count.await);
+        let park = || self.db.park(&parcel.turn, reason, clock::now());
+        self.release(patiently("a reply could not be given up", park).await);
     }
 
     async fn done(&self, parcel: &Parcel) {
         let done = || self.db.delivered(&parcel.turn, clock::now());
-        self.release(self.patiently("a delivered reply could not be marked", done).await);
+        self.release(patiently("a delivered reply could not be marked", done).await);
     }
 
-    fn release(&self, events: Option<u64>) {
-        self.inbox.release(events.and_then(|count| usize::try_from(count).ok()).unwrap_or(0));
-    }
-
-    /// Repeats a write until the store takes it: going on without it would break a promise. `None` when
-    /// the turn is settled already, so that nothing is left to write.
-    async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
-        &self,
-        what: &str,
-        write: impl Fn() -> F,
-    ) -> Option<T> {
-        let mut wait = FIRST_WAIT;
-        loop {
-            match write().await {
-                Ok(value) => return Some(value),
-                Err(StoreError::Conflict(reason)) => {
-                    tracing::warn!(reason, "{what}");
-                    return None;
-                }
-                Err(error) => tracing::error!(%error, "{what}"),
-            }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
-        }
+    fn release(&self, events: Option<Vec<ItemId>>) {
+        self.inbox.release(&events.unwrap_or_default());
     }
 }
 

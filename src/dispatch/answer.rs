@@ -63,13 +63,14 @@ impl Conversation {
         let parcel = self.parcel(&placement);
         items.push(arrival.id);
         let row = new_turn(&parcel, &placement, items, serde_json::to_string(&view).ok());
-        if let Err(error) = self.shared.db.open_turn(&row).await {
-            tracing::error!(%error, "a command's answer could not be kept; it is answered after a restart");
-            return;
-        }
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.shared.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+            if shared.outbox.open(&row).await {
+                turn::deliver(&shared, &account, &parcel, placement, &view).await;
+            } else {
+                // Some are settled. The inbox hands the others out again.
+                shared.inbox.release(&row.items);
+            }
         });
     }
 
@@ -173,7 +174,10 @@ impl Conversation {
             None => "No active conversation.".to_owned(),
         };
         let state = match &self.running {
-            Some(running) => format!("working for {} s", running.since.elapsed().as_secs()),
+            Some(running) if running.works() => {
+                format!("working for {} s", running.since.elapsed().as_secs())
+            }
+            Some(_) => "delivering an answer".to_owned(),
             None => "idle".to_owned(),
         };
         let mut line = |name: &str, value: String| {

@@ -8,10 +8,10 @@ use super::{
     turn::{self, Job, TurnEnd},
 };
 use crate::{
-    bus::{Arrival, Parcel},
+    bus::{Arrival, Parcel, patiently},
     clock,
 };
-use pudu_channels::{Kind, Placement};
+use pudu_channels::{FinalView, Kind, Placement};
 use pudu_client::{
     Control,
     base::{MessageId, RunId, ThreadId},
@@ -19,7 +19,10 @@ use pudu_client::{
 };
 use std::{
     collections::VecDeque,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -40,8 +43,11 @@ pub(super) enum Mail {
     /// A turn that a restart cut goes on.
     Resume(Box<Job>),
     /// A reply that a restart cut is delivered before anything else is said.
-    Redeliver(Box<(Parcel, Placement, pudu_channels::FinalView)>),
+    Redeliver(Box<Reply>),
 }
+
+/// A reply that is known, and where it goes.
+pub(super) type Reply = (Parcel, Placement, FinalView);
 
 /// A conversation's state while its actor lives. What must survive is in the store.
 pub(super) struct Conversation {
@@ -52,6 +58,8 @@ pub(super) struct Conversation {
     pub(super) running: Option<Running>,
     /// A wish to ask the last question again, once the run is over.
     pub(super) again: Option<Arrival>,
+    /// Turns of a process before this one that wait for each other.
+    later: VecDeque<Mail>,
     /// Whether what waits came while a run was at work.
     follow_up: bool,
 }
@@ -63,7 +71,16 @@ pub(super) struct Running {
     pub(super) since: Instant,
     /// Arrivals that were handed to the run while it works.
     steered: Vec<Arrival>,
+    /// Set when the run is over and its reply is only being delivered.
+    delivering: Arc<AtomicBool>,
     over: oneshot::Receiver<TurnEnd>,
+}
+
+impl Running {
+    /// Tells whether the run works, and not only its reply is being delivered.
+    pub(super) fn works(&self) -> bool {
+        !self.delivering.load(Ordering::Relaxed)
+    }
 }
 
 /// What wakes the actor.
@@ -76,7 +93,16 @@ enum Wake {
 
 impl Conversation {
     pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
-        Self { shared, account, key, waiting: VecDeque::new(), running: None, again: None, follow_up: false }
+        Self {
+            shared,
+            account,
+            key,
+            waiting: VecDeque::new(),
+            running: None,
+            again: None,
+            later: VecDeque::new(),
+            follow_up: false,
+        }
     }
 
     /// Lives until nothing is left to do, or the daemon drains.
@@ -132,26 +158,21 @@ impl Conversation {
         }
     }
 
-    /// Hands a message to the run; what it does not take waits.
+    /// Hands a message to the run; what it does not take waits. First the record, then the effect: after a
+    /// crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: Arrival) {
-        let Kind::Message { text, attachments, .. } = &arrival.inbound.kind else {
-            self.waiting.push_back(arrival);
-            return;
+        let words = match &arrival.inbound.kind {
+            Kind::Message { text, attachments, .. } if attachments.is_empty() => Some(text.clone()),
+            _ => None,
         };
-        let human = turn::human(&arrival, text);
-        let Some(running) = self.running.as_mut().filter(|_| attachments.is_empty()) else {
-            self.waiting.push_back(arrival);
-            return;
-        };
-        // First the record, then the effect: after a crash the resumed turn answers this message too.
-        let joined = self.shared.db.join_turn(&running.turn, &[arrival.id]).await;
-        if joined.is_ok() && running.control.steering.push(human.clone()).is_ok() {
+        if let Some(text) = words
+            && let Some(running) = &mut self.running
+            && let Some(slot) = running.control.steering.reserve()
+            && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
+        {
+            slot.fill(turn::human(&arrival, &text));
             running.steered.push(arrival);
             return;
-        }
-        if joined.is_ok() {
-            let turn = running.turn.clone();
-            self.shared.give_back(&turn, &[human]).await;
         }
         self.waiting.push_back(arrival);
     }
@@ -172,11 +193,12 @@ impl Conversation {
         self.shared.inbox.finish(&done).await;
     }
 
-    /// Stops the run; what it said so far is kept and shown.
+    /// Stops the run; what it said so far is kept and shown. Tells whether there was one: a reply that is
+    /// only being delivered is not stopped any more.
     pub(super) fn stop(&self) -> bool {
         self.running.as_ref().is_some_and(|running| {
             running.control.cancel.cancel();
-            true
+            running.works()
         })
     }
 
@@ -232,32 +254,56 @@ impl Conversation {
         let turn = NewTurn {
             thread: Some(thread.clone()),
             run: Some(run.clone()),
-            ..new_turn(&parcel, &placement, items, None)
+            ..new_turn(&parcel, &placement, items.clone(), None)
         };
-        if let Err(error) = self.shared.db.open_turn(&turn).await {
-            tracing::error!(%error, "a turn could not be opened; its messages are answered after a restart");
+        if !self.shared.outbox.open(&turn).await {
+            // Some are settled. The inbox hands the others out again.
+            self.shared.inbox.release(&items);
             return;
         }
         let control = Control::default();
         self.start(Job { parcel, placement, thread, run, model, said, again, control });
     }
 
+    /// Performs a turn, now or when the one at work is over.
     fn start(&mut self, job: Job) {
-        let (tell, over) = oneshot::channel();
+        if self.running.is_some() {
+            self.later.push_back(Mail::Resume(Box::new(job)));
+            return;
+        }
         let (turn, control) = (job.parcel.turn.clone(), job.control.clone());
-        self.running = Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), over });
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        self.shared.tasks.spawn(turn::perform(shared, account, job, tell));
+        self.run(turn, control, |delivering| turn::perform(shared, account, job, delivering));
     }
 
-    fn redeliver(&mut self, (parcel, placement, view): (Parcel, Placement, pudu_channels::FinalView)) {
-        let (tell, over) = oneshot::channel();
-        let (turn, control) = (parcel.turn.clone(), Control::default());
-        self.running = Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), over });
+    /// Delivers a reply, now or when the turn at work is over.
+    fn redeliver(&mut self, reply: Reply) {
+        if self.running.is_some() {
+            self.later.push_back(Mail::Redeliver(Box::new(reply)));
+            return;
+        }
+        let (parcel, placement, view) = reply;
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        self.shared.tasks.spawn(async move {
+        self.run(parcel.turn.clone(), Control::default(), |delivering| async move {
+            delivering.store(true, Ordering::Relaxed);
             turn::deliver(&shared, &account, &parcel, placement, &view).await;
-            tell.send(TurnEnd { unused: Vec::new() }).ok();
+            TurnEnd::default()
+        });
+    }
+
+    /// Lets a turn work beside the actor, which hears when it is over.
+    fn run<F>(&mut self, turn: TurnId, control: Control, work: impl FnOnce(Arc<AtomicBool>) -> F)
+    where
+        F: Future<Output = TurnEnd> + Send + 'static,
+    {
+        let (tell, over) = oneshot::channel();
+        let delivering = Arc::new(AtomicBool::new(false));
+        let work = work(delivering.clone());
+        self.running =
+            Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), delivering, over });
+        self.shared.tasks.spawn(async move {
+            // The conversation may be gone by then.
+            tell.send(work.await).ok();
         });
     }
 
@@ -268,6 +314,12 @@ impl Conversation {
         let late = running.steered.into_iter().filter(|arrival| unused.contains(&turn::message_id(arrival)));
         for arrival in late.collect::<Vec<_>>().into_iter().rev() {
             self.waiting.push_front(arrival);
+        }
+        self.follow_up &= !self.waiting.is_empty();
+        match self.later.pop_front() {
+            Some(Mail::Resume(job)) => self.start(*job),
+            Some(Mail::Redeliver(reply)) => self.redeliver(*reply),
+            _ => {}
         }
     }
 
@@ -281,22 +333,16 @@ impl Conversation {
 
     /// Gives the conversation a new thread.
     pub(super) async fn bind(&self, arrival: &Arrival) -> ThreadId {
-        let thread = ThreadId::fresh();
-        let address = &arrival.inbound.address;
-        let bound =
-            self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now()).await;
-        if let Err(error) = bound {
-            tracing::error!(%error, "a conversation could not be bound to its thread");
-        }
+        let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
+        let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now());
+        patiently("a conversation could not be bound to its thread", bind).await;
         thread
     }
 
     /// Returns what is stored of the conversation.
     pub(super) async fn record(&self) -> Option<store::Conversation> {
-        self.shared.db.conversation(&self.key).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a conversation could not be read");
-            None
-        })
+        let read = || self.shared.db.conversation(&self.key);
+        patiently("a conversation could not be read", read).await.flatten()
     }
 
     /// Returns what a message does while a run works: what people chose here, or the account's setting.
@@ -312,6 +358,7 @@ impl Conversation {
             account: placement.address.account.clone(),
             chat: placement.address.chat.clone(),
             created: clock::now(),
+            not_before: 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     conversation::Mail,
     turn::{self, Job},
 };
-use crate::bus::{Arrival, Parcel};
+use crate::bus::{Arrival, Parcel, patiently};
 use pudu_channels::{FinalView, Kind, Placement};
 use pudu_client::{
     Control,
@@ -15,13 +15,28 @@ use pudu_client::{
 };
 use std::{collections::HashMap, sync::Arc};
 
+/// A turn that was cut so often is taken to be the reason for it.
+const RESUMES: i64 = 12;
+
+/// What is said instead of a reply that is so old that it would surprise.
+fn too_late() -> FinalView {
+    let text = "I was away for too long to answer this in time. Ask again if it still matters.";
+    FinalView { text: text.to_owned(), ..FinalView::default() }
+}
+
+/// What is said instead of trying once more.
+fn given_up() -> FinalView {
+    let text = format!("⚠️ I was interrupted {RESUMES} times while I worked on this, so I stopped trying.");
+    FinalView { text, ..FinalView::default() }
+}
+
 impl Shared {
     /// Takes up what was left. Called once, before anything new is taken.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let turns = self.db.open_turns().await?;
         let mut fresh = Vec::new();
         let mut claimed: HashMap<String, Vec<Arrival>> = HashMap::new();
-        for (arrival, turn) in self.inbox.recover().await? {
+        for (arrival, turn) in self.inbox.recover().await {
             match turn.filter(|turn| turns.iter().any(|row| row.id.0 == *turn)) {
                 Some(turn) => claimed.entry(turn).or_default().push(arrival),
                 None => fresh.push(arrival),
@@ -55,17 +70,19 @@ impl Shared {
             account: row.account.clone(),
             chat,
             created: row.created,
+            not_before: row.next_at,
         };
         let Some(placement) = placement(&row) else {
             self.outbox.park(&parcel(String::new()), "its record cannot be read").await;
             return;
         };
         let parcel = parcel(placement.address.chat.clone());
-        if self.outbox.too_old(&parcel) {
-            self.outbox.park(&parcel, "too old to be sent").await;
-            return;
-        }
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
+        let view = match self.outbox.too_old(&parcel) {
+            true => Some(too_late()),
+            false if view.is_none() && row.resumed >= RESUMES => Some(given_up()),
+            false => view,
+        };
         match (view, &row.run) {
             (Some(view), None) => self.redeliver(account, parcel, placement, view),
             (Some(view), Some(_)) => {
@@ -102,7 +119,9 @@ impl Shared {
             self.outbox.park(&parcel, "its record is not whole").await;
             return;
         };
-        let known = self.db.conversation(&row.conversation).await.ok().flatten();
+        patiently("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
+        let read = || self.db.conversation(&row.conversation);
+        let known = patiently("a conversation could not be read", read).await.flatten();
         let job = Job {
             parcel,
             placement,

@@ -5,13 +5,20 @@ use crate::{
     bus::{Arrival, Parcel},
     config::Uploads,
 };
+use futures_util::FutureExt;
 use pudu_channels::{Attachment, FinalView, Kind, LiveReply, Placement, SendError};
 use pudu_client::{
     Control, Ended, Run, Task,
     base::{Human, MessageId, RunId, SharedFile, ThreadId},
     store::ItemId,
 };
-use std::sync::Arc;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// A turn to perform.
 pub(super) struct Job {
@@ -34,6 +41,7 @@ pub(super) struct Job {
 }
 
 /// How a turn ended, for the conversation.
+#[derive(Default)]
 pub(super) struct TurnEnd {
     /// Messages that were to steer the run and came too late.
     pub(super) unused: Vec<MessageId>,
@@ -49,31 +57,49 @@ pub(super) fn item_id(id: &MessageId) -> Option<ItemId> {
     id.as_str().strip_prefix("in-")?.parse().ok().map(ItemId)
 }
 
-/// Performs a turn, until people see its reply.
+/// Performs a turn, until people see its reply. `delivering` is set when only that is left. A turn that
+/// breaks down ends with a word of that.
 pub(super) async fn perform(
     shared: Arc<Shared>,
     account: Arc<Account>,
     job: Job,
-    over: tokio::sync::oneshot::Sender<TurnEnd>,
-) {
+    delivering: Arc<AtomicBool>,
+) -> TurnEnd {
+    let end = AssertUnwindSafe(work(&shared, &account, &job, &delivering)).catch_unwind().await;
+    match end {
+        Ok(end) => end,
+        Err(_) => {
+            tracing::error!(turn = job.parcel.turn.0, "a turn broke down");
+            let text =
+                "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
+            let view = FinalView { text: text.to_owned(), ..FinalView::default() };
+            let view = shared.outbox.conclude(&job.parcel, view).await;
+            deliver(&shared, &account, &job.parcel, job.placement, &view).await;
+            TurnEnd::default()
+        }
+    }
+}
+
+async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &AtomicBool) -> TurnEnd {
     let journal = shared.outbox.journal(&job.parcel);
     let mut reply = account.channel.open_reply(job.placement.clone(), journal);
-    let (input, notes) = hear(&shared, &account, &job).await;
+    let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     let task =
         Task { thread: job.thread.clone(), run: job.run.clone(), input, again, model: job.model.clone() };
     let mut run = shared.client.start(task, job.control.clone());
-    let Some(ended) = show(&mut run, &mut *reply).await else { return };
+    let Some(ended) = show(&mut run, &mut *reply).await else { return TurnEnd::default() };
     let mut view = view::finished(&shared.client, &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }
-    let unused = ended.unused.iter().map(|human| human.id.clone()).collect();
-    shared.give_back(&job.parcel.turn, &ended.unused).await;
+    let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
+    let late: Vec<ItemId> = unused.iter().filter_map(item_id).collect();
+    shared.outbox.give_back(&job.parcel.turn, &late).await;
+    delivering.store(true, Ordering::Relaxed);
     let view = shared.outbox.conclude(&job.parcel, view).await;
     shared.outbox.deliver(&job.parcel, reply, &view).await;
-    // The conversation may be gone by now.
-    over.send(TurnEnd { unused }).ok();
+    TurnEnd { unused }
 }
 
 /// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
@@ -122,7 +148,7 @@ fn failed(result: Result<(), SendError>) -> bool {
 /// what people are to be told of files that could not be had.
 async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec<String>) {
     let (mut input, mut notes) = (Vec::new(), Vec::new());
-    let mut basket = Basket::new(shared);
+    let mut basket = Basket::new(shared, account, job);
     for arrival in job.said.iter().filter(|_| !job.again) {
         let (text, attachments) = match &arrival.inbound.kind {
             Kind::Message { text, attachments, .. } => (text, attachments.as_slice()),
@@ -130,8 +156,11 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
             Kind::Edit { .. } | Kind::Recall => continue,
         };
         let mut human = human(arrival, text);
+        if !attachments.is_empty() && known(shared, job, &human.id).await {
+            continue;
+        }
         for attachment in attachments {
-            match basket.fetch(account, &job.thread, attachment).await {
+            match basket.fetch(attachment).await {
                 Ok(file) => human.files.push(file),
                 Err(reason) => {
                     let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
@@ -145,6 +174,11 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
     (input, notes)
 }
 
+/// Tells whether the thread has a message already: a restart cut the turn after its files were fetched.
+async fn known(shared: &Shared, job: &Job, id: &MessageId) -> bool {
+    shared.client.state(&job.thread).await.is_ok_and(|state| state.messages.contains_key(id))
+}
+
 /// Returns an arrival's words as a message of the thread.
 pub(super) fn human(arrival: &Arrival, text: &str) -> Human {
     let sender = (!arrival.inbound.private).then(|| arrival.inbound.sender.name.clone());
@@ -154,36 +188,41 @@ pub(super) fn human(arrival: &Arrival, text: &str) -> Human {
 /// The files that come with one turn, and how much of them is still taken.
 struct Basket<'a> {
     shared: &'a Shared,
+    account: &'a Account,
+    job: &'a Job,
     files: u32,
     bytes: u64,
     largest: u64,
 }
 
 impl<'a> Basket<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a Shared, account: &'a Account, job: &'a Job) -> Self {
         let Uploads { max_files, max_file_size, max_total_size } = shared.rules().uploads.clone();
-        Self { shared, files: max_files, bytes: max_total_size, largest: max_file_size }
+        Self { shared, account, job, files: max_files, bytes: max_total_size, largest: max_file_size }
     }
 
     /// Fetches a file into the thread's uploads, or says why it cannot be had.
-    async fn fetch(
-        &mut self,
-        account: &Account,
-        thread: &ThreadId,
-        attachment: &Attachment,
-    ) -> Result<SharedFile, String> {
+    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
         self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
-        let limit = account.channel.limits().download.min(self.largest).min(self.bytes);
+        let channel = &self.account.channel;
+        let limit = channel.limits().download.min(self.largest).min(self.bytes);
         let folder = self.shared.home.join("tmp");
         tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
         let part = folder.join(format!("{}.part", MessageId::fresh()));
-        let size =
-            account.channel.download(attachment, &part, limit).await.map_err(|error| error.to_string())?;
-        self.bytes = self.bytes.saturating_sub(size);
-        let kept = self.shared.client.sandbox(thread).adopt(&part, &attachment.name).await;
+        let fetch = channel.download(attachment, &part, limit);
+        let fetched = self.job.control.cancel.run_until_cancelled(fetch).await;
+        let kept = match fetched {
+            None => Err("stopped".to_owned()),
+            Some(Err(error)) => Err(error.to_string()),
+            Some(Ok(size)) => {
+                self.bytes = self.bytes.saturating_sub(size);
+                let sandbox = self.shared.client.sandbox(&self.job.thread);
+                sandbox.adopt(&part, &attachment.name).await.map_err(|error| error.to_string())
+            }
+        };
         // It was moved if all went well.
         tokio::fs::remove_file(&part).await.ok();
-        kept.map_err(|error| error.to_string())
+        kept
     }
 }
 

@@ -20,10 +20,12 @@ pub use pudu_tools as tools;
 pub use run::{Control, Ended, Run, Task};
 pub use setup::{ModelInfo, Setup};
 
+use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
 use sandbox::Local;
 use std::{
+    panic::AssertUnwindSafe,
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -97,10 +99,23 @@ impl Client {
         let run = Run { replay: Arc::new(Replay::default()), done };
         let (id, live) = (task.run.clone(), self.clone());
         self.0.live.open(id.clone(), run.replay.clone());
-        let work = run::work(self.clone(), task, run.replay.clone(), control);
+        let (replay, steering) = (run.replay.clone(), control.steering.clone());
+        let work = AssertUnwindSafe(run::work(self.clone(), task, replay.clone(), control)).catch_unwind();
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.
-            ended.send(work.await).ok();
+            let end = match work.await {
+                Ok(end) => end,
+                Err(_) => {
+                    tracing::error!(run = %id, "a run broke down");
+                    run::failed(
+                        "Something in me broke. Whoever runs this bot finds it in the log.",
+                        &replay,
+                        &steering,
+                    )
+                    .await
+                }
+            };
+            ended.send(end).ok();
             live.0.live.close(&id);
         });
         run
@@ -122,12 +137,6 @@ impl Client {
     #[must_use]
     pub fn running(&self) -> usize {
         self.0.tasks.len()
-    }
-
-    /// Waits until no run is left.
-    pub async fn idle(&self) {
-        self.0.tasks.close();
-        self.0.tasks.wait().await;
     }
 
     /// Forgets threads that nobody has used for a while, which are read again when needed, and runs that

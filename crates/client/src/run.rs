@@ -83,13 +83,13 @@ pub(crate) async fn work(
     };
     let setup = client.setup();
     let Some(agent) = agent(&client, &setup, &task) else {
-        return failed("No model is configured.", &replay, &steering);
+        return failed("No model is configured.", &replay, &steering).await;
     };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
         Err(error) => {
             tracing::error!(thread = %task.thread, %error, "a thread could not be read");
-            return failed("What was said before could not be read.", &replay, &steering);
+            return failed("What was said before could not be read.", &replay, &steering).await;
         }
     };
     let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
@@ -103,7 +103,7 @@ pub(crate) async fn work(
         text: last_words(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
         usage: turn.usage,
-        unused: steering.close(),
+        unused: steering.close().await,
         outcome,
     };
     if let Some((seq, state)) = turn.into_state() {
@@ -162,7 +162,7 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
 
-fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
+pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
     let outcome = Outcome::Error(Failure { class: FailureClass::Internal, hint: hint.to_owned() });
     replay.publish(Event::Ended { outcome: outcome.clone() });
     Ended {
@@ -170,7 +170,7 @@ fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
         text: String::new(),
         artifacts: Vec::new(),
         usage: Usage::default(),
-        unused: steering.close(),
+        unused: steering.close().await,
     }
 }
 

@@ -16,5 +16,5 @@ pub use middleware::{Gate, Middleware, lead_chain};
 pub use replay::{Activity, Gap, Item, Progress, Reader, Replay};
 pub use retry::Retry;
 pub use run::run;
-pub use steering::Steering;
+pub use steering::{Slot, Steering};
 pub use turn::Turn;

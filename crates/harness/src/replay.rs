@@ -192,6 +192,9 @@ impl Reader {
             if let Some(item) = self.take() {
                 return Some(item);
             }
+            if self.over {
+                return None;
+            }
             self.tick.changed().await.ok()?;
         }
         None
@@ -205,6 +208,10 @@ impl Reader {
             self.next = ring.next;
             self.over = gap.progress.outcome.is_some();
             return Some(Item::Gap(gap));
+        }
+        if self.next >= ring.next && ring.progress.outcome.is_some() {
+            self.over = true;
+            return None;
         }
         let event = ring.events.get(usize::try_from(self.next - oldest).ok()?)?.clone();
         drop(ring);
@@ -236,6 +243,7 @@ mod tests {
         assert_eq!(reader.next().await, None);
         assert_eq!(late.next().await, Some(end));
         assert_eq!(late.next().await, None);
+        assert_eq!(replay.read(2).next().await, None, "who has read all is not kept waiting");
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// The first wait; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// A person waits no longer than this for one try, even if the provider asks for more.
+/// A person waits no longer than this for one try; if the provider asks for more, that is told at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// After so many requests in a row that failed for good, requests fail at once for a while.
 const BROKEN_AFTER: u32 = 5;
@@ -121,7 +121,9 @@ impl Asking {
 
     /// Decides whether another try is made, and tells the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        if !error.retriable() || self.attempt >= self.tries {
+        let patience =
+            !matches!(&error, ModelError::Busy { retry_after: Some(asked), .. } if *asked > LONGEST_WAIT);
+        if !error.retriable() || !patience || self.attempt >= self.tries {
             self.state = State::Over;
             self.breaker.failed(&error);
             return Err(error);
@@ -135,7 +137,7 @@ impl Asking {
 fn wait(error: &ModelError, attempt: u32) -> Duration {
     let own = FIRST_WAIT * 2u32.saturating_pow(attempt.saturating_sub(1));
     match error {
-        ModelError::Busy { retry_after: Some(asked), .. } => (*asked).min(LONGEST_WAIT),
+        ModelError::Busy { retry_after: Some(asked), .. } => *asked,
         _ => own.min(LONGEST_WAIT),
     }
 }
@@ -180,8 +182,8 @@ impl Breaker {
     }
 
     fn failed(&self, error: &ModelError) {
-        // What is wrong with one request or key says nothing about the provider's health.
-        if !error.retriable() {
+        // What is wrong with one request or key, or a wish to wait, says nothing about the provider's health.
+        if !error.retriable() || matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
             return;
         }
         let mut circuit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,9 +264,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_pass_is_not_asked_again() {
-        let model = model(vec![vec![Err(ModelError::Auth("no".into()))]]);
-        assert_eq!(ask(&model).await, [Err(ModelError::Auth("no".into()))]);
+    async fn what_cannot_pass_soon_is_not_asked_again() {
+        for error in [ModelError::Auth("no".into()), busy(Some(61))] {
+            let model = model(vec![vec![Err(error.clone())]]);
+            assert_eq!(ask(&model).await, [Err(error)]);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 type Chain = [Box<dyn Middleware>];
 
+/// An answer is cut at so many bytes: a model that talks in circles must not flood a chat.
+const LONGEST_ANSWER: usize = 128 * 1024;
+
 /// Takes a thread from where it stands to an answer: a question waits for one, or a crash cut the run
 /// that was at work on it. However it ends, what was said and done is in the log before the last event.
 pub async fn run(
@@ -67,8 +70,8 @@ async fn work(
             call_tools(agent, chain, turn, calls).await?;
         }
         // A crash behind the answer left nothing to do: what steers comes too late for this run.
-        if answered(turn) {
-            return Ok(Outcome::Success);
+        if let Some(outcome) = answered(turn) {
+            return Ok(outcome);
         }
         for human in steering.drain() {
             turn.apply(Update::Message(Arc::new(Message::Human(human))));
@@ -77,17 +80,21 @@ async fn work(
         let reply = ask(agent, chain, turn).await?;
         turn.apply(Update::Message(Arc::new(Message::Assistant(reply))));
         commit(agent, turn).await?;
-        if answered(turn) {
-            return Ok(Outcome::Success);
+        if let Some(outcome) = answered(turn) {
+            return Ok(outcome);
         }
     }
     Ok(Outcome::Limit)
 }
 
-/// Tells whether the newest message is an answer that wants no tools.
-fn answered(turn: &Turn) -> bool {
-    matches!(turn.state().last().map(AsRef::as_ref), Some(Message::Assistant(reply)) if reply.calls.is_empty())
-        || turn.state().messages.is_empty()
+/// Returns how the run has ended already, if the newest message is an answer that wants no tools.
+fn answered(turn: &Turn) -> Option<Outcome> {
+    match turn.state().last().map(AsRef::as_ref) {
+        Some(Message::Assistant(reply)) if reply.finish == Finish::Partial => Some(Outcome::Stopped),
+        Some(Message::Assistant(reply)) => reply.calls.is_empty().then_some(Outcome::Success),
+        Some(Message::Human(_) | Message::Tool(_)) => None,
+        None => Some(Outcome::Success),
+    }
 }
 
 async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
@@ -122,6 +129,11 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
     };
     let mut deltas = agent.model.stream(request);
     while let Some(delta) = deltas.next().await {
+        if turn.said() > LONGEST_ANSWER {
+            // Dropping the stream stops the model.
+            reply.finish = Finish::Length;
+            break;
+        }
         match delta {
             Ok(delta) => take(delta, turn, &mut reply),
             Err(error) => {

@@ -3,35 +3,44 @@
 use pudu_base::Human;
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tokio::sync::Notify;
 
 /// At most so many messages wait for the next model call.
 const MOST: usize = 32;
 
-/// A small mailbox of a run. What is pushed either enters the thread before the next model call or is
+/// A small mailbox of a run. What is put into it either enters the thread before the next model call or is
 /// given back when the run ends: nothing is lost between the two.
 #[derive(Clone, Debug, Default)]
-pub struct Steering(Arc<Mutex<Mailbox>>);
+pub struct Steering(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    mailbox: Mutex<Mailbox>,
+    /// Rings when a slot was filled or given back.
+    settled: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Mailbox {
     waiting: VecDeque<Human>,
+    /// Slots that are neither filled nor given back.
+    slots: usize,
     closed: bool,
 }
 
 impl Steering {
-    /// Hands a message to the run.
-    ///
-    /// # Errors
-    /// Gives the message back when the run takes no more.
-    pub fn push(&self, human: Human) -> Result<(), Human> {
+    /// Reserves a slot for a message that is still being written down; `None` when the run takes no more.
+    /// The run does not end before the slot is filled or dropped.
+    #[must_use]
+    pub fn reserve(&self) -> Option<Slot> {
         let mut mailbox = self.lock();
-        if mailbox.closed || mailbox.waiting.len() >= MOST {
-            return Err(human);
+        if mailbox.closed || mailbox.waiting.len() + mailbox.slots >= MOST {
+            return None;
         }
-        mailbox.waiting.push_back(human);
-        Ok(())
+        mailbox.slots += 1;
+        Some(Slot { steering: self.clone() })
     }
 
     /// Takes what waits.
@@ -40,15 +49,64 @@ impl Steering {
         self.lock().waiting.drain(..).collect()
     }
 
-    /// Takes no more, and returns what never entered the thread.
-    #[must_use]
-    pub fn close(&self) -> Vec<Human> {
-        let mut mailbox = self.lock();
-        mailbox.closed = true;
-        mailbox.waiting.drain(..).collect()
+    /// Takes no more, waits for open slots, and returns what never entered the thread.
+    pub async fn close(&self) -> Vec<Human> {
+        loop {
+            let settled = self.0.settled.notified();
+            {
+                let mut mailbox = self.lock();
+                mailbox.closed = true;
+                if mailbox.slots == 0 {
+                    return mailbox.waiting.drain(..).collect();
+                }
+            }
+            settled.await;
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Mailbox> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.0.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reserved place in the mailbox.
+#[derive(Debug)]
+pub struct Slot {
+    steering: Steering,
+}
+
+impl Slot {
+    /// Puts the message into the place.
+    pub fn fill(self, human: Human) {
+        self.steering.lock().waiting.push_back(human);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.steering.lock().slots -= 1;
+        self.steering.0.settled.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn human(id: &str) -> Human {
+        Human { id: id.into(), text: id.into(), sender: None, files: vec![] }
+    }
+
+    #[tokio::test]
+    async fn the_end_waits_for_what_is_being_written_down() {
+        let steering = Steering::default();
+        let (one, two) = (steering.reserve().unwrap(), steering.reserve().unwrap());
+        let mut closing = Box::pin(steering.close());
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        assert!(steering.reserve().is_none(), "it takes no more");
+        one.fill(human("one"));
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        drop(two);
+        assert_eq!(closing.await, [human("one")]);
     }
 }

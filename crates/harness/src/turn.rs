@@ -87,6 +87,11 @@ impl Turn {
         }
     }
 
+    /// Returns how long the answer that comes is, in bytes.
+    pub(crate) fn said(&self) -> usize {
+        self.draft.as_ref().map_or(0, |draft| draft.text.len())
+    }
+
     /// Forgets the words of the answer that comes: the call is made again.
     pub(crate) fn retract(&mut self) {
         if let Some(draft) = &mut self.draft {

@@ -28,6 +28,7 @@ CREATE TABLE turns (
     final_view TEXT,
     attempts BIGINT NOT NULL DEFAULT 0,
     next_at BIGINT NOT NULL,
+    resumed BIGINT NOT NULL DEFAULT 0,
     error TEXT,
     created BIGINT NOT NULL,
     delivered BIGINT,

@@ -28,6 +28,7 @@ writes! {
     OPEN_TURN "turn.open",
     JOIN_TURN "turn.join",
     LEAVE_TURN "turn.leave",
+    RESUME "turn.resume",
     SAVE_HANDLE "turn.handle",
     CONCLUDE "turn.conclude",
     DELIVERED "turn.delivered",

@@ -27,7 +27,6 @@ pub use db::Db;
 pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};
-pub use runs::Unfinished;
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::Conversation;
 pub use turns::{NewTurn, Shown, TurnId, TurnRow};

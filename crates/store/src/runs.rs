@@ -1,23 +1,8 @@
-//! The agent's runs: which ones were cut, and what they cost.
+//! The agent's runs: how they ended, and what they cost.
 
 use crate::{Db, StoreError, crash};
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
-
-/// A run that has begun and not ended: it is at work, or a crash cut it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    /// The run.
-    pub id: RunId,
-    /// Its thread.
-    pub thread: ThreadId,
-    /// The model that it began with.
-    pub model: String,
-    /// When it began.
-    pub started: i64,
-}
-
-type Row = (String, String, String, i64);
 
 struct End {
     id: RunId,
@@ -53,11 +38,13 @@ impl Db {
         self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
     }
 
-    /// Returns the runs that have not ended, oldest first.
-    pub async fn unfinished_runs(&self) -> Result<Vec<Unfinished>, StoreError> {
-        let sql = "SELECT id, thread, model, started FROM runs WHERE ended IS NULL ORDER BY started, id";
-        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
-        Ok(rows.into_iter().map(Unfinished::from).collect())
+    /// Returns how a run ended, if it has.
+    pub async fn run_outcome(&self, id: &RunId) -> Result<Option<Outcome>, StoreError> {
+        let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
+        let outcome: Option<String> =
+            sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(self.reads()).await?;
+        let read = |text: String| serde_json::from_str(&text).map_err(|e| StoreError::Corrupt(e.to_string()));
+        outcome.map(read).transpose()
     }
 
     /// Returns what a thread's runs cost so far, and how many there were.
@@ -65,19 +52,6 @@ impl Db {
         let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
             COUNT(*) FROM runs WHERE thread = $1";
         Ok(tally(sqlx::query_as(sql).bind(thread.as_str()).fetch_one(self.reads()).await?))
-    }
-
-    /// Returns what all runs cost that began at `since` or later, and how many there were.
-    pub async fn usage_since(&self, since: i64) -> Result<(Usage, i64), StoreError> {
-        let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
-            COUNT(*) FROM runs WHERE started >= $1";
-        Ok(tally(sqlx::query_as(sql).bind(since).fetch_one(self.reads()).await?))
-    }
-}
-
-impl From<Row> for Unfinished {
-    fn from((id, thread, model, started): Row) -> Self {
-        Self { id: id.into(), thread: thread.into(), model, started }
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Conversation {
     pub model: Option<String>,
     /// The mode that people chose for it.
     pub mode: Option<String>,
-    /// When it was last bound to a thread.
+    /// When it was last talked in.
     pub updated: i64,
 }
 
@@ -33,15 +33,19 @@ impl Db {
         Ok(row.map(Conversation::from))
     }
 
-    /// Returns the conversation of a chat that was bound last, whatever its topic.
-    pub async fn latest_in_chat(
+    /// Returns the conversation of a chat that was talked in last, topics left aside: the one with the key
+    /// `base`, or one whose key goes on with `:m` or `:a`.
+    pub async fn latest_chain(
         &self,
         account: &str,
         chat: &str,
+        base: &str,
     ) -> Result<Option<Conversation>, StoreError> {
         let sql = "SELECT key, account, chat, thread, model, mode, updated FROM conversations
-            WHERE account = $1 AND chat = $2 ORDER BY updated DESC, key DESC LIMIT 1";
-        let row = sqlx::query_as(sql).bind(account).bind(chat);
+            WHERE account = $1 AND chat = $2
+            AND (key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
+            ORDER BY updated DESC, key DESC LIMIT 1";
+        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(base);
         let row: Option<Row> = row.fetch_optional(self.reads()).await?;
         Ok(row.map(Conversation::from))
     }

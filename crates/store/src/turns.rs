@@ -78,6 +78,8 @@ pub struct TurnRow {
     pub attempts: i64,
     /// When delivering may be tried next.
     pub next_at: i64,
+    /// How often a restart took it up again.
+    pub resumed: i64,
     /// When it was opened.
     pub created: i64,
 }
@@ -117,6 +119,11 @@ impl Db {
         self.write(&crash::CONCLUDE, data, |(turn, view), tx| Box::pin(conclude(tx, turn, view))).await
     }
 
+    /// Notes that a restart takes an open turn up again.
+    pub async fn resume(&self, turn: &TurnId) -> Result<(), StoreError> {
+        self.write(&crash::RESUME, turn.clone(), |turn, tx| Box::pin(resume(tx, turn))).await
+    }
+
     /// Takes events away from a turn whose reply is not known yet: they were to be told to its run and came
     /// too late. They wait again.
     pub async fn leave_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
@@ -124,8 +131,8 @@ impl Db {
         self.write(&crash::LEAVE_TURN, data, |(turn, items), tx| Box::pin(leave(tx, turn, items))).await
     }
 
-    /// The reply is where people see it: the turn and its events are done. Returns how many events were.
-    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<u64, StoreError> {
+    /// The reply is where people see it: the turn and its events are done. Returns the events.
+    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<Vec<ItemId>, StoreError> {
         let data = (turn.clone(), now);
         self.write(&crash::DELIVERED, data, |(turn, now), tx| Box::pin(delivered(tx, turn, *now))).await
     }
@@ -137,8 +144,8 @@ impl Db {
     }
 
     /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
-    /// look at. Returns how many events were done.
-    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<u64, StoreError> {
+    /// look at. Returns the events.
+    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<Vec<ItemId>, StoreError> {
         let data = (turn.clone(), plain(reason), now);
         self.write(&crash::PARK, data, |(turn, reason, now), tx| Box::pin(park(tx, turn, reason, *now))).await
     }
@@ -146,7 +153,7 @@ impl Db {
     /// Returns the open turns, oldest first.
     pub async fn open_turns(&self) -> Result<Vec<TurnRow>, StoreError> {
         let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
-            next_at, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+            next_at, resumed, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
         let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
         let mut items = self.claimed().await?;
         for turn in &mut turns {
@@ -187,6 +194,7 @@ impl FromRow<'_, AnyRow> for TurnRow {
             final_view: row.try_get("final_view")?,
             attempts: row.try_get("attempts")?,
             next_at: row.try_get("next_at")?,
+            resumed: row.try_get("resumed")?,
             created: row.try_get("created")?,
         })
     }
@@ -208,6 +216,8 @@ async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> 
     if insert.execute(&mut *tx).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict("there is a turn with this id already"));
     }
+    let sql = "UPDATE conversations SET updated = $1 WHERE key = $2";
+    sqlx::query(sql).bind(turn.now).bind(&turn.conversation).execute(&mut *tx).await?;
     claim(tx, &turn.id, &turn.items).await
 }
 
@@ -217,6 +227,11 @@ async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
     claim(tx, turn, items).await
+}
+
+async fn resume(tx: &mut AnyConnection, turn: &TurnId) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET resumed = resumed + 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
+    changed(sqlx::query(sql).bind(&turn.0).execute(tx).await?.rows_affected())
 }
 
 async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
@@ -262,12 +277,12 @@ async fn conclude(tx: &mut AnyConnection, turn: &TurnId, final_view: &str) -> Re
 }
 
 /// The words are in the thread's log and on the platform; a third copy would only cost room.
-async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<u64, StoreError> {
+async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<Vec<ItemId>, StoreError> {
     let sql = "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, final_view = NULL,
         handle = NULL, error = NULL WHERE id = $2";
     changed(sqlx::query(sql).bind(now).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
-    let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL";
-    Ok(sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?.rows_affected())
+    let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL RETURNING id";
+    settle(tx, sql, turn, now).await
 }
 
 async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
@@ -276,12 +291,28 @@ async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64
     changed(sqlx::query(sql).bind(error).bind(next_at).bind(&turn.0).execute(tx).await?.rows_affected())
 }
 
-async fn park(tx: &mut AnyConnection, turn: &TurnId, reason: &str, now: i64) -> Result<u64, StoreError> {
+async fn park(
+    tx: &mut AnyConnection,
+    turn: &TurnId,
+    reason: &str,
+    now: i64,
+) -> Result<Vec<ItemId>, StoreError> {
     let sql = "UPDATE turns SET parked = $1, error = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(now).bind(reason).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
-    let sql = "UPDATE inbox SET done = $1 WHERE turn = $2 AND done IS NULL";
-    Ok(sqlx::query(sql).bind(now).bind(&turn.0).execute(tx).await?.rows_affected())
+    let sql = "UPDATE inbox SET done = $1 WHERE turn = $2 AND done IS NULL RETURNING id";
+    settle(tx, sql, turn, now).await
+}
+
+/// Marks a turn's events as done and returns them.
+async fn settle(
+    tx: &mut AnyConnection,
+    sql: &'static str,
+    turn: &TurnId,
+    now: i64,
+) -> Result<Vec<ItemId>, StoreError> {
+    let done: Vec<i64> = sqlx::query_scalar(sql).bind(now).bind(&turn.0).fetch_all(tx).await?;
+    Ok(done.into_iter().map(ItemId).collect())
 }
 
 const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");

@@ -21,8 +21,12 @@ impl Middleware for ModelErrors {
 #[must_use]
 pub fn failure(error: &ModelError) -> Failure {
     let (class, hint) = match error {
-        ModelError::Busy { detail, .. } => {
-            (FailureClass::Unavailable, format!("The model is busy ({detail}). Try again in a moment."))
+        ModelError::Busy { retry_after, detail } => {
+            let when = match retry_after.map(|wait| wait.as_secs()) {
+                Some(seconds @ 120..) => format!("in {} minutes", seconds.div_ceil(60)),
+                _ => "in a moment".to_owned(),
+            };
+            (FailureClass::Unavailable, format!("The model is busy ({detail}). Try again {when}."))
         }
         ModelError::Unreachable(detail) => (
             FailureClass::Unavailable,

@@ -97,8 +97,9 @@ impl Decoder {
             let index = call.index.unwrap_or(place);
             let partial = self.calls.entry(index).or_default();
             partial.take(call);
-            if self.calls.len() > MOST_CALLS {
-                return Err(garbled("too many tool calls"));
+            let size = partial.arguments.len();
+            if self.calls.len() > MOST_CALLS || size > LARGEST {
+                return Err(garbled("too many or too large tool calls"));
             }
         }
         Ok(())

@@ -58,6 +58,7 @@ async fn script(db: &Db) {
     db.run_ended(&"run".into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
+    db.resume(&first).await.unwrap();
     db.delivered(&first, NOW).await.unwrap();
     db.open_turn(&turn("second", &[])).await.unwrap();
     db.park(&second, "blocked", NOW).await.unwrap();

@@ -54,7 +54,7 @@ on_every_engine! {
     turns::what_is_given_up_is_kept_to_look_at,
     turns::a_settled_turn_takes_nothing_more,
     talk::a_place_keeps_its_choices_when_it_starts_anew,
-    talk::the_latest_conversation_of_a_chat_is_found,
+    talk::the_chain_that_was_talked_in_last_is_found,
     talk::a_message_knows_its_conversation,
     runs::a_run_is_counted_once_with_what_it_cost,
     log::a_thread_is_the_fold_of_what_was_appended,

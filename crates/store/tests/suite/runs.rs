@@ -1,6 +1,6 @@
 use crate::fixture::NOW;
 use pudu_base::{Outcome, Usage};
-use pudu_store::{Db, Unfinished};
+use pudu_store::Db;
 
 pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     let thread = "thread".into();
@@ -8,21 +8,12 @@ pub(crate) async fn a_run_is_counted_once_with_what_it_cost(db: Db) {
     db.run_started(&"one".into(), &thread, "gpt", NOW).await.unwrap();
     db.run_started(&"two".into(), &thread, "gpt", NOW + 1).await.unwrap();
     db.run_started(&"one".into(), &thread, "claude", NOW + 2).await.unwrap();
-    let unfinished = |id: &str, started| Unfinished {
-        id: id.into(),
-        thread: "thread".into(),
-        model: "gpt".into(),
-        started,
-    };
-    let all = [unfinished("one", NOW), unfinished("two", NOW + 1)];
-    assert_eq!(db.unfinished_runs().await.unwrap(), all);
+    assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), None);
 
     let cost = Usage { input: 10, output: 3 };
     db.run_ended(&"one".into(), &Outcome::Success, cost, NOW + 3).await.unwrap();
     db.run_ended(&"one".into(), &Outcome::Stopped, Usage { input: 99, output: 99 }, NOW + 4).await.unwrap();
-    assert_eq!(db.unfinished_runs().await.unwrap(), [unfinished("two", NOW + 1)]);
+    assert_eq!(db.run_outcome(&"one".into()).await.unwrap(), Some(Outcome::Success), "the first end stays");
     assert_eq!(db.usage(&thread).await.unwrap(), (cost, 2));
-    assert_eq!(db.usage_since(NOW).await.unwrap(), (cost, 2));
-    assert_eq!(db.usage_since(NOW + 1).await.unwrap(), (Usage::default(), 1));
     assert_eq!(db.usage(&"other".into()).await.unwrap(), (Usage::default(), 0));
 }

@@ -1,5 +1,5 @@
-use crate::fixture::{NOW, event};
-use pudu_store::{Conversation, Db, NewItem, StoreError};
+use crate::fixture::{NOW, event, turn};
+use pudu_store::{Conversation, Db, NewItem, NewTurn, StoreError};
 
 fn conversation(key: &str, thread: &str, updated: i64) -> Conversation {
     Conversation {
@@ -36,13 +36,20 @@ pub(crate) async fn a_place_keeps_its_choices_when_it_starts_anew(db: Db) {
     assert_eq!(db.conversation("telegram:-100").await.unwrap(), Some(expected));
 }
 
-pub(crate) async fn the_latest_conversation_of_a_chat_is_found(db: Db) {
-    assert_eq!(db.latest_in_chat("telegram", "-100").await.unwrap(), None);
-    bind(&db, "telegram:-100:7", "topic", NOW + 1).await;
-    bind(&db, "telegram:-100", "general", NOW).await;
-    db.bind("telegram:-200", "telegram", "-200", &"other".into(), NOW + 2).await.unwrap();
-    let latest = conversation("telegram:-100:7", "topic", NOW + 1);
-    assert_eq!(db.latest_in_chat("telegram", "-100").await.unwrap(), Some(latest));
+pub(crate) async fn the_chain_that_was_talked_in_last_is_found(db: Db) {
+    let latest = async || {
+        let found = db.latest_chain("telegram", "-100", "telegram:-100").await.unwrap();
+        found.map(|found| found.key)
+    };
+    assert_eq!(latest().await, None);
+    bind(&db, "telegram:-100:m5", "older", NOW).await;
+    bind(&db, "telegram:-100:m6", "newer", NOW + 1).await;
+    bind(&db, "telegram:-100:7", "topic", NOW + 2).await;
+    db.bind("telegram:-200:m1", "telegram", "-200", &"other".into(), NOW + 2).await.unwrap();
+    assert_eq!(latest().await.as_deref(), Some("telegram:-100:m6"), "a topic is left aside");
+    let said = NewTurn { conversation: "telegram:-100:m5".into(), now: NOW + 3, ..turn("t", &[]) };
+    db.open_turn(&said).await.unwrap();
+    assert_eq!(latest().await.as_deref(), Some("telegram:-100:m5"), "somebody talked there since");
 }
 
 pub(crate) async fn a_message_knows_its_conversation(db: Db) {

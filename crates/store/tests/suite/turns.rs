@@ -22,6 +22,7 @@ fn row(new: NewTurn) -> TurnRow {
         final_view: new.final_view,
         attempts: 0,
         next_at: new.now,
+        resumed: 0,
         created: new.now,
     }
 }
@@ -46,11 +47,13 @@ pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
     db.save_handle(&id("t"), &shown(r#"{"edit":2}"#, &["7", "8"]), NOW).await.unwrap();
     assert_eq!(db.conclude(&id("t"), r#"{"text":"hi"}"#).await.unwrap(), r#"{"text":"hi"}"#);
     db.failed(&id("t"), "flood\0ed", NOW + 5).await.unwrap();
+    db.resume(&id("t")).await.unwrap();
     let so_far = TurnRow {
         handle: Some(r#"{"edit":2}"#.into()),
         final_view: Some(r#"{"text":"hi"}"#.into()),
         attempts: 1,
         next_at: NOW + 5,
+        resumed: 1,
         ..row(new)
     };
     assert_eq!(db.open_turns().await.unwrap(), [so_far]);
@@ -99,7 +102,7 @@ pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) 
     db.conclude(&id("t"), "said").await.unwrap();
     assert_eq!(db.join_turn(&id("t"), &[three]).await, Err(SETTLED), "the reply does not know of it");
     assert!(db.leave_turn(&id("t"), &[two]).await.is_err(), "the reply answers it");
-    assert_eq!(db.delivered(&id("t"), NOW).await.unwrap(), 2);
+    assert_eq!(db.delivered(&id("t"), NOW).await.unwrap(), [one, two]);
     let left: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| (item.id, item.turn)).collect();
     assert_eq!(left, [(three, None)]);
 }
