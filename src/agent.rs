@@ -8,7 +8,6 @@ use pudu_client::{
     model::{Offline, OpenAi, Settings},
     tools,
 };
-use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -51,7 +50,7 @@ fn model(config: &ModelConfig) -> Result<(ModelInfo, Arc<dyn Model>), ModelError
         model: config.model.clone(),
         base_url: config.base_url.to_string(),
         api_key: config.api_key.clone(),
-        headers: headers.map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect(),
+        headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
         extra: extra(config),
         thoughts: thoughts(config.dialect),
         window: config.context_window.into(),

@@ -16,23 +16,17 @@ struct Cli {
     /// The configuration file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Where the HTTP API and the page listen: HOST:PORT, HOST or :PORT.
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    bind: Option<String>,
     #[command(subcommand)]
     command: Option<Verb>,
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-#[derive(Clone, Debug, Default, clap::Args)]
-struct RunArgs {
-    /// Where the HTTP API and the page listen: HOST:PORT, HOST or :PORT.
-    #[arg(long, value_name = "ADDRESS")]
-    bind: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run the daemon (what `pudu` alone does).
-    Run(RunArgs),
+    Run,
     /// Chat in the terminal.
     Chat(chat::Args),
     /// Check the configuration, or bring its file up to date.
@@ -40,9 +34,9 @@ enum Verb {
     Config(ConfigVerb),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
-        /// The daemon's health endpoint.
-        #[arg(long, default_value = "http://127.0.0.1:8001/health")]
-        url: String,
+        /// Its health endpoint; that of the daemon in this folder, or at the usual place.
+        #[arg(long)]
+        url: Option<String>,
     },
 }
 
@@ -57,14 +51,13 @@ enum ConfigVerb {
 /// Does what the command line asks for.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    let start = Start { config: cli.config, bind: None, env: Env::process(), dir: PathBuf::new() };
+    let start = Start { config: cli.config, bind: cli.bind, env: Env::process(), dir: PathBuf::new() };
     match cli.command {
-        None => run::daemon(Start { bind: cli.run.bind, ..start }),
-        Some(Verb::Run(args)) => run::daemon(Start { bind: args.bind.or(cli.run.bind), ..start }),
+        None | Some(Verb::Run) => run::daemon(start),
         Some(Verb::Chat(args)) => chat::chat(start, args),
         Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
         Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
-        Some(Verb::Health { url }) => health::ask(&url),
+        Some(Verb::Health { url }) => health::ask(url, &start),
     }
 }
 

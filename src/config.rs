@@ -217,6 +217,9 @@ fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
 fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let mut bytes = Vec::new();
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
     let file = File::open(path).map_err(unreadable)?;
     file.take(raw::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > raw::MAX_BYTES {

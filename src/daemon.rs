@@ -18,12 +18,12 @@ use pudu_channels::{
 };
 use pudu_client::{
     Client,
-    base::Tool,
-    store::{Db, Location, PostgresUrl, crash},
+    store::{Claim, Db, Location, PostgresUrl, crash},
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     collections::HashMap,
+    io::ErrorKind,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, RwLock},
@@ -45,8 +45,8 @@ pub(crate) struct Daemon {
     pub(crate) local: Arc<Local>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
-    /// Keeps other processes out of the home.
-    _home: Home,
+    /// Keeps other processes out of the home and the database.
+    _alone: (Home, Claim),
     /// Stops channels and HTTP.
     stop: CancellationToken,
     /// Channels, HTTP, housekeeping.
@@ -92,6 +92,7 @@ impl Daemon {
         let made = token.is_some() && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let db = open(&fixed.database, &fixed.home).await?;
+        let claim = db.claim().await.context("cannot have the database alone")?;
         let (found, model) = discover::models(&live).await;
         let setup = agent::setup(&live, &found, Vec::new())?;
         let client = Client::new(db.clone(), fixed.home.clone(), setup, fixed.capacity.max_concurrency);
@@ -119,7 +120,8 @@ impl Daemon {
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
-        let daemon = Self { _home: home, shared, local, watcher, extensions: Arc::default(), stop, tasks };
+        let daemon =
+            Self { _alone: (home, claim), shared, local, watcher, extensions: Arc::default(), stop, tasks };
         daemon.shared.recover().await?;
         let address = match listener {
             Some(listener) => Some(daemon.serve(listener, hooks, token)?),
@@ -142,11 +144,7 @@ impl Daemon {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = Gateway::new(shared, local, hooks, bound, token, self.stop.clone());
-        self.tasks.spawn(async move {
-            if let Err(error) = gateway.serve(listener).await {
-                tracing::error!(%error, "the HTTP server ended");
-            }
-        });
+        self.tasks.spawn(gateway.serve(listener));
         Ok(bound)
     }
 
@@ -181,7 +179,7 @@ impl Daemon {
                 let live = watcher.current();
                 let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 if !Arc::ptr_eq(&last, &live) {
-                    apply(&shared, &live, &found, extensions.tools());
+                    apply(&shared, &live, &found, &extensions);
                     *last = live;
                 }
             }
@@ -197,7 +195,7 @@ impl Daemon {
         self.tasks.spawn(async move {
             let connected = stop.run_until_cancelled(extensions.connect(&start, file.as_deref())).await;
             if connected == Some(true) {
-                apply(&shared, &watcher.current(), &found, extensions.tools());
+                apply(&shared, &watcher.current(), &found, &extensions);
             }
         });
     }
@@ -245,8 +243,10 @@ impl Daemon {
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], tools: Vec<Arc<dyn Tool>>) {
-    match agent::setup(live, found, tools) {
+fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], extensions: &Extensions) {
+    // Whoever comes later has seen what the one before has seen, and more.
+    let tools = extensions.lock();
+    match agent::setup(live, found, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
     }
@@ -330,8 +330,12 @@ fn token(
 
 async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
     let (host, port) = (gateway.host.as_str(), gateway.port);
-    TcpListener::bind((host, port)).await.with_context(|| {
-        format!("cannot listen on {host}:{port}; is pudu running already? `--bind :PORT` takes another port")
+    TcpListener::bind((host, port)).await.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => "; is pudu running already? `--bind :PORT` takes another port",
+            _ => "",
+        };
+        anyhow::Error::new(error).context(format!("cannot listen on {host}:{port}{hint}"))
     })
 }
 

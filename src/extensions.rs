@@ -10,7 +10,7 @@ use pudu_client::{
 };
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// The file's names, newest first.
@@ -44,10 +44,9 @@ impl Extensions {
         any
     }
 
-    /// Returns the servers' tools.
-    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.as_ref().map(|servers| servers.tools().to_vec()).unwrap_or_default()
+    /// Holds the servers' tools still while something is made of them.
+    pub(crate) fn lock(&self) -> Tools<'_> {
+        Tools(self.servers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the servers.
@@ -56,6 +55,16 @@ impl Extensions {
         if let Some(servers) = servers {
             servers.close().await;
         }
+    }
+}
+
+/// The servers' tools, which do not change as long as this lives.
+pub(crate) struct Tools<'a>(MutexGuard<'a, Option<Servers>>);
+
+impl Tools<'_> {
+    /// Returns all tools.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.as_ref().map(|servers| servers.tools().to_vec()).unwrap_or_default()
     }
 }
 

@@ -9,6 +9,7 @@ mod health;
 mod info;
 mod page;
 mod runs;
+mod serve;
 pub(crate) mod token;
 mod webhook;
 
@@ -20,13 +21,20 @@ use axum::{
     routing::{get, post},
 };
 use secrecy::SecretString;
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::{catch_panic::CatchPanicLayer, timeout::RequestBodyTimeoutLayer};
 
 /// No request's body is larger, in bytes.
 const LARGEST: usize = 1024 * 1024;
+/// The next piece of a request's body comes within this time.
+const SLOWEST: Duration = Duration::from_secs(20);
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -57,10 +65,9 @@ impl Gateway {
     }
 
     /// Serves until `stop`, then lets requests at work finish.
-    pub(crate) async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+    pub(crate) async fn serve(self, listener: TcpListener) {
         let stop = self.0.stop.clone();
-        let app = self.router();
-        axum::serve(listener, app).with_graceful_shutdown(stop.cancelled_owned()).await
+        serve::serve(listener, self.router(), stop).await;
     }
 
     fn router(self) -> Router {
@@ -87,6 +94,7 @@ impl Gateway {
             .merge(open)
             .merge(hooks)
             .layer(DefaultBodyLimit::max(LARGEST))
+            .layer(RequestBodyTimeoutLayer::new(SLOWEST))
             .layer(CatchPanicLayer::new())
             .with_state(self)
     }

@@ -15,7 +15,7 @@ use room::{Reading, Room};
 use crate::{bus::Inbox, clock};
 use pudu_channels::{
     Address, Attachment, BoxFuture, Channel, ChannelError, EventKey, Health, HealthCell, Inbound, Intake,
-    Journal, Kept, Kind, Limits, LiveReply, Placement, Refusal, SendError, Sender,
+    Journal, Kept, Kind, Limits, LiveReply, OutFile, Placement, Refusal, SendError, Sender,
 };
 use pudu_client::base::{Message, MessageId, ThreadState};
 use std::{
@@ -89,11 +89,18 @@ impl Local {
             return room.clone();
         }
         if rooms.len() >= ROOMS {
-            rooms.retain(|_, room| room.read());
+            // One that somebody reads or a reply grows in is held by them as well.
+            rooms.retain(|_, room| Arc::strong_count(room) > 1 || room.read());
         }
         let room = Arc::new(Room::default());
         rooms.insert(chat.to_owned(), room.clone());
         room
+    }
+
+    /// Returns a file that came with a line, if room, line and file are there.
+    pub(crate) fn file(&self, chat: &str, line: &str, index: usize) -> Option<OutFile> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.get(chat)?.file(line, index)
     }
 
     /// Returns the key of a room's conversation.
@@ -120,7 +127,7 @@ impl Channel for Local {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: 0, upload: u64::MAX, buttons: true }
+        Limits { download: 0 }
     }
 
     fn health(&self) -> Health {

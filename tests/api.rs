@@ -96,6 +96,7 @@ async fn another_site_cannot_use_the_api_through_a_persons_browser() {
     assert_eq!(send("origin", "https://evil.example").await, 403);
     assert_eq!(send("origin", "null").await, 403);
     assert_eq!(send("host", "evil.example").await, 403, "a rebound name is not ours");
+    assert_eq!(send("sec-fetch-site", "cross-site").await, 403, "a picture or a form without an origin");
     assert_eq!(send("x-nothing", "x").await, 202);
 }
 

@@ -192,3 +192,24 @@ async fn two_daemons_never_work_in_one_folder() {
     let ada = Talker::new(&house, "Ada");
     ada.says("hello", "echo: hello").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_health_command_tells_a_daemon_that_lives_from_one_that_does_not() {
+    let mut house = House::open("").await;
+    let (well, told) = house.pudu(&["health"]);
+    assert!(well && told.contains("\"status\":\"healthy\""), "{told}");
+    let url = format!("http://{}/health", house.address);
+    assert!(house.pudu(&["health", "--url", &url]).0);
+    house.kill();
+    let (well, told) = house.pudu(&["health", "--url", &url]);
+    assert!(!well && told.starts_with("error: "), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_is_no_file_is_not_taken_for_none() {
+    let house = House::build("").await;
+    std::fs::remove_file(house.path("config.yaml")).unwrap();
+    std::fs::create_dir(house.path("config.yaml")).unwrap();
+    let (well, told) = house.pudu(&["config", "check"]);
+    assert!(!well && told.contains("it is not a file"), "{told}");
+}

@@ -14,7 +14,7 @@ pub trait Channel: Send + Sync {
     /// Returns the account's name: its key under `channels:`.
     fn account(&self) -> &str;
 
-    /// Tells what the platform can show.
+    /// Tells what the platform can do.
     fn limits(&self) -> Limits;
 
     /// Tells how the connection is doing.
@@ -48,15 +48,11 @@ pub trait Channel: Send + Sync {
     ) -> BoxFuture<'a, Result<u64, SendError>>;
 }
 
-/// What a platform can show.
+/// What a platform can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest file that can be fetched, in bytes.
     pub download: u64,
-    /// The largest file that can be sent, in bytes.
-    pub upload: u64,
-    /// Whether choices become buttons; otherwise they are written out.
-    pub buttons: bool,
 }
 
 /// Where a reply goes.

@@ -151,7 +151,7 @@ impl Channel for Telegram {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::DOCUMENT, buttons: true }
+        Limits { download: download::LARGEST }
     }
 
     fn health(&self) -> Health {

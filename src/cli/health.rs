@@ -1,16 +1,22 @@
 //! `pudu health`: a health check that needs no other program.
 
+use crate::{config::Start, home};
 use pudu_client::net;
 use std::{process::ExitCode, time::Duration};
 
+/// Where a daemon answers if nobody moved it.
+const USUAL: &str = "http://127.0.0.1:8001/health";
+
 /// Asks a running daemon whether it lives.
-pub(super) fn ask(url: &str) -> ExitCode {
+pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
+    let neighbour = || home::neighbour(&start.home()).map(|url| format!("{url}/health"));
+    let url = url.or_else(neighbour).unwrap_or_else(|| USUAL.to_owned());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let asked = runtime.block_on(tokio::time::timeout(Duration::from_secs(3), async {
-        net::client()?.get(url).send().await?.error_for_status()?.text().await
-    }));
+    let ask = async { net::client()?.get(url).send().await?.error_for_status()?.text().await };
+    // The clock of a timeout is the runtime's, so it has to be made inside.
+    let asked = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(3), ask).await });
     match asked {
         Ok(Ok(answer)) => {
             println!("{answer}");

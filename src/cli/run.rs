@@ -44,7 +44,10 @@ pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
 
 /// Says what went wrong.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    let text = format!("{error:#}");
+    // A report on the configuration says of each line what it is.
+    let prefix = if text.contains("error: ") { "" } else { "error: " };
+    eprintln!("{prefix}{text}");
     ExitCode::FAILURE
 }
 
@@ -80,9 +83,11 @@ fn greet(greeting: &Greeting) {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
     }
     if let Some(address) = greeting.address {
-        text.push_str(&format!(
-            "  page     http://{address}/   <- open this and say hello (or: pudu chat)\n"
-        ));
+        let place = match address.ip().is_unspecified() {
+            true => format!("localhost:{}", address.port()),
+            false => address.to_string(),
+        };
+        text.push_str(&format!("  page     http://{place}/   <- open this and say hello (or: pudu chat)\n"));
     }
     // A daemon whose output nobody reads works all the same.
     io::stdout().write_all(text.as_bytes()).ok();

@@ -29,7 +29,7 @@ impl Start {
             return self.named(Path::new(file), name).map(Some);
         }
         let usual = [self.dir.join("config.yaml"), self.dir.join("../config.yaml")];
-        Ok(usual.into_iter().find(|file| file.is_file()))
+        Ok(usual.into_iter().find(|file| file.exists()))
     }
 
     /// Returns the folder for everything that pudu keeps.

@@ -4,7 +4,7 @@
 //! `gateway.port`, and the defaults.
 
 use super::{Start, problem::Problem, reader::Section};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The HTTP API and the page.
@@ -25,6 +25,16 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
     let token = section.secret("token").optional("none");
     let (host, port) = from_env(&section, start, host, port);
     let (host, port) = from_flag(&section, start, host, port);
+    let plain = |c: char| c.is_ascii_graphic() && !";,\"\\".contains(c);
+    if token.as_ref().is_some_and(|token| !token.expose_secret().chars().all(plain)) {
+        let what = "it has characters that a header or a cookie cannot carry";
+        section.note(Problem::error(
+            None,
+            "gateway.token",
+            what,
+            "use letters, digits and signs, but no space ; , \" or \\",
+        ));
+    }
     if token.is_none() && !is_local(&host) {
         let what = format!("{host} can be reached from other machines, and no token is chosen");
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");

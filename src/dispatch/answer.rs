@@ -76,6 +76,10 @@ impl Conversation {
 
     async fn renew(&mut self, arrival: Arrival) {
         self.stop();
+        // What was to be asked again belongs to the old conversation.
+        if let Some(again) = self.again.take() {
+            self.shared.inbox.finish(&[again.id]).await;
+        }
         self.bind(&arrival).await;
         self.answer(arrival, "New conversation started.").await;
     }

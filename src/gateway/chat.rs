@@ -43,7 +43,9 @@ pub(super) async fn say(
         Ok(said) => said,
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
-    if let Some(refusal) = bad_name(&chat).or_else(|| bad_text(&said.text)) {
+    if let Some(refusal) =
+        bad_name(&chat).or_else(|| bad_text(&said.text)).or_else(|| bad_key(said.key.as_deref()))
+    {
         return refusal;
     }
     let key = said.key.unwrap_or_else(|| MessageId::fresh().to_string());
@@ -68,7 +70,9 @@ pub(super) async fn press(
         Ok(pressed) => pressed,
         Err(error) => return refuse(error.status(), &error.body_text()),
     };
-    if let Some(refusal) = bad_name(&chat).or_else(|| bad_text(&pressed.action)) {
+    let bad = bad_name(&chat).or_else(|| bad_text(&pressed.action));
+    let bad = bad.or_else(|| bad_key(pressed.key.as_deref())).or_else(|| bad_key(Some(&pressed.line)));
+    if let Some(refusal) = bad {
         return refusal;
     }
     let key = pressed.key.unwrap_or_else(|| MessageId::fresh().to_string());
@@ -97,6 +101,11 @@ fn bad_name(chat: &str) -> Option<Response> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let good = (1..=64).contains(&chat.len()) && chat.chars().all(plain);
     (!good).then(|| refuse(StatusCode::UNPROCESSABLE_ENTITY, "a chat's name is 1 to 64 of A-Z a-z 0-9 _ -"))
+}
+
+fn bad_key(key: Option<&str>) -> Option<Response> {
+    let bad = key.is_some_and(|key| !(1..=128).contains(&key.len()));
+    bad.then(|| refuse(StatusCode::UNPROCESSABLE_ENTITY, "a key has 1 to 128 bytes"))
 }
 
 fn bad_text(text: &str) -> Option<Response> {
@@ -155,7 +164,7 @@ pub(super) async fn file(
     Path((chat, line, index)): Path<(String, String, usize)>,
 ) -> Response {
     let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
-    let Some(file) = gateway.0.local.room(&chat).file(&line, index) else { return missing() };
+    let Some(file) = gateway.0.local.file(&chat, &line, index) else { return missing() };
     let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
     let name: String = file.name.bytes().map(percent).collect();
     let headers = [

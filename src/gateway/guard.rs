@@ -69,10 +69,16 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     all.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
 }
 
+/// Tells whether another site's page made the request. Its pictures and forms carry no origin, but browsers
+/// say where they come from.
+fn embedded(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+}
+
 /// Lets through who may use the API.
 pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let guard = &gateway.0.guard;
-    if !guard.same_site(request.headers()) {
+    if !guard.same_site(request.headers()) || embedded(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
     if !guard.knows(request.headers()) {

@@ -44,8 +44,10 @@ pub struct Exec {
     pub stdout: String,
     /// What it wrote to standard error, likewise.
     pub stderr: String,
-    /// Its exit code; `None` when it was killed at the timeout.
+    /// Its exit code; `None` when it was killed.
     pub code: Option<i32>,
+    /// Whether it was killed because it ran too long.
+    pub late: bool,
 }
 
 /// One entry of a folder.

@@ -25,7 +25,7 @@ pub struct Settings {
     /// The key, where the provider wants one.
     pub api_key: Option<SecretString>,
     /// Headers to send besides.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, SecretString)>,
     /// Keys of the request's body besides ours, for example `temperature`; they win over ours.
     pub extra: Map<String, Value>,
     /// The name under which the model's thoughts go back to it, where the provider wants that.
@@ -89,7 +89,7 @@ async fn begin(
         .map_err(|error| ModelError::Rejected(format!("the request cannot be written: {error}")))?;
     let mut call = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body);
     for (name, value) in &settings.headers {
-        call = call.header(name, value);
+        call = call.header(name, value.expose_secret());
     }
     if let Some(key) = &settings.api_key {
         call = call.bearer_auth(key.expose_secret());

@@ -19,7 +19,7 @@ pub(crate) async fn run(command: &Command, workspace: &Path) -> Result<Exec, San
     let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut out, mut err) = (Capture::default(), Capture::default());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let code = {
+    let (code, late) = {
         let mut reading = std::pin::pin!(async {
             tokio::join!(drain(stdout, &mut out), drain(stderr, &mut err));
         });
@@ -37,10 +37,11 @@ pub(crate) async fn run(command: &Command, workspace: &Path) -> Result<Exec, San
             // Running out of time here only means that a child in the background goes on.
             tokio::time::timeout(DRAIN, reading).await.ok();
         }
-        ended.ok().transpose().map_err(failed)?.and_then(|status| status.code())
+        let late = ended.is_err();
+        (ended.ok().transpose().map_err(failed)?.and_then(|status| status.code()), late)
     };
     drop(group);
-    Ok(Exec { stdout: out.text(), stderr: err.text(), code })
+    Ok(Exec { stdout: out.text(), stderr: err.text(), code, late })
 }
 
 fn spawn(script: &str, workspace: &Path) -> io::Result<process::Child> {

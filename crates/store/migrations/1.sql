@@ -74,8 +74,6 @@ CREATE TABLE runs (
     output BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX runs_thread ON runs (thread);
-CREATE INDEX runs_started ON runs (started);
-CREATE INDEX runs_unfinished ON runs (started) WHERE ended IS NULL;
 
 -- A thread is the fold of its rows, in order of `seq`, from 1 without a gap.
 CREATE TABLE log (

@@ -1,11 +1,22 @@
 //! The store itself: open it, hand it around, close it.
 
 use crate::{
-    Location, StoreError, crash, engine,
+    Location, StoreError, crash,
+    engine::{self, Engine},
     writer::{Work, Writer},
 };
-use sqlx::AnyPool;
-use std::sync::Arc;
+use sqlx::{AnyConnection, AnyPool};
+use std::{sync::Arc, time::Duration};
+
+/// The number under which PostgreSQL knows the claim; any would do, if nobody else uses it.
+const CLAIM: i64 = 0x7075_6475;
+/// A process that was killed a moment ago may still seem to be there for so long.
+const LINGERS: Duration = Duration::from_secs(10);
+
+/// A database that is one process's alone as long as this lives.
+pub struct Claim {
+    _connection: Option<AnyConnection>,
+}
 
 /// The store. Cloning it is cheap and gives the same store.
 #[derive(Clone)]
@@ -14,6 +25,7 @@ pub struct Db {
 }
 
 struct Inner {
+    engine: Engine,
     writer: Writer,
     write: AnyPool,
     read: AnyPool,
@@ -24,7 +36,26 @@ impl Db {
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
         let (engine, pools) = engine::connect(location).await?;
         let writer = Writer::start(pools.write.clone(), engine);
-        Ok(Self { inner: Arc::new(Inner { writer, write: pools.write, read: pools.read }) })
+        Ok(Self { inner: Arc::new(Inner { engine, writer, write: pools.write, read: pools.read }) })
+    }
+
+    /// Takes the database for this process: another process that asks gets a `Conflict` until this one is
+    /// gone. A file is locked with the folder that it lies in, so only a server is asked.
+    pub async fn claim(&self) -> Result<Claim, StoreError> {
+        if self.inner.engine != Engine::Postgres {
+            return Ok(Claim { _connection: None });
+        }
+        let mut connection = self.reads().acquire().await?;
+        for _ in 0..LINGERS.as_secs() * 10 {
+            let sql = "SELECT CASE WHEN pg_try_advisory_lock($1) THEN 1 ELSE 0 END";
+            let taken: i32 = sqlx::query_scalar(sql).bind(CLAIM).fetch_one(&mut *connection).await?;
+            if taken == 1 {
+                // Out of the pool, which would wait for it when it closes.
+                return Ok(Claim { _connection: Some(connection.detach()) });
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Err(StoreError::Conflict("another pudu works on this database"))
     }
 
     /// Takes no more writes, writes those that wait, and lets go of the database. Dropping the store

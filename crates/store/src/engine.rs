@@ -56,7 +56,7 @@ impl Engine {
         match self {
             Self::Memory => "",
             Self::Sqlite => {
-                "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                "PRAGMA page_size = 8192; PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -1024;"
             }
             Self::Postgres => "SET client_min_messages = warning; SET search_path TO pudu;",

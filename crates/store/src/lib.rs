@@ -23,7 +23,7 @@ mod talk;
 mod turns;
 mod writer;
 
-pub use db::Db;
+pub use db::{Claim, Db};
 pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};

@@ -35,7 +35,10 @@ impl TypedTool for Bash {
         match done.code {
             Some(0) => {}
             Some(code) => text.push_str(&format!("\nExit Code: {code}")),
-            None => text.push_str(&format!("\nKilled: it ran longer than {} s", self.timeout.as_secs())),
+            None if done.late => {
+                text.push_str(&format!("\nKilled: it ran longer than {} s", self.timeout.as_secs()));
+            }
+            None => text.push_str("\nKilled by a signal, perhaps for lack of memory"),
         }
         let text = text.trim();
         Ok(if text.is_empty() { "(no output)".to_owned() } else { cut::middle(text, self.most) }.into())

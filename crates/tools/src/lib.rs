@@ -49,7 +49,7 @@ pub fn tool(name: &str, limits: Limits) -> Option<Arc<dyn Tool>> {
     })
 }
 
-/// The largest file that a tool reads or writes, in bytes.
+/// The largest file that a tool reads, in bytes.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 // Not `From`: neither type is ours.

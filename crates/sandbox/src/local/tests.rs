@@ -116,7 +116,9 @@ async fn the_timeout_and_a_dropped_call_kill_the_whole_group() {
     let slow = |name: &str| format!("(sleep 1000; touch {name}) & echo $! > {name}.pid; wait");
     let command = Command { script: slow("late"), timeout: Duration::from_millis(300) };
     let done = place.sandbox.exec(&command).await.unwrap();
-    assert_eq!(done.code, None);
+    assert_eq!((done.code, done.late), (None, true));
+    let done = sh(&place, "kill -9 $$").await;
+    assert_eq!((done.code, done.late), (None, false));
     let command = Command { script: slow("dropped"), timeout: Duration::from_secs(1000) };
     let dropped = tokio::time::timeout(Duration::from_millis(300), place.sandbox.exec(&command)).await;
     assert!(dropped.is_err());
