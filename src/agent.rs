@@ -1,6 +1,6 @@
 //! What the configuration means for the agent: models, tools and bounds.
 
-use crate::config::{Dialect, Live, ModelConfig, Sandbox, ToolConfig};
+use crate::config::{Dialect, Live, ModelConfig};
 use pudu_client::{
     ModelInfo, Setup,
     base::{Model, ModelError, Tool},
@@ -25,7 +25,7 @@ pub(crate) fn setup(
     }
     let steps = live.runs.recursion_limit;
     let bounds = Bounds { steps, time: live.runs.timeout };
-    let tools = tools(&live.tools, &live.sandbox).into_iter().chain(extensions);
+    let tools = tools(live).chain(extensions);
     Ok(Setup::new(models, tools, bounds, live.sandbox.allow_host_bash))
 }
 
@@ -104,17 +104,15 @@ fn thoughts(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-fn tools(wanted: &[ToolConfig], sandbox: &Sandbox) -> Vec<Arc<dyn Tool>> {
+fn tools(live: &Live) -> impl Iterator<Item = Arc<dyn Tool>> {
+    let sandbox = &live.sandbox;
     let limits = tools::Limits {
         bash: sandbox.bash_output_max_chars,
         read_file: sandbox.read_file_output_max_chars,
         ls: sandbox.ls_output_max_chars,
         bash_timeout: sandbox.bash_command_timeout,
     };
-    // Without a shell a model is better off not to know of one.
-    let offered =
-        wanted.iter().map(|tool| tool.tool.name()).filter(|name| *name != "bash" || sandbox.allow_host_bash);
-    offered.filter_map(|name| tools::tool(name, limits)).collect()
+    live.offered().filter_map(move |tool| tools::tool(tool.name(), limits))
 }
 
 #[cfg(test)]

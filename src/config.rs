@@ -31,7 +31,7 @@ mod watch;
 
 pub(crate) use {
     channel::{Account, Allow, Capacity, FollowUps, Manners, Platform, Telegram, Timing, Transport},
-    class::Dialect,
+    class::{Dialect, Native},
     database::{Backend, Database},
     env::Env,
     find::Start,
@@ -103,6 +103,14 @@ pub(crate) struct Live {
     pub(crate) timing: Timing,
     /// How each bot that is on behaves, by its name.
     pub(crate) manners: IndexMap<String, Manners>,
+}
+
+impl Live {
+    /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = Native> {
+        let shell = self.sandbox.allow_host_bash;
+        self.tools.iter().map(|tool| tool.tool).filter(move |tool| shell || *tool != Native::Bash)
+    }
 }
 
 /// How much is logged.

@@ -133,7 +133,7 @@ impl Shared {
         };
         match account.policy().access.judge(&arrival.inbound) {
             Verdict::Welcome => self.welcome(account, arrival).await,
-            Verdict::Refuse => self.refuse(account, arrival).await,
+            Verdict::Refuse => self.refuse(account, arrival),
             Verdict::Ignore => self.ignore(&arrival),
         }
     }
@@ -160,7 +160,7 @@ impl Shared {
     }
 
     /// Tells a stranger, once an hour, that nothing will be answered.
-    async fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+    fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
         let inbound = &arrival.inbound;
         if !self.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {
             self.ignore(&arrival);
@@ -172,7 +172,7 @@ impl Shared {
         );
         let view = FinalView { text, ..FinalView::default() };
         let stranger = Conversation::new(self.clone(), account.clone(), inbound.address.key());
-        stranger.answer_with(arrival, view, Vec::new()).await;
+        stranger.answer_with(arrival, view, Vec::new());
     }
 
     /// Puts mail into a conversation's box; wakes the conversation if it sleeps.

@@ -30,35 +30,35 @@ impl Conversation {
             Command::Retry => self.retry(arrival).await,
             Command::Status => {
                 let text = self.status().await;
-                self.answer(arrival, text).await;
+                self.answer(arrival, text);
             }
             Command::Models(name) => self.models(arrival, name).await,
             Command::Mode(name) => self.choose_mode(arrival, name).await,
             Command::Usage => {
                 let text = self.usage().await;
-                self.answer(arrival, text).await;
+                self.answer(arrival, text);
             }
             Command::Memory => {
                 let text = memory(&self.shared.home).await;
-                self.answer(arrival, text).await;
+                self.answer(arrival, text);
             }
-            Command::Help => self.answer(arrival, command::help()).await,
+            Command::Help => self.answer(arrival, command::help()),
             Command::Start => {
                 let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
-                self.answer(arrival, text).await;
+                self.answer(arrival, text);
             }
             Command::Unknown(name) if name == "tool" && self.offline().await => self.say(arrival).await,
-            Command::Unknown(name) => self.answer(arrival, command::unknown(&name)).await,
+            Command::Unknown(name) => self.answer(arrival, command::unknown(&name)),
         }
     }
 
     /// Keeps an answer and delivers it beside whatever runs.
-    async fn answer(&self, arrival: Arrival, text: impl Into<String>) {
-        self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new()).await;
+    fn answer(&self, arrival: Arrival, text: impl Into<String>) {
+        self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
     }
 
     /// Like `answer`; other events are done with it.
-    pub(super) async fn answer_with(&self, arrival: Arrival, view: FinalView, mut items: Vec<ItemId>) {
+    pub(super) fn answer_with(&self, arrival: Arrival, view: FinalView, mut items: Vec<ItemId>) {
         let placement = placement(&arrival);
         let parcel = self.parcel(&placement);
         items.push(arrival.id);
@@ -81,7 +81,7 @@ impl Conversation {
             self.shared.inbox.finish(&[again.id]).await;
         }
         self.bind(&arrival).await;
-        self.answer(arrival, "New conversation started.").await;
+        self.answer(arrival, "New conversation started.");
     }
 
     /// Stops the run and drops what waits. A press of the button needs no answer besides: the message
@@ -100,7 +100,7 @@ impl Conversation {
             (_, 1) => "Stopped. One waiting message was dropped.".to_owned(),
             (_, count) => format!("Stopped. {count} waiting messages were dropped."),
         };
-        self.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped).await;
+        self.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped);
     }
 
     /// Asks the last question again, when what runs is done.
@@ -116,7 +116,7 @@ impl Conversation {
         if self.asked(&thread).await {
             self.open(vec![arrival], true).await;
         } else {
-            self.answer(arrival, "There is nothing to ask again yet.").await;
+            self.answer(arrival, "There is nothing to ask again yet.");
         }
     }
 
@@ -130,7 +130,7 @@ impl Conversation {
         let models = self.shared.client.models();
         let chosen = self.chosen(&models).await;
         let Some(name) = name else {
-            self.answer_with(arrival, list(&models, chosen.as_deref()), Vec::new()).await;
+            self.answer_with(arrival, list(&models, chosen.as_deref()), Vec::new());
             return;
         };
         let Some(model) = models.iter().find(|model| model.name.eq_ignore_ascii_case(&name)) else {
@@ -139,7 +139,7 @@ impl Conversation {
                 likeness(a).total_cmp(&likeness(b))
             });
             let meant = nearest.map(|model| format!(" Did you mean `{}`?", model.name)).unwrap_or_default();
-            self.answer(arrival, format!("There is no model `{name}`.{meant} /models lists them.")).await;
+            self.answer(arrival, format!("There is no model `{name}`.{meant} /models lists them."));
             return;
         };
         self.thread(&arrival).await;
@@ -147,18 +147,18 @@ impl Conversation {
             Ok(()) => format!("This conversation now uses `{}`.", model.name),
             Err(error) => not_kept(&error),
         };
-        self.answer(arrival, text).await;
+        self.answer(arrival, text);
     }
 
     async fn choose_mode(&self, arrival: Arrival, name: Option<String>) {
         let Some(name) = name else {
             let view = modes(self.mode().await);
-            self.answer_with(arrival, view, Vec::new()).await;
+            self.answer_with(arrival, view, Vec::new());
             return;
         };
         let Some(mode) = Mode::parse(&name) else {
             let text = format!("There is no mode `{name}`. Choose `queue`, `steer` or `interrupt`.");
-            self.answer(arrival, text).await;
+            self.answer(arrival, text);
             return;
         };
         self.thread(&arrival).await;
@@ -166,7 +166,7 @@ impl Conversation {
             Ok(()) => format!("Mode `{}`: {}.", mode.name(), mode.about()),
             Err(error) => not_kept(&error),
         };
-        self.answer(arrival, text).await;
+        self.answer(arrival, text);
     }
 
     async fn status(&self) -> String {
