@@ -58,6 +58,7 @@ impl Conversation {
     }
 
     /// Like `answer`; other events are done with it.
+    #[allow(clippy::needless_pass_by_value, reason = "an event has one answer: it is used up")]
     pub(super) fn answer_with(&self, arrival: Arrival, view: FinalView, mut items: Vec<ItemId>) {
         let placement = placement(&arrival);
         let parcel = self.parcel(&placement);
