@@ -13,6 +13,18 @@ const NOTICE: &str = "document.querySelector('#notice span').textContent";
 const TALK: &str = "[...document.querySelectorAll('#lines > .row')].map(row =>
     (row.classList.contains('you') ? 'you: ' : 'pudu: ') + row.querySelector('.words').innerText)";
 
+/// What stands below: the channels, and the colours of their dots.
+const CHANNELS: &str = "[...document.querySelectorAll('#channels > span:not(.keys)')].map(channel => {
+    const dot = getComputedStyle(channel.firstElementChild).backgroundColor;
+    const is = name => {
+        const probe = document.body.appendChild(make('i', { style: `color: var(--${name})` }));
+        const same = getComputedStyle(probe).color === dot;
+        probe.remove();
+        return same;
+    };
+    return `${channel.innerText} ${is('good') ? 'green' : is('quiet') ? 'grey' : dot}`;
+})";
+
 /// An expression for whether a button is there to be clicked.
 fn shown(id: &str) -> String {
     format!("document.getElementById('{id}').checkVisibility()")
@@ -78,8 +90,11 @@ async fn the_daemon_may_go_and_come_back() {
     browser.types("before").await;
     browser.presses("Enter").await;
     browser.sees(TALK, vec!["you: before", "pudu: echo: before"]).await;
+    browser.eval("channels()").await;
+    browser.sees(CHANNELS, vec!["local green", "telegram green"]).await;
     house.kill();
     browser.sees("document.getElementById('link').innerText", "Reconnecting…").await;
+    browser.sees(CHANNELS, vec!["local: unknown grey", "telegram: unknown grey"]).await;
     browser.types("after").await;
     browser.presses("Enter").await;
     browser.sees(&shown("notice"), true).await;
@@ -88,6 +103,8 @@ async fn the_daemon_may_go_and_come_back() {
     let talk = vec!["you: before", "pudu: echo: before", "you: after", "pudu: echo: after"];
     browser.sees(TALK, talk).await;
     browser.sees(&shown("link"), false).await;
+    browser.eval("channels()").await;
+    browser.sees(CHANNELS, vec!["local green", "telegram green"]).await;
     assert_eq!(house.model.count(), 2);
 }
 
