@@ -2,9 +2,12 @@
 
 mod pty;
 
-use crate::house::{House, SOON};
+use crate::house::{House, SOON, http};
 use pty::Pty;
-use pudu_sim::model::{At, Reply};
+use pudu_sim::{
+    Hold,
+    model::{At, Exchange, Reply},
+};
 use std::{
     fs,
     io::Write,
@@ -77,6 +80,81 @@ async fn a_daemon_that_runs_is_found_and_answers() {
     assert_eq!(found, expect);
     assert_eq!(house.model.count(), 4);
     assert!(!elsewhere.path().join(".pudu").exists(), "nothing is kept where only a daemon is asked");
+}
+
+/// Says something in the terminal's conversation, and comes back when the first words of the answer stand.
+async fn ask_slowly(house: &House, text: &str) -> Hold<Exchange> {
+    house.model.next(Reply::text("an older answer").words_per_chunk(1));
+    let mut hold = house.model.hold(1, At::Chunk(3));
+    let url = format!("http://{}/api/chat/terminal/messages", house.address);
+    let said = http().post(url).json(&serde_json::json!({ "text": text })).send().await.unwrap();
+    assert_eq!(said.status().as_u16(), 202);
+    hold.reached().await.unwrap();
+    transcript_has(house, r#""text":"an older"#).await;
+    hold
+}
+
+/// Waits until something stands in the terminal's conversation.
+async fn transcript_has(house: &House, text: &str) {
+    let events = http().get(format!("http://{}/api/chat/terminal/events", house.address));
+    let (mut events, mut seen) = (events.send().await.unwrap(), String::new());
+    let read = async {
+        while !seen.contains(text) {
+            seen.push_str(&String::from_utf8_lossy(&events.chunk().await.unwrap().unwrap()));
+        }
+    };
+    let found = tokio::time::timeout(SOON, read).await;
+    assert!(found.is_ok(), "{text} is not in {seen}");
+}
+
+#[tokio::test]
+async fn a_pipe_gets_no_answer_to_what_was_said_before_it() {
+    let house = House::open("").await;
+    let hold = ask_slowly(&house, "theirs").await;
+    let (dir, url) = (house.path(""), format!("http://{}", house.address));
+    let pipe = tokio::spawn(async move { piped(&dir, "0", &["--url", &url], "mine\n").await });
+    transcript_has(&house, r#""text":"mine""#).await;
+    hold.proceed();
+    assert_eq!(pipe.await.unwrap(), (true, "echo: mine\n".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn a_pipe_does_not_wait_for_others_when_it_need_not() {
+    let house = House::open("").await;
+    let hold = ask_slowly(&house, "theirs").await;
+    let url = format!("http://{}", house.address);
+    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "/mode steer\n").await;
+    assert!(well && out.starts_with("Mode `steer`:") && err.is_empty(), "{out}{err}");
+    hold.proceed();
+}
+
+#[tokio::test]
+async fn a_pipe_that_takes_up_what_was_left_gets_its_own_answer_only() {
+    let mut house = House::open("").await;
+    let hold = ask_slowly(&house, "theirs").await;
+    house.kill();
+    drop(hold);
+    let told = piped(&house.path(""), "0", &[], "mine\n").await;
+    assert_eq!(told, (true, "echo: mine\n".to_owned(), String::new()));
+    assert_eq!(house.model.count(), 3, "theirs was finished all the same");
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_answer_is_told_that_it_goes_on_later() {
+    let house = House::furnish(Default::default(), "", "  shutdown_grace_period_seconds: 0.1\n").await;
+    let Some(mut person) = Pty::start(&house.path(""), &["chat"]) else { return };
+    person.shows("› ").await;
+    let mut hold = house.model.hold(1, At::Start);
+    person.types("slow\r");
+    hold.reached().await.unwrap();
+    person.types("\x04");
+    person.shows("Finishing what is at work").await;
+    person.shows("Not finished: it goes on at the next start of pudu in this folder.").await;
+    assert!(person.ends().await.success());
+    drop(hold);
+    let told = piped(&house.path(""), "0", &[], "next\n").await;
+    assert_eq!(told, (true, "echo: next\n".to_owned(), String::new()));
+    assert_eq!(house.model.count(), 3);
 }
 
 #[tokio::test]

@@ -134,6 +134,9 @@ async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> R
         // What is left goes on after the next start.
         _ = tokio::signal::ctrl_c() => {}
     }
+    if daemon.shared.client.running() > 0 {
+        eprintln!("Not finished: it goes on at the next start of pudu in this folder.");
+    }
     talked
 }
 

@@ -3,10 +3,10 @@
 use super::wire::{Act, Entry, Letter, News, Unsent, Wire};
 use crate::{
     dispatch::{Shared, command},
-    local::Local,
+    local::{Change, Line, Local},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
-use pudu_channels::{BoxFuture, Refusal};
+use pudu_channels::{BoxFuture, Refusal, ReplyHandle};
 use std::sync::Arc;
 
 /// The chat of a daemon in this process.
@@ -19,8 +19,12 @@ pub(super) struct Inside {
 impl Wire for Inside {
     fn follow(&self) -> BoxStream<'static, News> {
         let (local, shared, chat) = (self.local.clone(), self.shared.clone(), self.chat.clone());
-        let changes = async move { local.follow(&chat, &shared.db, &shared.client).await };
-        stream::once(changes).flatten().map(News::Change).boxed()
+        let changes = async move {
+            let mut resumed = resumed(&chat, &shared).await;
+            let changes = local.follow(&chat, &shared.db, &shared.client).await;
+            changes.map(move |change| News::Change(with(change, std::mem::take(&mut resumed))))
+        };
+        stream::once(changes).flatten().boxed()
     }
 
     fn send<'a>(&'a self, letter: &'a Letter) -> BoxFuture<'a, Result<(), Unsent>> {
@@ -50,4 +54,25 @@ impl Wire for Inside {
     fn file(&self, line: &str, index: usize) -> Option<String> {
         Some(self.local.room(&self.chat).file(line, index)?.path.display().to_string())
     }
+}
+
+/// Returns the lines in which the process before this one had begun to answer. They go on growing, but the
+/// room may not have them yet.
+async fn resumed(chat: &str, shared: &Shared) -> Vec<Line> {
+    let conversation = Local::conversation(chat);
+    let turns = shared.db.open_turns().await.unwrap_or_default();
+    let own = turns.into_iter().filter(|turn| turn.conversation == conversation);
+    let handles = own.filter_map(|turn| serde_json::from_str::<ReplyHandle>(&turn.handle?).ok());
+    handles.flat_map(|handle| handle.messages).map(|id| Line::told(id, "", false)).collect()
+}
+
+/// Adds to a transcript the lines that it does not have.
+fn with(change: Change, more: Vec<Line>) -> Change {
+    let Change::Transcript(mut lines) = change else { return change };
+    for line in more {
+        if lines.iter().all(|other| other.id != line.id) {
+            lines.push(line);
+        }
+    }
+    Change::Transcript(lines)
 }

@@ -1,5 +1,6 @@
 //! The chat for programs: each line that comes in is said, and its answer goes out as it was written, before
-//! the next line is said.
+//! the next line is said. What others said before and how it is answered is not heard: a program takes the
+//! first answer for its own.
 
 use super::{
     DOUBT,
@@ -50,6 +51,7 @@ impl Pipe {
             let news = self.news.next().await;
             self.hear(news)?;
         }
+        self.talk.set_apart();
         Ok(())
     }
 
@@ -59,17 +61,20 @@ impl Pipe {
             bail!("too much waits to be sent");
         }
         self.talk.said();
-        let mut answers = Vec::new();
+        let (mut answers, mut taken) = (Vec::new(), false);
         while self.talk.busy() {
             tokio::select! {
                 news = self.news.next() => answers.extend(self.hear(news)?),
                 report = self.post.next() => match report {
-                    Report::Taken => {}
+                    Report::Taken => taken = true,
                     Report::Delayed(reason) => eprintln!("{reason}; trying again…"),
                     Report::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
-                () = tokio::time::sleep(DOUBT), if self.talk.in_doubt() => self.talk.settle(),
+                () = tokio::time::sleep(DOUBT), if taken && self.talk.in_doubt() => self.talk.settle(),
             }
+        }
+        if answers.is_empty() {
+            eprintln!("nothing was answered to this alone: it became part of what was at work already");
         }
         Ok(answers)
     }

@@ -13,6 +13,8 @@ pub(super) struct Talk {
     /// Finished lines that are known: id and text.
     known: VecDeque<(String, String)>,
     open: Vec<Line>,
+    /// Lines that grow and answer somebody else.
+    apart: Vec<Line>,
     awaited: Awaited,
 }
 
@@ -50,6 +52,11 @@ impl Talk {
         self.begun
     }
 
+    /// What grows now answers what was said before: nothing more is heard of it.
+    pub(super) fn set_apart(&mut self) {
+        self.apart.append(&mut self.open);
+    }
+
     /// Returns the answers that grow.
     pub(super) fn open(&self) -> &[Line] {
         &self.open
@@ -62,12 +69,16 @@ impl Talk {
 
     /// Something was said that wants an answer.
     pub(super) fn said(&mut self) {
-        self.awaited = if self.open.is_empty() { Awaited::Answer } else { Awaited::FollowUp };
+        self.awaited = if self.idle() { Awaited::Answer } else { Awaited::FollowUp };
     }
 
     /// Tells whether what was said meanwhile may have been answered already.
     pub(super) fn in_doubt(&self) -> bool {
-        self.open.is_empty() && self.awaited == Awaited::FollowUp
+        self.idle() && self.awaited == Awaited::FollowUp
+    }
+
+    fn idle(&self) -> bool {
+        self.open.is_empty() && self.apart.is_empty()
     }
 
     /// Nothing is awaited any more.
@@ -88,8 +99,9 @@ impl Talk {
     fn again(&mut self, lines: Vec<Line>) -> Vec<Line> {
         let newest = lines.iter().rposition(|line| line.from == From::You).map_or(0, |at| at + 1);
         self.open.retain(|open| lines.iter().any(|line| line.id == open.id));
+        self.follow_apart(&lines);
         let fresh = |talk: &Self, at: usize, line: &Line| {
-            let growing = talk.open.iter().any(|open| open.id == line.id);
+            let growing = talk.open.iter().chain(&talk.apart).any(|open| open.id == line.id);
             let told = talk.known.iter().any(|(_, text)| *text == line.text);
             growing || !line.done || (at >= newest && !told)
         };
@@ -102,8 +114,30 @@ impl Talk {
         lines.into_iter().filter_map(|line| self.line(line)).collect()
     }
 
+    /// Finds what was set apart in a transcript in which it may have another id; what is not there is gone.
+    fn follow_apart(&mut self, lines: &[Line]) {
+        let known = &self.known;
+        self.apart.retain_mut(|apart| {
+            if lines.iter().any(|line| line.id == apart.id) {
+                return true;
+            }
+            let heard = |line: &Line| known.iter().any(|(id, text)| *id == line.id || *text == line.text);
+            let goes_on =
+                |line: &&Line| line.from == From::Pudu && line.text.starts_with(&apart.text) && !heard(line);
+            let found = lines.iter().find(goes_on);
+            if let Some(line) = found {
+                *apart = line.clone();
+            }
+            found.is_some()
+        });
+    }
+
     fn line(&mut self, line: Line) -> Option<Line> {
         if line.from == From::You || self.known.iter().any(|(id, _)| *id == line.id) {
+            return None;
+        }
+        if let Some(at) = self.apart.iter().position(|apart| apart.id == line.id) {
+            self.line_apart(at, line);
             return None;
         }
         let at = self.open.iter().position(|open| open.id == line.id);
@@ -124,6 +158,14 @@ impl Talk {
             self.remember(&line);
         }
         line.done.then_some(line)
+    }
+
+    fn line_apart(&mut self, at: usize, line: Line) {
+        self.apart.swap_remove(at);
+        match line.done {
+            true => self.remember(&line),
+            false => self.apart.push(line),
+        }
     }
 
     fn remember(&mut self, line: &Line) {
@@ -191,6 +233,32 @@ mod tests {
         talk.hear(Change::Line(pudu("1", "ab", true)));
         assert!(talk.busy() && talk.in_doubt());
         talk.settle();
+        assert!(!talk.busy());
+    }
+
+    #[test]
+    fn what_is_set_apart_is_not_told_and_what_follows_it_is() {
+        let mut talk = Talk::default();
+        talk.hear(Change::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
+        talk.set_apart();
+        assert!(!talk.busy());
+        talk.said();
+        assert!(talk.busy() && !talk.in_doubt());
+        assert_eq!(talk.hear(Change::Line(pudu("1", "older", false))), []);
+        assert_eq!(talk.hear(Change::Line(pudu("1", "oldest", true))), []);
+        assert!(talk.busy() && talk.in_doubt());
+        assert_eq!(texts(&talk.hear(Change::Line(pudu("2", "mine", true)))), ["mine"]);
+        assert!(!talk.busy());
+    }
+
+    #[test]
+    fn what_is_set_apart_stays_so_under_another_id() {
+        let mut talk = Talk::default();
+        talk.hear(Change::Transcript(vec![you("theirs"), pudu("1", "old", false)]));
+        talk.set_apart();
+        talk.said();
+        let transcript = [you("theirs"), pudu("m1", "old and done", true), you("q"), pudu("2", "mine", true)];
+        assert_eq!(texts(&talk.hear(Change::Transcript(transcript.to_vec()))), ["mine"]);
         assert!(!talk.busy());
     }
 }
