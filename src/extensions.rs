@@ -35,9 +35,6 @@ impl Extensions {
             }
         };
         let servers = Servers::connect(config).await;
-        for skipped in servers.skipped() {
-            tracing::error!(server = skipped.server, error = %skipped.failure, "an MCP server is left out");
-        }
         tracing::info!(tools = servers.tools().len(), "MCP servers are connected");
         let any = !servers.tools().is_empty();
         *self.servers.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
