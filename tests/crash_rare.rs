@@ -136,3 +136,14 @@ async fn a_choice_survives() {
         assert_eq!(texts(&ada), [answer], "{point}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_failed_is_not_run_again() {
+    let point = "turn.conclude.before";
+    let (mut house, ada) = doomed("", point).await;
+    house.model.next(Reply::status(401).message("Incorrect API key"));
+    ada.say("hello");
+    again(&mut house, point).await;
+    let answer = ada.reads_so(|text| text.starts_with('⚠')).await;
+    assert_eq!((texts(&ada), house.model.count()), (vec![answer], 1));
+}

@@ -16,6 +16,8 @@ use tokio::time::{Instant, sleep_until};
 
 /// How many views may follow each other without the interval.
 const BURST: u32 = 2;
+/// A platform that asks for more is asked again after this.
+const LONGEST_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 /// When more chats than this are remembered, those that are idle are forgotten.
 const MOST: usize = 4096;
 
@@ -65,9 +67,9 @@ impl Pacer {
         });
     }
 
-    /// Keeps everything from the chat for `wait` from now on.
+    /// Keeps everything from the chat for `wait` from now on, a day at most.
     pub fn hold(&self, chat: i64, wait: Duration) {
-        let until = Instant::now() + wait;
+        let until = Instant::now() + wait.min(LONGEST_HOLD);
         self.with(chat, |pace| pace.not_before = pace.not_before.max(until));
     }
 
@@ -169,5 +171,12 @@ mod tests {
         }
         assert!(pacer.chats.lock().unwrap().len() <= MOST);
         assert!(pacer.held(-1).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_beyond_all_reason_is_a_day() {
+        let pacer = Pacer::default();
+        pacer.hold(7, Duration::MAX);
+        assert_eq!(pacer.held(7), Some(LONGEST_HOLD));
     }
 }

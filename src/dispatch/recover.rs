@@ -62,6 +62,7 @@ impl Shared {
                 turn = row.id.0,
                 "a reply waits for its account to be back"
             );
+            self.inbox.release(&row.items);
             return;
         };
         let parcel = |chat: String| Parcel {

@@ -93,12 +93,21 @@ pub(crate) async fn work(
         }
     };
     let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
-    hear(&mut turn, &task);
-    ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
-    let outcome =
-        pudu_harness::run(&agent, &mut lead_chain(&*agent.model), &mut turn, &steering, &cancel).await;
+    let outcome = match ended_before(&client, &task, turn.state()).await {
+        Some(outcome) => {
+            turn.tell(Event::Ended { outcome: outcome.clone() });
+            outcome
+        }
+        None => {
+            hear(&mut turn, &task);
+            ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+            let mut chain = lead_chain(&*agent.model);
+            let outcome = pudu_harness::run(&agent, &mut chain, &mut turn, &steering, &cancel).await;
+            ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+            outcome
+        }
+    };
     drop(admitted);
-    ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
     let ended = Ended {
         text: last_words(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
@@ -120,6 +129,19 @@ fn agent(client: &Client, setup: &Setup, task: &Task) -> Option<Agent> {
         log: client.0.threads.log(),
         system: setup.system.clone(),
         bounds: setup.bounds,
+    })
+}
+
+/// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
+/// the thread has not heard yet is a reason to run once more.
+async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Option<Outcome> {
+    let mut due = task.input.iter().map(|human| &human.id).chain(&task.again);
+    if !due.all(|id| state.messages.contains_key(id)) {
+        return None;
+    }
+    client.0.db.run_outcome(&task.run).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the ledger could not be read");
+        None
     })
 }
 
