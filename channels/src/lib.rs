@@ -7,10 +7,14 @@
 
 mod address;
 mod channel;
+pub mod dingtalk;
+pub mod discord;
+pub mod feishu;
 mod health;
 mod inbound;
 pub mod pace;
 pub mod render;
+pub mod slack;
 pub mod split;
 pub mod telegram;
 mod view;

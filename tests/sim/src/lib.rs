@@ -9,13 +9,25 @@
 //! with the client would agree with the client's mistakes; official clients prove these instead
 //! (`conformance/`).
 
+mod calls;
+mod control;
+pub mod dingtalk;
+pub mod discord;
+mod fault;
+pub mod feishu;
 mod gate;
 mod http;
 pub mod model;
+pub mod platform;
+pub mod slack;
+mod stage;
 pub mod telegram;
 
+pub use calls::{Call, Outcome};
+pub use fault::{Fault, When};
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;
+pub use platform::Platform;
 pub use telegram::Telegram;
 
 use std::{fmt, time::Duration};

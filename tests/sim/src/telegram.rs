@@ -5,13 +5,11 @@
 //! absent: channels, members' rights, inline mode, the Markdown parse modes, stickers and other media, and
 //! the methods that need them; a call of one is answered as an unknown method.
 
-mod calls;
 mod control;
 mod core;
 mod edit;
 mod entity;
 mod error;
-mod fault;
 mod files;
 mod html;
 mod methods;
@@ -29,17 +27,20 @@ mod webhook;
 mod wire;
 mod world;
 
-pub use calls::{Call, Outcome};
+pub use crate::{
+    calls::{Call, Outcome},
+    fault::{Fault, When},
+};
 pub use entity::Entity;
-pub use fault::{Fault, When};
 pub use pace::{Pace, Paces};
 pub use people::{Impossible, Post};
 pub use types::{Author, Button, ChatId, File, Kind, MessageId, Shown, UpdateId, Upload, UserId};
 pub use view::{Seen, View};
+use world::World;
 pub use world::{Options, Press};
 
 use self::{core::Core, params::Params, types::Access};
-use crate::{Hold, Hook, Timeout, gate::Stop, http::Server};
+use crate::{Hold, Hook, Timeout, gate::Stop, http::Server, stage::Reply};
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
@@ -69,7 +70,7 @@ impl Telegram {
     /// # Errors
     /// When the address cannot be had.
     pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
-        let core = Arc::new(Core::new(options));
+        let core = Arc::new(Core::new(World::new(options)));
         let router = control::router(Arc::clone(&core)).merge(server::router(Arc::clone(&core)));
         let server = Server::start(address, router).await?;
         tokio::spawn(server.stopped().run_until_cancelled_owned(webhook::deliver(Arc::clone(&core))));
@@ -187,8 +188,8 @@ impl Telegram {
     pub async fn call(&self, method: &str, params: serde_json::Value) -> serde_json::Value {
         let fields = params.as_object().cloned().unwrap_or_default();
         match self.core.call(method, Params::from_json(fields)).await {
-            core::Reply::Json(_, body) => body,
-            core::Reply::BadGateway | core::Reply::Garbage | core::Reply::Cut => serde_json::Value::Null,
+            Reply::Json(_, body) => body,
+            _ => serde_json::Value::Null,
         }
     }
 
@@ -227,28 +228,28 @@ impl Telegram {
 
     /// Makes the nth call of a method from now on fail, counted from 1.
     pub fn fail_nth(&self, method: &str, nth: u64, fault: Fault) {
-        self.core.act(|world| world.faults.fail_nth(method, nth, fault));
+        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
     }
 
     /// Makes calls of a method fail with a chance between 0 and 1, by the seed in the options.
     pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
-        self.core.act(|world| world.faults.fail_often(method, chance, fault));
+        self.core.act(|world| world.books.faults.fail_often(method, chance, fault));
     }
 
     /// Runs a hook at the nth call of a method from now on, before or after its effect.
     pub fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        self.core.act(|world| world.faults.stop(method, nth, when, Stop::Hook(hook)));
+        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
     }
 
     /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
     #[must_use]
     pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
-        self.core.act(|world| world.faults.hold(method, nth, when))
+        self.core.act(|world| world.books.faults.hold(method, nth, when))
     }
 
     /// Takes back all failures, hooks and holds that have not come yet.
     pub fn heal(&self) {
-        self.core.act(|world| world.faults.clear());
+        self.core.act(|world| world.books.faults.clear());
     }
 
     /// Looks at the platform as it is now.

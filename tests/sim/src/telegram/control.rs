@@ -2,11 +2,11 @@
 
 use super::{
     core::Core,
-    fault::Fault,
     people::{Impossible, Post},
     types::{ChatId, Kind, MessageId, UpdateId, Upload, UserId},
     view::View,
 };
+use crate::Fault;
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -197,7 +197,7 @@ async fn fail(State(core): State<Arc<Core>>, Json(asked): Json<Fail>) -> Told {
         Written::DelayMs(ms) => Fault::Delay(Duration::from_millis(ms)),
         Written::Garbage => Fault::Garbage,
     };
-    core.act(|world| world.faults.fail_nth(&asked.method, asked.nth.unwrap_or(1), fault));
+    core.act(|world| world.books.faults.fail_nth(&asked.method, asked.nth.unwrap_or(1), fault));
     Ok(Json(json!({})))
 }
 
@@ -220,7 +220,7 @@ async fn history(State(core): State<Arc<Core>>, Path((chat, message)): Path<(i64
 async fn calls(State(core): State<Arc<Core>>) -> Told {
     Ok(Json(core.look(|world| {
         let since = |at: Instant| at.duration_since(world.started).as_millis();
-        let calls = world.calls.all().map(|call| {
+        let calls = world.books.calls.all().map(|call| {
             json!({
                 "n": call.n, "ms": since(call.at), "method": call.method, "params": call.params,
                 "outcome": format!("{:?}", call.outcome),

@@ -1,20 +1,20 @@
 //! The HTTP side: `/bot<TOKEN>/<method>` in all the ways it may be called, and `/file/bot<TOKEN>/<path>`.
 
 use super::{
-    core::{Core, Reply, refuse},
+    core::{Core, refuse},
     error::{Answer, Refusal},
     files,
     methods::Work,
     params::Params,
     types::Upload,
 };
-use crate::http;
+use crate::stage::Reply;
 use axum::{
     Router,
     body::to_bytes,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State},
-    http::{StatusCode, header},
-    response::{Html, IntoResponse, Response},
+    http::header,
+    response::{IntoResponse, Response},
 };
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
@@ -34,45 +34,28 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
         return download(&core, token, path).await;
     }
     let Some((token, method)) = path.strip_prefix("/bot").and_then(|rest| rest.split_once('/')) else {
-        return respond(refuse(&Refusal::new(404, "Not Found")));
+        return refuse(&Refusal::new(404, "Not Found")).into_response();
     };
     if !core.look(|world| world.options.token == token) {
-        return respond(refuse(&Refusal::new(401, "Unauthorized")));
+        return refuse(&Refusal::new(401, "Unauthorized")).into_response();
     }
     match read(request).await {
-        Ok(params) => respond(core.call(method, params).await),
-        Err(refusal) => respond(refuse(&refusal)),
+        Ok(params) => core.call(method, params).await.into_response(),
+        Err(refusal) => refuse(&refusal).into_response(),
     }
 }
 
 /// Under the name `download` in the record.
 async fn download(core: &Core, token: &str, path: &str) -> Response {
     if !core.look(|world| world.options.token == token) {
-        return respond(refuse(&Refusal::new(401, "Unauthorized")));
+        return refuse(&Refusal::new(401, "Unauthorized")).into_response();
     }
     let mut params = Params::default();
     params.add_text("path", path);
-    let reply = core.run("download", Work::Now(files::locate), &params).await;
+    let reply = core.perform("download", Work::Now(files::locate), &params).await;
     match core.look(|world| files::at(world, path).map(|file| file.bytes.clone())) {
-        Some(bytes) if matches!(reply, Reply::Json(200, _)) => {
-            ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
-        }
-        _ => respond(reply),
-    }
-}
-
-fn respond(reply: Reply) -> Response {
-    match reply {
-        Reply::Json(code, body) => {
-            let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, axum::Json(body)).into_response()
-        }
-        Reply::BadGateway => {
-            let page = "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
-            (StatusCode::BAD_GATEWAY, Html(page)).into_response()
-        }
-        Reply::Garbage => ([(header::CONTENT_TYPE, "application/json")], "{\"ok\":tru").into_response(),
-        Reply::Cut => http::cut(),
+        Some(bytes) if matches!(reply, Reply::Json(200, _)) => Reply::Bytes(bytes).into_response(),
+        _ => reply.into_response(),
     }
 }
 

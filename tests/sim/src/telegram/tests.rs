@@ -2,10 +2,9 @@
 
 use super::{
     Button, ChatId, Fault, Kind, MessageId, Options, Outcome, Pace, Paces, Post, Upload, UserId, View, When,
-    core::{Core, Reply},
-    params::Params,
+    core::Core, params::Params, world::World,
 };
-use crate::{Then, gate::Stop};
+use crate::{Then, gate::Stop, stage::Reply};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, advance};
@@ -22,7 +21,7 @@ fn sim() -> Sim {
 }
 
 fn sim_with(options: Options) -> Sim {
-    let core = Arc::new(Core::new(options));
+    let core = Arc::new(Core::new(World::new(options)));
     let ada = core.act(|world| world.add_person("Ada", Some("ada")));
     Sim { core, ada, chat: ChatId(ada.0) }
 }
@@ -317,7 +316,7 @@ async fn a_cut_comes_before_the_effect_or_after_it() {
     for (fault, outcome) in
         [(Fault::CutBefore, Outcome::Cut { done: false }), (Fault::CutAfter, Outcome::Cut { done: true })]
     {
-        sim.core.act(|world| world.faults.fail_nth("sendMessage", 1, fault.clone()));
+        sim.core.act(|world| world.books.faults.fail_nth("sendMessage", 1, fault.clone()));
         let reply =
             sim.reply("sendMessage", json!({"chat_id": sim.chat, "text": format!("{fault:?}")})).await;
         assert_eq!(reply, Reply::Cut);
@@ -329,7 +328,7 @@ async fn a_cut_comes_before_the_effect_or_after_it() {
 #[tokio::test]
 async fn a_held_call_stands_until_it_is_let_go() {
     let sim = sim();
-    let mut hold = sim.core.act(|world| world.faults.hold("sendMessage", 2, When::After));
+    let mut hold = sim.core.act(|world| world.books.faults.hold("sendMessage", 2, When::After));
     sim.send(sim.chat, "one").await;
     let test = async {
         let call = hold.reached().await.unwrap();
@@ -348,7 +347,7 @@ async fn a_held_call_stands_until_it_is_let_go() {
 async fn a_hook_before_the_effect_can_prevent_it() {
     let sim = sim();
     let hook = Stop::Hook(Box::new(|_: &super::Call| Then::Cut));
-    sim.core.act(|world| world.faults.stop("sendMessage", 1, When::Before, hook));
+    sim.core.act(|world| world.books.faults.stop("sendMessage", 1, When::Before, hook));
     assert_eq!(sim.reply("sendMessage", json!({"chat_id": sim.chat, "text": "x"})).await, Reply::Cut);
     assert_eq!(sim.texts(sim.chat), [""; 0]);
 }

@@ -1,11 +1,11 @@
 //! What can be seen: by a person in a chat, and by a test on the server.
 
 use super::{
-    calls::Call,
     entity::Entity,
     types::{Author, Button, Chat, ChatId, File, Message, MessageId, Shown},
     world::{Press, World},
 };
+use crate::Call;
 use serde::Serialize;
 use std::fmt;
 use tokio::time::Instant;
@@ -97,13 +97,13 @@ impl View<'_> {
 
     /// The calls that were kept, oldest first.
     pub fn calls(&self) -> impl DoubleEndedIterator<Item = &Call> {
-        self.world.calls.all()
+        self.world.books.calls.all()
     }
 
     /// How often a method was called, by its documented name.
     #[must_use]
     pub fn count(&self, method: &str) -> u64 {
-        self.world.calls.count(method)
+        self.world.books.calls.count(method)
     }
 
     /// Updates that the bot has not confirmed.

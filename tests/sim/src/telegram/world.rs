@@ -2,15 +2,14 @@
 //! function of this state, and a test of the rules needs no server.
 
 use super::{
-    calls::Calls,
     error::{Answer, Refusal},
-    fault::Faults,
     pace::Meter,
     types::{Access, Author, Body, Chat, ChatId, Kind, Message, MessageId, Shown, Upload, User, UserId},
     updates::Updates,
     webhook::Webhook,
     wire,
 };
+use crate::stage::Books;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -59,8 +58,7 @@ pub(crate) struct World {
     pub(crate) presses: Vec<Press>,
     pub(crate) updates: Updates,
     pub(crate) webhook: Option<Webhook>,
-    pub(crate) calls: Calls,
-    pub(crate) faults: Faults,
+    pub(crate) books: Books,
     pub(crate) meter: Meter,
     pub(crate) started: Instant,
     /// The last message number of private chats and basic groups, which share one row.
@@ -92,8 +90,7 @@ impl World {
             presses: Vec::new(),
             updates: Updates::new(740_000_001),
             webhook: None,
-            calls: Calls::default(),
-            faults: Faults::new(options.seed),
+            books: Books::new(options.seed),
             meter: Meter::default(),
             started: Instant::now(),
             shared: 0,

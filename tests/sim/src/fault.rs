@@ -1,7 +1,9 @@
 //! What goes wrong, and when: rules that pick calls, and stops at which a test takes over.
 
-use super::calls::Call;
-use crate::gate::{Hold, Stop};
+use crate::{
+    calls::Call,
+    gate::{Hold, Stop},
+};
 use std::time::Duration;
 
 /// A failure of the platform or of the way to it.

@@ -1,0 +1,174 @@
+//! A platform's state behind a lock, the signal that it changed, and one call's way through the record,
+//! the planned failures and its effect. Every simulated platform stands on this.
+
+use crate::{
+    calls::{Call, Calls, Outcome},
+    fault::{Fault, Faults, Plan},
+    gate::{Then, pass_all},
+    http,
+};
+use axum::{
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::{Html, IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+/// What a test reads of the calls, and plans for them.
+pub(crate) struct Books {
+    pub(crate) calls: Calls,
+    pub(crate) faults: Faults,
+}
+
+impl Books {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { calls: Calls::default(), faults: Faults::new(seed) }
+    }
+}
+
+/// The state of a platform.
+pub(crate) trait World: Send + 'static {
+    fn books(&mut self) -> &mut Books;
+
+    /// Words a planned failure that is an answer, as the platform does. Not asked for the others.
+    fn refuse(fault: &Fault) -> Answer;
+}
+
+/// What goes back over the connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// An answer in the platform's form.
+    Json(u16, Value),
+    /// The same, with headers.
+    Headed(u16, Vec<(&'static str, String)>, Value),
+    /// Bytes of a file.
+    Bytes(bytes::Bytes),
+    /// A proxy's error page.
+    BadGateway,
+    /// No JSON.
+    Garbage,
+    /// Nothing: the connection closes.
+    Cut,
+}
+
+/// What goes back, and what the record says of it.
+pub(crate) type Answer = (Reply, Outcome);
+
+/// A platform's state, shared.
+pub(crate) struct Stage<W> {
+    world: Mutex<W>,
+    changed: watch::Sender<()>,
+}
+
+impl<W: World> Stage<W> {
+    pub(crate) fn new(world: W) -> Self {
+        Self { world: Mutex::new(world), changed: watch::Sender::new(()) }
+    }
+
+    /// Locks the state without telling anybody of a change.
+    // A panic in a test's closure must not hide the state from the test's last words.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, W> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the state.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&W) -> T) -> T {
+        read(&self.lock())
+    }
+
+    /// Changes the state and wakes those who wait for a change.
+    pub(crate) fn act<T>(&self, change: impl FnOnce(&mut W) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.send_replace(());
+        result
+    }
+
+    /// Tells of changes from now on.
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Does what is asked under the name of a method, with record and failures.
+    pub(crate) async fn run<F>(&self, method: &str, params: Map<String, Value>, effect: F) -> Reply
+    where
+        F: Future<Output = Answer>,
+    {
+        let (call, plan) = self.act(|world| {
+            let books = world.books();
+            (books.calls.start(method, params, Instant::now()), books.faults.plan(method))
+        });
+        let mut entry = Entry { stage: self, n: call.n, outcome: Outcome::Abandoned };
+        let (reply, outcome) = carry_out::<W>(effect, &call, plan).await;
+        entry.outcome = outcome;
+        reply
+    }
+}
+
+async fn carry_out<W: World>(effect: impl Future<Output = Answer>, call: &Call, plan: Plan) -> Answer {
+    if pass_all(plan.before, call).await == Then::Cut {
+        return (Reply::Cut, Outcome::Cut { done: false });
+    }
+    match &plan.fault {
+        Some(Fault::CutBefore) => return (Reply::Cut, Outcome::Cut { done: false }),
+        Some(Fault::BadGateway) => {
+            return (Reply::BadGateway, Outcome::Refused(502, "Bad Gateway".to_owned()));
+        }
+        Some(fault @ (Fault::TooMany(_) | Fault::Refused(..) | Fault::Internal)) => return W::refuse(fault),
+        Some(Fault::Delay(pause)) => sleep(*pause).await,
+        Some(Fault::CutAfter | Fault::Garbage) | None => {}
+    }
+    let (reply, outcome) = effect.await;
+    if pass_all(plan.after, call).await == Then::Cut || plan.fault == Some(Fault::CutAfter) {
+        return (Reply::Cut, Outcome::Cut { done: matches!(outcome, Outcome::Answered(_)) });
+    }
+    if plan.fault == Some(Fault::Garbage) {
+        return (Reply::Garbage, Outcome::Garbled);
+    }
+    (reply, outcome)
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        match self {
+            Self::Json(code, body) => (status(code), axum::Json(body)).into_response(),
+            Self::Headed(code, headers, body) => {
+                let mut response = (status(code), axum::Json(body)).into_response();
+                for (name, value) in headers {
+                    if let Ok(value) = HeaderValue::try_from(value) {
+                        response.headers_mut().insert(HeaderName::from_static(name), value);
+                    }
+                }
+                response
+            }
+            Self::Bytes(bytes) => {
+                ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
+            }
+            Self::BadGateway => {
+                let page =
+                    "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
+                (StatusCode::BAD_GATEWAY, Html(page)).into_response()
+            }
+            Self::Garbage => ([(header::CONTENT_TYPE, "application/json")], "{\"ok\":tru").into_response(),
+            Self::Cut => http::cut(),
+        }
+    }
+}
+
+/// Writes the outcome into the record, also when the client goes away and the call is dropped.
+struct Entry<'a, W: World> {
+    stage: &'a Stage<W>,
+    n: u64,
+    outcome: Outcome,
+}
+
+impl<W: World> Drop for Entry<'_, W> {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, Outcome::Running);
+        self.stage.act(|world| world.books().calls.end(self.n, outcome));
+    }
+}
