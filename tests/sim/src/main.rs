@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Model, Telegram,
+    DingTalk, Model, Telegram, dingtalk,
     model::{Reply, RetryAfter},
     telegram::Options,
 };
@@ -24,6 +24,9 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
+    /// The port of DingTalk; 0 starts none
+    #[arg(long, default_value_t = 0)]
+    dingtalk_port: u16,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -46,8 +49,24 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
+    let _dingtalk = start_dingtalk(args.dingtalk_port).await?;
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
+}
+
+/// Starts DingTalk on its port and says what a configuration needs.
+async fn start_dingtalk(port: u16) -> io::Result<Option<DingTalk>> {
+    if port == 0 {
+        return Ok(None);
+    }
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let dingtalk = DingTalk::bind(address, dingtalk::Options::default()).await?;
+    let options = dingtalk.options();
+    println!("dingtalk {}", dingtalk.url());
+    println!("dingtalk-id {}", options.client_id);
+    println!("dingtalk-secret {}", options.client_secret);
+    println!("dingtalk-template {}", options.template);
+    Ok(Some(dingtalk))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
