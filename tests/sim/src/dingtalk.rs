@@ -107,7 +107,7 @@ impl DingTalk {
     }
 
     /// A person sends a message with a body of a test's own making, for kinds that people here cannot cause.
-    pub fn post(&self, words: &Words, body: Value) -> String {
+    pub fn post(&self, words: &Words, body: &Value) -> String {
         self.core.act(|world| world.post(words, body))
     }
 

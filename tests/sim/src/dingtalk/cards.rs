@@ -182,6 +182,10 @@ pub(crate) fn update(world: &mut World, ask: &Ask) -> Answer {
     let unknown = || Refusal::api(400, "param.cardNotExist", "the card is not there");
     let card = world.cards.get_mut(&id).ok_or_else(unknown)?;
     card.state = state(&values, card.state);
+    // Without the option the whole content is replaced.
+    if ask.body.get("cardUpdateOptions").is_none_or(|options| options["updateCardDataByKey"] != true) {
+        card.values.clear();
+    }
     card.values.extend(values);
     card.note(&key);
     Ok(json!({"success": true, "result": true}))

@@ -49,13 +49,13 @@ impl World {
         // A file is a message of its own here; only pictures stand among words.
         for (name, bytes) in files {
             let body = file_body(self, &name, bytes);
-            last = self.post(words, body);
+            last = self.post(words, &body);
         }
         if !pictures.is_empty() {
             let body = self.picture_body(&words.text, pictures);
-            last = self.post(words, body);
+            last = self.post(words, &body);
         } else if !words.text.is_empty() || last.is_empty() {
-            last = self.post(words, self.text_body(words));
+            last = self.post(words, &self.text_body(words));
         }
         last
     }
@@ -98,14 +98,14 @@ impl World {
     }
 
     /// Tells the robot of a message with this body, if it hears of it; returns the message's id.
-    pub(crate) fn post(&mut self, words: &Words, body: Value) -> String {
+    pub(crate) fn post(&mut self, words: &Words, body: &Value) -> String {
         let id = format!("msg{:010}==", self.fresh());
         let Some(chat) = self.chats.get(&words.chat) else { return id };
         // In a group the robot hears of what mentions it, and of nothing else.
         if !chat.members.contains(&words.person) || chat.group && !words.to_bot {
             return id;
         }
-        let data = self.message(words, &id, &body);
+        let data = self.message(words, &id, body);
         self.tell("CALLBACK", MESSAGES, &id, data);
         id
     }
