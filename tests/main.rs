@@ -12,6 +12,7 @@ mod house;
 mod lifecycle;
 mod page;
 mod postgres;
+mod scenarios;
 mod talk;
 mod tidy;
 mod trouble;

@@ -205,7 +205,7 @@ impl Conversation {
     }
 
     fn health(&self) -> String {
-        let health = self.account.channel.health();
+        let health = self.account.channel().health();
         let state = match health.state {
             HealthState::Connecting => "connecting",
             HealthState::Ready => "ready",
@@ -213,7 +213,7 @@ impl Conversation {
             HealthState::AuthFailed => "credentials refused",
             HealthState::Stopped => "stopped",
         };
-        let mut text = format!("`{}` is {state}", self.account.channel.account());
+        let mut text = format!("`{}` is {state}", self.account.channel().account());
         if let Some(at) = health.last_event {
             let _ = write!(text, ", last event {} s ago", (clock::now() - at).max(0) / 1000);
         }
