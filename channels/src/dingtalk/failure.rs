@@ -20,6 +20,9 @@ pub(super) enum Failure {
     /// Not before then. Nothing was done.
     #[error("DingTalk asks to wait {0:?}")]
     Wait(Duration),
+    /// This one person gets too many at the moment. Nothing was done.
+    #[error("DingTalk holds back messages to this person for {0:?}")]
+    Flooded(Duration),
     /// The access token is not good any more. Nothing was done.
     #[error("the access token is not valid: {0}")]
     Token(String),

@@ -209,7 +209,9 @@ impl<'a> Held<'a> {
 fn unopened(failure: Failure) -> Ended {
     match failure {
         Failure::Credentials(what) | Failure::Token(what) => Ended::Fatal(ChannelError::Auth(what)),
-        Failure::Wait(wait) => Ended::Later("DingTalk asks to wait".to_owned(), wait),
+        Failure::Wait(wait) | Failure::Flooded(wait) => {
+            Ended::Later("DingTalk asks to wait".to_owned(), wait)
+        }
         other => Ended::Lost(other.to_string()),
     }
 }

@@ -378,7 +378,7 @@ impl Messages for DingMessages {
 impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Wait(wait) => Self::Wait(wait),
+            Failure::Wait(wait) | Failure::Flooded(wait) => Self::Wait(wait),
             Failure::Refused(what) | Failure::Forbidden(what) => Self::Refused(what),
             Failure::Token(_) | Failure::Credentials(_) | Failure::Unconnected(_) => {
                 Self::Unconnected(failure.to_string())

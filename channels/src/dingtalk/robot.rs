@@ -140,7 +140,7 @@ fn key(answer: &Value) -> String {
 fn arrived(answer: &Value) -> Result<(), Failure> {
     let names = |name: &str| answer[name].as_array().is_some_and(|people| !people.is_empty());
     if names("flowControlledStaffIdList") {
-        return Err(Failure::Wait(FLOODED));
+        return Err(Failure::Flooded(FLOODED));
     }
     if names("invalidStaffIdList") {
         return Err(Failure::Refused(
@@ -162,7 +162,7 @@ mod tests {
         let check = |answer: Value, expected: Option<Failure>| assert_eq!(arrived(&answer).err(), expected);
         check(json!({"processQueryKey": "k"}), None);
         check(json!({"processQueryKey": "k", "invalidStaffIdList": []}), None);
-        check(json!({"flowControlledStaffIdList": ["a"]}), Some(Failure::Wait(FLOODED)));
+        check(json!({"flowControlledStaffIdList": ["a"]}), Some(Failure::Flooded(FLOODED)));
         assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(Failure::Refused(_))));
         assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(Failure::Refused(_))));
     }

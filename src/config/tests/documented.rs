@@ -70,7 +70,7 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}}\n";
+                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}, dingtalk: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -102,6 +102,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
+        ("DINGTALK_CLIENT_SECRET", "d"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),
         ("TELEGRAM_WEBHOOK_SECRET", "s"),
     ];
@@ -109,7 +110,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         all_keys().replace("enabled: false", "enabled: true").replace("mode: polling", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
                     mend: remove it; pudu keeps everything in one store\n\
-                    config.yaml: note: not used by this version: channels.session, channels.telegram.session, \
+                    config.yaml: note: not used by this version: channels.dingtalk.session, channels.session, channels.telegram.session, \
                     models[].supports_vision";
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));

@@ -212,6 +212,18 @@ impl DingTalk {
         self.core.look(|world| world.books.calls.count(method))
     }
 
+    /// Waits until a socket is open to which no end was announced. False when none is in time.
+    pub async fn renewed(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while self.core.look(|world| world.lasting_links()) == 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        true
+    }
+
     /// Waits until a socket is open that takes events. False when none is in time.
     pub async fn connected(&self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
@@ -249,10 +261,17 @@ impl Platform for DingTalk {
     fn settings(&self) -> String {
         self.core.look(|world| {
             let (options, url) = (&world.options, &world.url);
-            format!(
+            let mut lines = format!(
                 "client_id: {}\nclient_secret: {}\napi_url: {url}\noapi_url: {url}\n",
                 options.client_id, options.client_secret
-            )
+            );
+            if options.cards {
+                lines.push_str(&format!(
+                    "card_template_id: {}\ncard_content_key: {}\ncard_buttons_key: {}\nstream_interval_ms: 200\n",
+                    options.template, options.content_key, options.buttons_key
+                ));
+            }
+            lines
         })
     }
 

@@ -223,6 +223,11 @@ impl World {
         }
     }
 
+    /// How many sockets are open to which no end was announced.
+    pub(crate) fn lasting_links(&self) -> usize {
+        self.links.iter().filter(|link| link.ends.is_none()).count()
+    }
+
     /// Breaks every socket.
     pub(crate) fn cut_links(&mut self) {
         self.links.drain(..).for_each(|link| drop(link.out.try_send(Out::Cut)));

@@ -5,7 +5,7 @@ use super::{
     world::{Body, Post, World},
 };
 use crate::platform::Shown;
-use pulldown_cmark::{Event, Parser, TagEnd};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 /// What the bot shows in a chat.
 pub(crate) fn shown(world: &World, chat: &str) -> Vec<Shown> {
@@ -48,22 +48,30 @@ fn visible(markdown: &str) -> String {
             text.push_str(gap);
         }
     };
+    let mut numbers: Vec<Option<u64>> = Vec::new();
     for event in Parser::new(markdown) {
         match event {
+            Event::Start(Tag::List(first)) => numbers.push(first),
+            Event::Start(Tag::Item) => match numbers.last_mut() {
+                Some(Some(number)) => {
+                    text.push_str(&format!("{number}. "));
+                    *number += 1;
+                }
+                _ => text.push_str("• "),
+            },
+            Event::End(TagEnd::List(_)) => {
+                numbers.pop();
+                block(&mut text, "\n\n");
+            }
             Event::Text(words) | Event::Code(words) | Event::Html(words) | Event::InlineHtml(words) => {
                 text.push_str(&words);
             }
             Event::SoftBreak => text.push(' '),
             Event::HardBreak => text.push('\n'),
             Event::Rule => text.push_str("———\n\n"),
-            Event::Start(pulldown_cmark::Tag::Item) => text.push_str("• "),
             Event::End(TagEnd::Item) => block(&mut text, "\n"),
             Event::End(
-                TagEnd::Paragraph
-                | TagEnd::Heading(_)
-                | TagEnd::CodeBlock
-                | TagEnd::List(_)
-                | TagEnd::BlockQuote(_),
+                TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::BlockQuote(_),
             ) => block(&mut text, "\n\n"),
             _ => {}
         }

@@ -26,6 +26,8 @@ pub struct Options {
     pub client_id: String,
     /// The app's secret.
     pub client_secret: String,
+    /// Whether the settings tell of the card template; without it a bot knows of no cards.
+    pub cards: bool,
     /// The one card template that there is.
     pub template: String,
     /// The template's Markdown variable.
@@ -47,6 +49,7 @@ impl Default for Options {
         Self {
             client_id: "dingsimulated0001".to_owned(),
             client_secret: "SIM-secret-of-the-simulated-dingtalk-app-0001".to_owned(),
+            cards: true,
             template: "11111111-2222-4333-8444-555555555555.schema".to_owned(),
             content_key: "content".to_owned(),
             buttons_key: "buttons".to_owned(),
