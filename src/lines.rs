@@ -157,7 +157,11 @@ pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
 /// Returns how an account treats people.
 pub(crate) fn policy(live: &Live, name: &str) -> Policy {
     let open = |manners: &Manners| {
-        let access = Access { users: manners.allowed_users.clone(), chats: manners.allowed_chats.clone() };
+        let access = Access {
+            users: manners.allowed_users.clone(),
+            chats: manners.allowed_chats.clone(),
+            pairing: manners.pairing,
+        };
         Policy { access, mode: manners.follow_ups }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)

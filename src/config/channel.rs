@@ -93,6 +93,8 @@ pub(crate) struct Manners {
     pub(crate) allowed_users: Allow,
     /// Where it may be spoken to.
     pub(crate) allowed_chats: Allow,
+    /// Whether people make themselves known by a code.
+    pub(crate) pairing: bool,
     /// What becomes of a message that comes during a run.
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
@@ -204,6 +206,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
         let manners = Manners {
             allowed_users: allow(&section, "allowed_users", reader),
             allowed_chats: allow(&section, "allowed_chats", reader),
+            pairing: section.flag("pairing").or(false),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
         };
