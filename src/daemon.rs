@@ -257,7 +257,7 @@ fn rules(live: &config::Live) -> Rules {
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
 fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
     let accounts = Accounts::default();
-    let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
+    let own = Policy::open(Access::everyone(), FollowUps::Queue);
     accounts.put(local::ACCOUNT, Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
     for account in wanted {
         let policy = lines::policy(live, &account.name);

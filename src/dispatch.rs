@@ -15,7 +15,7 @@ mod turn;
 mod view;
 
 pub(crate) use access::{Access, Refusals};
-pub(crate) use account::{Account, Accounts, Policy};
+pub(crate) use account::{Account, Accounts, Policy, Session};
 pub(crate) use mode::Mode;
 pub(crate) use pairing::{GOOD_FOR, Known};
 

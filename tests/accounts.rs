@@ -1,7 +1,7 @@
 //! Accounts while the daemon runs: who makes themselves known, which one connects anew, and the doctor.
 
 use crate::house::{House, SOON, Talker, http};
-use pudu_sim::{Fault, Telegram, telegram::Options};
+use pudu_sim::{Fault, Telegram, model::Reply, telegram::Options};
 use serde_json::{Value, json};
 
 async fn post(house: &House, path: &str) -> (u16, Value) {
@@ -126,4 +126,37 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
         !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn each_account_has_its_agent_and_a_person_may_have_another() {
+    let mut house = House::build("").await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    let session = format!(
+        "session:\n  assistant_id: Code_Reviewer\n  config: {{recursion_limit: 2}}\n  users:\n    '{}': {{assistant_id: poet}}\n",
+        bob.person
+    );
+    house.configure(&session, "");
+    for (name, soul) in [("code-reviewer", "You review code."), ("poet", "You write poems.")] {
+        let folder = house.path(format!(".pudu/users/default/agents/{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SOUL.md"), soul).unwrap();
+    }
+    house.start();
+    let soul = |n: usize| house.model.requests()[n].messages()[0]["content"].to_string();
+    ada.says("hello", "echo: hello").await;
+    assert!(soul(0).contains("You review code.") && !soul(0).contains("poems"), "{}", soul(0));
+    bob.says("hello", "echo: hello").await;
+    assert!(soul(1).contains("You write poems.") && !soul(1).contains("review"), "{}", soul(1));
+    for _ in 0..3 {
+        house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data/workspace"})));
+    }
+    ada.say("go on and on");
+    ada.reads_so(|text| text.contains("more steps than I am allowed")).await;
+    assert_eq!(house.model.count(), 4, "two steps, as the account says");
+    house.configure("session: {assistant_id: nobody}\n", "");
+    ada.says("/new", "New conversation started.").await;
+    ada.say("anybody?");
+    ada.reads_so(|text| text.contains("There is no agent nobody.")).await;
+    assert_eq!(house.model.count(), 4);
 }
