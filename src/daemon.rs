@@ -5,7 +5,7 @@ use crate::{
     bus::{Arrival, Inbox, Outbox},
     config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
     discover,
-    dispatch::{Access, Account, Accounts, Conversations, Policy, Refusals, Rules, Shared},
+    dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
     extensions::Extensions,
     gateway::{self, Gateway},
     home::Home,
@@ -102,6 +102,7 @@ impl Daemon {
         let local = Arc::new(Local::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
         let accounts = accounts(wanted, &live, &local)?;
+        let known = Known::read(&db).await.context("cannot read who is known")?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
@@ -116,6 +117,7 @@ impl Daemon {
             tasks: TaskTracker::new(),
             conversations: Conversations::default(),
             refusals: Refusals::default(),
+            known,
             stranded: Mutex::default(),
         });
         if let Some(listener) = &listener {
@@ -255,7 +257,7 @@ fn rules(live: &config::Live) -> Rules {
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
 fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
     let accounts = Accounts::default();
-    let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
+    let own = Policy::open(Access::everyone(), FollowUps::Queue);
     accounts.put(local::ACCOUNT, Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
     for account in wanted {
         let policy = lines::policy(live, &account.name);

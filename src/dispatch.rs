@@ -8,14 +8,16 @@ mod answer;
 pub(crate) mod command;
 mod conversation;
 mod mode;
+mod pairing;
 mod place;
 mod recover;
 mod turn;
 mod view;
 
 pub(crate) use access::{Access, Refusals};
-pub(crate) use account::{Account, Accounts, Policy};
+pub(crate) use account::{Account, Accounts, Policy, Session};
 pub(crate) use mode::Mode;
+pub(crate) use pairing::{GOOD_FOR, Known};
 
 use crate::{
     bus::{Arrival, Inbox, Outbox},
@@ -60,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) rules: RwLock<Arc<Rules>>,
     pub(crate) conversations: Conversations,
     pub(crate) refusals: Refusals,
+    pub(crate) known: Known,
     /// Turns of a process before this one whose account is not there.
     pub(crate) stranded: Mutex<Vec<Stranded>>,
 }
@@ -102,7 +105,16 @@ impl Shared {
             self.inbox.release(&[arrival.id]);
             return;
         };
-        match account.policy().access.judge(&arrival.inbound) {
+        let policy = account.policy();
+        if policy.access.pairing
+            && let Some(code) = pairing::shown(&arrival.inbound.kind)
+        {
+            self.connect(&account, arrival, &code).await;
+            return;
+        }
+        let (name, person) = (&arrival.inbound.address.account, &arrival.inbound.sender.id);
+        let known = policy.access.pairing && self.known.has(name, person);
+        match policy.access.judge(&arrival.inbound, known) {
             Verdict::Welcome => self.welcome(&account, arrival).await,
             Verdict::Refuse => self.refuse(&account, arrival),
             Verdict::Ignore => self.ignore(&arrival),
@@ -137,10 +149,11 @@ impl Shared {
             self.ignore(&arrival);
             return;
         }
-        let text = format!(
-            "I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: {}",
-            inbound.sender.id
-        );
+        let mend = match account.policy().access.pairing {
+            true => "Ask whoever runs this bot for a code, and send me `/connect CODE`.".to_owned(),
+            false => format!("Ask whoever runs this bot to add your id: {}", inbound.sender.id),
+        };
+        let text = format!("I do not know you yet, so I cannot answer. {mend}");
         let view = FinalView { text, ..FinalView::default() };
         let stranger = Conversation::new(self.clone(), account.clone(), inbound.address.key());
         stranger.answer_with(arrival, view, Vec::new());

@@ -8,6 +8,7 @@ mod guard;
 mod health;
 mod info;
 mod page;
+mod people;
 mod runs;
 mod serve;
 pub(crate) mod token;
@@ -18,7 +19,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use secrecy::SecretString;
 use std::{
@@ -84,6 +85,9 @@ impl Gateway {
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .route("/api/channels/{name}/restart", post(info::restart))
+            .route("/api/channels/{name}/connect", post(people::connect))
+            .route("/api/channels/{name}/people", get(people::list))
+            .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))

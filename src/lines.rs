@@ -157,8 +157,12 @@ pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
 /// Returns how an account treats people.
 pub(crate) fn policy(live: &Live, name: &str) -> Policy {
     let open = |manners: &Manners| {
-        let access = Access { users: manners.allowed_users.clone(), chats: manners.allowed_chats.clone() };
-        Policy { access, mode: manners.follow_ups }
+        let access = Access {
+            users: manners.allowed_users.clone(),
+            chats: manners.allowed_chats.clone(),
+            pairing: manners.pairing,
+        };
+        Policy { access, mode: manners.follow_ups, session: manners.session.clone() }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)
 }

@@ -12,7 +12,6 @@ mod other;
 mod session;
 mod telegram;
 
-use self::session::Session;
 use super::{
     problem::nearest,
     raw::{Entry, Value},
@@ -21,6 +20,7 @@ use super::{
 use indexmap::IndexMap;
 use pudu_channels::{Channel, ChannelError};
 use secrecy::SecretString;
+pub(crate) use session::Session;
 use std::{
     collections::BTreeSet,
     fmt,
@@ -94,6 +94,8 @@ pub(crate) struct Manners {
     pub(crate) allowed_users: Allow,
     /// Where it may be spoken to.
     pub(crate) allowed_chats: Allow,
+    /// Whether people make themselves known by a code.
+    pub(crate) pairing: bool,
     /// What becomes of a message that comes during a run.
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
@@ -205,6 +207,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
         let manners = Manners {
             allowed_users: allow(&section, "allowed_users", reader),
             allowed_chats: allow(&section, "allowed_chats", reader),
+            pairing: section.flag("pairing").or(false),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
         };

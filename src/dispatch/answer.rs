@@ -43,7 +43,10 @@ impl Conversation {
                 self.answer(arrival, text);
             }
             Command::Help => self.answer(arrival, command::help()),
-            Command::Start => {
+            Command::Connect(_) => {
+                self.answer(arrival, "There is no need to: I know you already.");
+            }
+            Command::Start(_) => {
                 let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
                 self.answer(arrival, text);
             }

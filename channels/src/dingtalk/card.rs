@@ -8,6 +8,13 @@ use super::{
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long is waited before a call is made again that counts once however often it is made.
+const AGAIN: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
+/// A wait that DingTalk asks for and that is not longer is kept here and now.
+const SHORT_WAIT: Duration = Duration::from_secs(2);
 
 /// How cards look: the template and its variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +60,7 @@ impl Card<'_> {
             }
             Target::Session => return Err(Failure::Refused("no card reaches this person".to_owned())),
         }
-        let answer = self.api.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
+        let answer = self.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
         delivered(&answer)
     }
 
@@ -66,7 +73,7 @@ impl Card<'_> {
             // A Markdown variable takes only whole contents.
             "isFull": true, "isFinalize": finish, "isError": false,
         });
-        self.api.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop)
+        self.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop)
     }
 
     /// Changes the buttons, if the template has any.
@@ -87,7 +94,21 @@ impl Card<'_> {
             "outTrackId": self.name, "cardData": {"cardParamMap": values},
             "cardUpdateOptions": {"updateCardDataByKey": true},
         });
-        self.api.call(Method::PUT, "/v1.0/card/instances", &body).await.map(drop)
+        self.call(Method::PUT, "/v1.0/card/instances", &body).await.map(drop)
+    }
+
+    /// Makes a call that counts once however often it is made: again at once where its outcome is unknown.
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut result = self.api.call(method.clone(), path, body).await;
+        for pause in AGAIN {
+            match &result {
+                Err(Failure::Unknown(_) | Failure::Unconnected(_)) => sleep(pause).await,
+                Err(Failure::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
+                _ => break,
+            }
+            result = self.api.call(method.clone(), path, body).await;
+        }
+        result
     }
 
     /// The template's variables: texts, every one.

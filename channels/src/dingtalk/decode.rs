@@ -9,6 +9,8 @@ use serde_json::Value;
 const FILES: usize = 20;
 /// The longest text that is taken, in characters: DingTalk's own messages are far shorter.
 const TEXT: usize = 100_000;
+/// The topic of a group that is one conversation: without any topic each question would begin a new one.
+const WHOLE_GROUP: &str = "all";
 /// The longest action of a button, in bytes.
 const ACTION: usize = 64;
 
@@ -58,6 +60,8 @@ impl Decoder {
             return None;
         }
         let (words, attachments) = content(data)?;
+        // A file cannot have words with it: those come as the next message, and belong to it.
+        let album = (words.is_empty() && private).then(|| id.clone());
         let hint = Hint {
             staff: !staff.is_empty(),
             session: text(data, "sessionWebhook"),
@@ -74,7 +78,7 @@ impl Decoder {
             addressed: true,
             at: number(&data["createAt"]).unwrap_or(0),
             hint: serde_json::to_value(hint).ok(),
-            kind: Kind::Message { text: words, attachments, album: None },
+            kind: Kind::Message { text: words, attachments, album },
         })
     }
 
@@ -120,11 +124,15 @@ impl Decoder {
 
     /// Alone with a person the chat is the person: that is whom a robot message is sent to.
     fn address(&self, private: bool, group: String, sender: &str) -> Address {
-        let own = !private && self.groups == GroupConversations::User;
+        let topic = match (private, self.groups) {
+            (true, _) => None,
+            (false, GroupConversations::Group) => Some(WHOLE_GROUP.to_owned()),
+            (false, GroupConversations::User) => Some(sender.to_owned()),
+        };
         Address {
             account: self.account.clone(),
             chat: if private { sender.to_owned() } else { group },
-            topic: own.then(|| sender.to_owned()),
+            topic,
         }
     }
 }

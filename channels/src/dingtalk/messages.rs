@@ -156,7 +156,9 @@ impl DingMessages {
     async fn post_card(&mut self, slot: &str, page: &Page) -> Result<Option<Posted>, CallError> {
         let name = self.office.seal.name(slot, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
-        let made = match card.make(&self.robot.target, page).await {
+        let made = card.make(&self.robot.target, page).await;
+        let there = made.is_ok();
+        let made = match made {
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
@@ -166,6 +168,11 @@ impl DingMessages {
                 self.give_up_cards(&error);
                 self.leave(&name, 0).await;
                 Ok(None)
+            }
+            // The card is there, only not finished: under another name it would be there twice.
+            Err(error) if there => {
+                self.failed(error.clone());
+                Err(CallError::Unknown(error.to_string()))
             }
             Err(error) => Err(self.failed(error)),
         }

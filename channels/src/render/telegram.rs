@@ -8,7 +8,7 @@ use super::{Rich, Span, Style};
 use std::{fmt::Write, ops::Range};
 
 /// Has no width and breaks no line.
-const WORD_JOINER: char = '\u{2060}';
+pub(crate) const WORD_JOINER: char = '\u{2060}';
 
 /// Returns the text as HTML for `parse_mode: HTML`.
 #[must_use]
