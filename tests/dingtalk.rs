@@ -227,16 +227,19 @@ async fn a_pressed_button_of_another_place_does_nothing() {
 }
 
 #[tokio::test]
-async fn each_person_of_a_group_can_have_an_own_conversation() {
-    let talk = Talk::open(options(true), "group_conversations: user\n").await;
-    let bob = talk.dingtalk.person("Bob");
-    let group = talk.dingtalk.group("Team", &[&talk.ada, &bob]);
-    talk.say_in(&group, &talk.ada, "mine");
-    talk.reads(&group, "echo: [Ada] mine").await;
-    talk.say_in(&group, &bob, "his");
-    talk.reads(&group, "echo: [Bob] his").await;
-    let request = talk.house.model.requests()[1].clone();
-    assert!(!request.messages().iter().any(|message| message["content"] == "[Ada] mine"), "{request:?}");
+async fn a_group_is_one_conversation_or_each_persons_own() {
+    for (setting, known) in [("", true), ("group_conversations: user\n", false)] {
+        let talk = Talk::open(options(true), setting).await;
+        let bob = talk.dingtalk.person("Bob");
+        let group = talk.dingtalk.group("Team", &[&talk.ada, &bob]);
+        talk.say_in(&group, &talk.ada, "mine");
+        talk.reads(&group, "echo: [Ada] mine").await;
+        talk.say_in(&group, &bob, "his");
+        talk.reads(&group, "echo: [Bob] his").await;
+        let request = talk.house.model.requests()[1].clone();
+        let told = request.messages().iter().any(|message| message["content"] == "[Ada] mine");
+        assert_eq!(told, known, "{request:?}");
+    }
 }
 
 #[tokio::test]

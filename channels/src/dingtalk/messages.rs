@@ -166,7 +166,9 @@ impl DingMessages {
             Ok(()) => Ok(Some(self.posted_card(name, page))),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
-                self.leave(&name, 0).await;
+                if there {
+                    self.leave(&name, 0).await;
+                }
                 Ok(None)
             }
             // The card is there, only not finished: under another name it would be there twice.
