@@ -3,13 +3,15 @@
 
 use crate::house::{House, SOON};
 use pudu_sim::{
-    DingTalk, Fault, Platform,
+    Call, DingTalk, Fault, Platform, Then, When,
     dingtalk::{Options, Standing},
     model::{Answer, Reply},
     platform::{Shown, Words},
 };
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 
 /// What is not acknowledged comes again soon, so that nothing here waits a minute.
 fn options(cards: bool) -> Options {
@@ -312,4 +314,62 @@ async fn a_message_with_an_unknown_outcome_is_there_at_most_twice() {
     talk.reads(&talk.ada, "echo: next").await;
     let times = talk.texts(&talk.ada).iter().filter(|text| *text == "one two three four").count();
     assert!((1..=2).contains(&times), "{:?}", talk.texts(&talk.ada));
+}
+
+/// Kills the daemon at a call, before or after its effect, and starts it again.
+async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
+    let (pid, (tell, killed)) = (talk.house.pid(), tokio::sync::oneshot::channel());
+    let kill = move |_: &Call| {
+        kill_process(pid, Signal::KILL).ok();
+        tell.send(()).ok();
+        Then::Cut
+    };
+    talk.dingtalk.on_call(method, nth, when, Box::new(kill));
+    talk.house.model.next(slowly("one two three four five six"));
+    talk.say("count");
+    // A call that this reply does not make kills nobody.
+    if timeout(Duration::from_secs(8), killed).await.is_ok() {
+        talk.house.kill();
+        talk.dingtalk.heal();
+        talk.house.start();
+    }
+}
+
+#[tokio::test]
+async fn a_card_is_there_once_wherever_the_daemon_is_killed() {
+    let cases = [
+        ("card/instances/createAndDeliver", 1),
+        ("card/streaming", 1),
+        ("card/streaming", 3),
+        ("card/instances", 1),
+    ];
+    for (method, nth) in cases {
+        for when in [When::Before, When::After] {
+            let mut talk = Talk::open(options(true), "").await;
+            killed_at(&mut talk, method, nth, when).await;
+            let ended =
+                |shown: &[Shown]| shown.last().is_some_and(|last| !last.growing && last.buttons.is_empty());
+            talk.sees(&talk.ada, ended).await;
+            talk.say("and now");
+            talk.reads(&talk.ada, "echo: and now").await;
+            let shown = talk.dingtalk.shown(&talk.ada);
+            assert_eq!(shown.len(), 2, "{method} {nth} {when:?}: {shown:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_there_at_most_twice_wherever_the_daemon_is_killed() {
+    for nth in [1, 2] {
+        for when in [When::Before, When::After] {
+            let mut talk = Talk::open(options(false), "").await;
+            killed_at(&mut talk, "robot/oToMessages/batchSend", nth, when).await;
+            let answer = |shown: &[Shown]| shown.last().is_some_and(|last| !last.text.starts_with('⏳'));
+            talk.sees(&talk.ada, answer).await;
+            talk.say("and now");
+            talk.reads(&talk.ada, "echo: and now").await;
+            let texts = talk.texts(&talk.ada);
+            assert!((2..=3).contains(&texts.len()), "{nth} {when:?}: {texts:#?}");
+        }
+    }
 }
