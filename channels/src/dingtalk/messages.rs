@@ -45,6 +45,8 @@ pub(super) struct DingMessages {
     robot: Robot,
     /// Whether cards are no longer tried for this reply.
     plain: bool,
+    /// Whether it has a card that works: it goes on in cards whatever happens to others.
+    carded: bool,
     /// How many unfinished changes were made.
     changes: u32,
 }
@@ -106,13 +108,14 @@ impl DingMessages {
             private: placement.private,
             robot,
             plain,
+            carded: false,
             changes: 0,
         }
     }
 
     /// Whether the reply is shown in cards now.
     fn in_cards(&self) -> bool {
-        !self.plain && self.office.style.is_some() && !self.office.cards_rest()
+        !self.plain && self.office.style.is_some() && (self.carded || !self.office.cards_rest())
     }
 
     fn card<'a>(&'a self, name: &'a str) -> Option<Card<'a>> {
@@ -240,7 +243,13 @@ impl DingMessages {
         changed?;
         let buttons = digest(&[&page.buttons()]);
         if sent.buttons != buttons && !sent.done {
-            card.set_buttons(page).await?;
+            match card.set_buttons(page).await {
+                // The words are there, which counts.
+                Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                    tracing::warn!(%error, "a card's buttons could not be changed: check `card_buttons_key`");
+                }
+                result => result?,
+            }
         }
         *sent = Posted { nth: sent.nth + 1, ..self.posted_card(name, page) };
         Ok(())
@@ -309,6 +318,7 @@ impl Messages for DingMessages {
         if self.in_cards()
             && let Some(posted) = self.post_card(&slot.key, page).await?
         {
+            self.carded = true;
             self.offer(page, self.shows_words(true));
             return Ok(posted);
         }
@@ -322,6 +332,7 @@ impl Messages for DingMessages {
         if same && sent.done == page.done {
             return Ok(());
         }
+        self.carded |= sent.card;
         if !sent.card || !self.in_cards() {
             // What cannot change waits for the end; then another takes its place.
             return if page.done { Err(CallError::Gone) } else { Ok(()) };

@@ -183,7 +183,7 @@ fn is_markup(before: Option<char>, c: char, next: Option<char>) -> bool {
     match c {
         '`' => true,
         '*' => !(space(before) && space(next)),
-        '_' => !(word(before) && word(next)) && !(space(before) && space(next)),
+        '_' => !(word(before) && word(next) || space(before) && space(next)),
         '~' => next == Some('~'),
         ']' => next == Some('('),
         '<' => next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!')),
