@@ -10,6 +10,7 @@ use crate::{
     gateway::{self, Gateway},
     home::Home,
     lines::{self, Lines},
+    links::Links,
     local::{self, Local},
 };
 use anyhow::{Context, Result};
@@ -102,6 +103,7 @@ impl Daemon {
         let local = Arc::new(Local::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
         let accounts = accounts(wanted, &live, &local)?;
+        let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
         let known = Known::read(&db).await.context("cannot read who is known")?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
         let store = store_words(&fixed.database.backend);
@@ -118,6 +120,7 @@ impl Daemon {
             conversations: Conversations::default(),
             refusals: Refusals::default(),
             known,
+            links,
             stranded: Mutex::default(),
         });
         if let Some(listener) = &listener {

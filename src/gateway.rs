@@ -4,6 +4,7 @@
 //! dispatcher or the client.
 
 mod chat;
+mod file;
 mod guard;
 mod health;
 mod info;
@@ -92,6 +93,7 @@ impl Gateway {
         let open = Router::new()
             .route("/", get(page::page))
             .route("/health", get(health::health))
+            .route("/files/{token}", get(file::linked))
             .route("/ready", get(health::ready))
             .route("/api/session", post(guard::session))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
