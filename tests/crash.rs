@@ -302,9 +302,9 @@ async fn settle(house: &mut House, talks: &[Talk], seed: u64) {
     house.set("PUDU_CRASH_AT", "");
     house.start();
     for talk in talks {
-        let answered = house.platform.wait(&talk.chat, SOON, |platform| {
-            is_answered(talk, &platform.shown(&talk.chat)).then_some(())
-        });
+        let answered = house
+            .platform
+            .wait(&talk.chat, SOON, |platform| is_answered(talk, &platform.shown(&talk.chat)).then_some(()));
         if let Err(timeout) = answered.await {
             panic!("seed {seed}: {timeout}");
         }
