@@ -5,8 +5,14 @@ use pudu_sim::{Fault, Telegram, model::Reply, telegram::Options};
 use serde_json::{Value, json};
 
 async fn post(house: &House, path: &str) -> (u16, Value) {
-    let answer = http().post(format!("http://{}{path}", house.address)).send().await.unwrap();
+    let post = http().post(format!("http://{}{path}", house.address)).bearer_auth(token(house));
+    let answer = post.send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+/// What whoever runs the bots shows.
+fn token(house: &House) -> String {
+    std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap()
 }
 
 #[tokio::test]
@@ -25,13 +31,14 @@ async fn a_stranger_makes_themselves_known_by_a_code_once() {
     eve.say(&format!("/connect {code}"));
     eve.reads_so(|text| text.contains("not valid")).await;
     assert_eq!(house.model.count(), 1, "the code opens the door to one person");
-    let (_, people) = house.get("/api/channels/telegram/people").await;
+    let url = format!("http://{}/api/channels/telegram/people", house.address);
+    let people = http().get(&url).bearer_auth(token(&house)).send().await.unwrap().text().await.unwrap();
     assert!(people.contains("Ada") && !people.contains("Eve"), "{people}");
     house.kill();
     house.start();
     ada.says("still?", "echo: still?").await;
     let url = format!("http://{}/api/channels/telegram/people/{}", house.address, ada.person);
-    assert!(http().delete(url).send().await.unwrap().status().is_success());
+    assert!(http().delete(url).bearer_auth(token(&house)).send().await.unwrap().status().is_success());
     ada.say("and now?");
     ada.reads_so(|text| text.contains("I do not know you yet")).await;
     assert_eq!(house.model.count(), 2);
@@ -93,6 +100,11 @@ async fn one_account_is_restarted_by_hand() {
     ada.says("after", "echo: after").await;
     assert_eq!(ada.answers().len(), 2);
     assert_eq!(post(&house, "/api/channels/nobody/restart").await.0, 404);
+    for path in ["restart", "connect"] {
+        let url = format!("http://{}/api/channels/telegram/{path}", house.address);
+        let status = http().post(url).send().await.unwrap().status();
+        assert_eq!(status, 401, "CVE-2026-25593: no write without the token, on loopback neither");
+    }
 }
 
 #[tokio::test]

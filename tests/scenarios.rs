@@ -46,12 +46,12 @@ on_each_platform!(telegram dingtalk => [
 ]);
 
 /// A simulator of each platform, fresh.
-mod platforms {
+pub(crate) mod platforms {
     use super::{Arc, Options, Platform, Telegram};
     use pudu_sim::{DingTalk, dingtalk};
     use std::time::Duration;
 
-    pub(super) async fn telegram() -> Arc<dyn Platform> {
+    pub(crate) async fn telegram() -> Arc<dyn Platform> {
         Arc::new(Telegram::start(Options::default()).await.unwrap())
     }
 
@@ -128,7 +128,8 @@ fn last(shown: &[Shown]) -> Option<String> {
     is_final(last).then(|| last.text.trim().to_owned())
 }
 
-fn is_final(shown: &Shown) -> bool {
+/// Tells whether a message will not change any more.
+pub(crate) fn is_final(shown: &Shown) -> bool {
     !shown.growing && !shown.buttons.iter().any(|button| button == "Stop")
 }
 

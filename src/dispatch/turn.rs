@@ -99,7 +99,7 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Atomic
     let task = job.task(input, again);
     let mut run = shared.client.start(task, job.control.clone());
     let Some(ended) = show(&mut run, &mut *reply).await else { return TurnEnd::default() };
-    let mut view = view::finished(&shared.client, &job.thread, &ended).await;
+    let mut view = view::finished(shared, account.channel().limits(), &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }
