@@ -55,7 +55,7 @@ pub(crate) mod platforms {
         Arc::new(Telegram::start(Options::default()).await.unwrap())
     }
 
-    pub(super) async fn dingtalk() -> Arc<dyn Platform> {
+    pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
         // What was not acknowledged comes again after a minute there; nobody waits so long here.
         let repeat = Some(Duration::from_secs(2));
         Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())

@@ -243,6 +243,13 @@ async def _(w):
     equal(w.call("POST", "/v1.0/no/such/api")[0], 404)
 
 
+@check("the client changes to another socket when the end of its own is announced")
+async def _(w):
+    sim("disconnect")
+    await asyncio.sleep(2)
+    equal((await w.say(text="over")).text.content, "over")
+
+
 @check("a broken connection is made anew by the client, and messages come again")
 async def _(w):
     sim("drop")

@@ -23,7 +23,8 @@ use crate::{
     platform::{Platform, Shown, Words},
     stage::Stage,
 };
-use serde_json::Value;
+use axum::{Json, Router, routing::post};
+use serde_json::{Value, json};
 use std::{
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
@@ -73,7 +74,9 @@ impl DingTalk {
         let core = Arc::new(Core::new(World::new(options)));
         let stop = CancellationToken::new();
         let people: Arc<dyn Platform> = Arc::new(Self { core: Arc::clone(&core), _running: None });
-        let router = control::router(people).merge(server::router(Arc::clone(&core), stop.clone()));
+        let router = control::router(people)
+            .merge(special(&core))
+            .merge(server::router(Arc::clone(&core), stop.clone()));
         let server = Server::start(address, router).await?;
         core.lock().url = format!("http://{}", server.address());
         tokio::spawn(stop.clone().run_until_cancelled_owned(stream::courier(Arc::clone(&core))));
@@ -241,6 +244,21 @@ impl fmt::Debug for DingTalk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DingTalk").field("url", &self.url()).finish_non_exhaustive()
     }
+}
+
+/// What only this platform does, over HTTP.
+fn special(core: &Arc<Core>) -> Router {
+    let act = |change: fn(&mut World)| {
+        let core = Arc::clone(core);
+        post(async move || {
+            core.act(change);
+            Json(json!({}))
+        })
+    };
+    Router::new()
+        .route("/sim/disconnect", act(World::disconnect))
+        .route("/sim/freeze", act(World::freeze_links))
+        .route("/sim/expire", act(|world| world.token = None))
 }
 
 /// The methods by which words become visible or change.
