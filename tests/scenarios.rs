@@ -57,7 +57,7 @@ pub(crate) mod platforms {
 
     pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
         // What was not acknowledged comes again after a minute there; nobody waits so long here.
-        let repeat = Some(Duration::from_secs(2));
+        let repeat = Some(Duration::from_millis(200));
         Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
     }
 }

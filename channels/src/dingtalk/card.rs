@@ -108,7 +108,7 @@ impl Card<'_> {
             }
             result = self.api.call(method.clone(), path, body).await;
         }
-        result
+        result.and_then(succeeded)
     }
 
     /// The template's variables: texts, every one.
@@ -124,6 +124,15 @@ impl Card<'_> {
     pub(super) fn text(&self, page: &Page) -> String {
         if self.style.buttons_key.is_some() { page.text.clone() } else { page.in_words() }
     }
+}
+
+/// HTTP 200 does not mean that it was done.
+fn succeeded(answer: Value) -> Result<Value, Failure> {
+    if answer["success"] != false {
+        return Ok(answer);
+    }
+    let why: String = answer["errorMsg"].as_str().unwrap_or("no reason given").chars().take(300).collect();
+    Err(Failure::Refused(format!("DingTalk did not take the card's change: {why}")))
 }
 
 fn delivered(answer: &Value) -> Result<(), Failure> {
@@ -148,6 +157,8 @@ mod tests {
         assert_eq!(delivered(&answer(json!([{"success": true}]))), Ok(()));
         assert_eq!(delivered(&answer(json!([]))), Ok(()));
         assert_eq!(delivered(&json!({})), Ok(()));
+        assert!(succeeded(json!({"success": true})).is_ok() && succeeded(json!({})).is_ok());
+        assert!(matches!(succeeded(json!({"success": false})), Err(Failure::Refused(_))));
         let failed = delivered(&answer(json!([{"success": false, "errorMsg": "spaceId is illegal"}])));
         assert_eq!(failed, Err(Failure::Refused("the card was not delivered: spaceId is illegal".into())));
     }

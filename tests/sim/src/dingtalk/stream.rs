@@ -105,7 +105,8 @@ pub(crate) async fn serve(core: Arc<Core>, mut socket: WebSocket, ticket: Ticket
             },
             frame = socket.recv() => match frame {
                 Some(Ok(Message::Text(text))) => core.act(|world| world.acknowledged(&text)),
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_))) => {}
+                // A goodbye is answered by reading on.
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Close(_))) => {}
                 _ => break,
             },
         }
