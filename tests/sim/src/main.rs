@@ -1,9 +1,9 @@
-//! Runs the simulated Telegram and the scripted model on given ports, for playing by hand and for the
-//! official clients. Telegram's people are played over HTTP, at `/sim/`.
+//! Runs the simulated platforms and the scripted model on given ports, for playing by hand and for the
+//! official clients. People are played over HTTP, at `/sim/`.
 
 use clap::Parser;
 use pudu_sim::{
-    Model, Telegram,
+    Feishu, Model, Telegram, feishu,
     model::{Reply, RetryAfter},
     telegram::Options,
 };
@@ -24,6 +24,9 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
+    /// The port of Feishu's open platform; not started unless given; 0 takes a free one
+    #[arg(long)]
+    feishu_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -46,8 +49,19 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
+    let feishu = match args.feishu_port {
+        Some(port) => Some(Feishu::bind(local(port), feishu::Options::default()).await?),
+        None => None,
+    };
+    feishu.as_ref().inspect(|feishu| print_feishu(feishu));
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
+}
+
+fn print_feishu(feishu: &Feishu) {
+    println!("feishu {}", feishu.url());
+    println!("feishu-app-id {}", feishu.app_id());
+    println!("feishu-app-secret {}", feishu.app_secret());
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
