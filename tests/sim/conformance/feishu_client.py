@@ -421,7 +421,8 @@ async def _(w):
     equal(fetch(message).file.read(), b"content")
     other = w.say("other")
     await w.next()
-    equal(fetch(other).code, 234003)
+    # The client looks for `Content-Type` in capitals before it reads a refusal.
+    equal(json.loads(fetch(other).raw.content)["code"], 234003)
 
 
 @check("a forwarded bundle is looked up, and a chat's messages are listed by pages")
