@@ -86,14 +86,21 @@ impl Inlet {
         let place =
             Place { chat: chat.to_owned(), topic: topic.clone(), private, sender: Some(from.clone()) };
         self.places.saw(id, place);
+        let addressed = private || mentioned || !self.require_mention;
+        // Only where others are there does the agent have to know who speaks.
+        let name = if !private && (addressed || message.parent_id.is_some()) {
+            self.places.ask_name(&self.client, &from).await
+        } else {
+            self.places.name(&from)
+        };
         Some(Inbound {
             key: EventKey(format!("m:{id}")),
             address: self.address(chat, topic),
             private,
             message: id.to_owned(),
             reply_to: message.parent_id.filter(|id| !id.is_empty()),
-            sender: Sender { name: self.places.name(&from), id: from.clone() },
-            addressed: private || mentioned || !self.require_mention,
+            sender: Sender { name, id: from.clone() },
+            addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
             // In a private chat a thread is no conversation of its own, but its answers belong into it.
             hint: thread.filter(|_| private).map(|thread| json!({"thread": thread})),

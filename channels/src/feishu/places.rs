@@ -10,8 +10,14 @@ use serde_json::Value;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
+use tokio::time::{Instant, timeout};
 
+/// A name may take so long to be looked up: the message waits for it.
+const NAME: Duration = Duration::from_millis(1000);
+/// After a name that could not be had none is asked for in this time.
+const NAMELESS: Duration = Duration::from_secs(10 * 60);
 /// So many messages, chats and names are remembered each.
 const MOST: usize = 4096;
 
@@ -32,6 +38,8 @@ pub(super) struct Places {
     /// Whether a chat is private.
     chats: Recent<bool>,
     names: Recent<String>,
+    /// Until then names are not asked for: the app may not.
+    nameless: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Places {
@@ -50,6 +58,23 @@ impl Places {
     pub(super) fn name(&self, person: &str) -> String {
         let short = || person.chars().rev().take(6).collect::<Vec<_>>().into_iter().rev().collect::<String>();
         self.names.get(person).unwrap_or_else(|| format!("user {}", short()))
+    }
+
+    /// Returns somebody's name; it is asked for if it is not known and the app may.
+    pub(super) async fn ask_name(&self, client: &Client, person: &str) -> String {
+        // One at a time and in turn, so that messages stay in order.
+        let mut nameless = self.nameless.lock().await;
+        let silent = *nameless;
+        if self.names.get(person).is_none() && silent.is_none_or(|until| until <= Instant::now()) {
+            let asked = timeout(NAME, look_up_name(client, person)).await;
+            match asked {
+                Ok(Some(name)) => self.named(person, &name),
+                Ok(None) | Err(_) => {
+                    *nameless = Some(Instant::now() + NAMELESS);
+                }
+            }
+        }
+        self.name(person)
     }
 
     /// Returns where a message stands; `None` if that cannot be found out.
@@ -84,6 +109,14 @@ impl Places {
             told.inspect_err(|failure| tracing::warn!(error = %failure.error, "a chat cannot be looked up"));
         Some(told.ok()?["chat_mode"].as_str()? == "p2p")
     }
+}
+
+async fn look_up_name(client: &Client, person: &str) -> Option<String> {
+    let path = format!("contact/v3/users/{}?user_id_type=open_id", plain(person)?);
+    let told = client.call(Method::GET, &path, None).await;
+    let told =
+        told.inspect_err(|failure| tracing::debug!(error = %failure.error, "a name cannot be looked up"));
+    Some(told.ok()?.pointer("/user/name")?.as_str()?.to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Returns an id that may stand in a path: letters, digits, `_` and `-`.
