@@ -10,7 +10,11 @@ use crate::{Placement, live::CallError, pace::Pacer};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
 
+/// A call that failed for a moment is made again after these. Every call may be: messages have their keys,
+/// and an operation on a card that was done already is refused for its number.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
 /// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
 const PAGES: usize = 4;
 
@@ -206,7 +210,17 @@ impl Desk {
         if method != Method::GET {
             self.office.pacer.spend(&self.chat, self.office.interval);
         }
-        self.note(self.office.client.call(method, path, body).await)
+        let mut pauses = PAUSES.iter();
+        loop {
+            let result = self.office.client.call(method.clone(), path, body).await;
+            let passing = |failure: &Failure| {
+                matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
+            };
+            match (result.as_ref().is_err_and(passing), pauses.next()) {
+                (true, Some(pause)) => sleep(*pause).await,
+                _ => return self.note(result),
+            }
+        }
     }
 
     fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
