@@ -120,7 +120,7 @@ impl Feishu {
 
     /// The bot is told of an event of a test's own making; returns the event's id.
     pub fn event(&self, kind: &str, event: &serde_json::Value) -> String {
-        self.core.act(|world| world.tell(kind, event.clone()))
+        self.core.act(|world| world.tell(kind, event))
     }
 
     /// The app loses a scope, as when an admin takes it away.

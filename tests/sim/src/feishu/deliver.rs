@@ -78,7 +78,7 @@ fn step(world: &mut World, now: Instant) -> Vec<(String, Event)> {
         frames.push((connection, cut(world, connection, &event)));
     }
     if world.chunks.mixed {
-        frames = mix(frames);
+        frames = mix(&frames);
     }
     for (connection, frames) in frames {
         send(world, connection, &frames);
@@ -107,7 +107,7 @@ fn cut(world: &mut World, connection: u64, event: &Event) -> Vec<Frame> {
 }
 
 /// One fragment of each in turn.
-fn mix(rows: Vec<(u64, Vec<Frame>)>) -> Vec<(u64, Vec<Frame>)> {
+fn mix(rows: &[(u64, Vec<Frame>)]) -> Vec<(u64, Vec<Frame>)> {
     let longest = rows.iter().map(|(_, frames)| frames.len()).max().unwrap_or(0);
     let turn = |at: usize| {
         let rows = rows.iter();

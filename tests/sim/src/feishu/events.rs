@@ -89,16 +89,16 @@ impl Event {
 
 impl World {
     /// The bot is told of something.
-    pub(crate) fn tell(&mut self, kind: &str, event: Value) -> String {
+    pub(crate) fn tell(&mut self, kind: &str, event: &Value) -> String {
         self.tell_of(kind, event, None)
     }
 
     /// The same, of a message.
-    pub(crate) fn tell_of(&mut self, kind: &str, event: Value, message: Option<&str>) -> String {
+    pub(crate) fn tell_of(&mut self, kind: &str, event: &Value, message: Option<&str>) -> String {
         let number = self.number();
         let id = format!("{number:032x}");
         let event = Event {
-            body: wire::envelope(self, &id, kind, &event),
+            body: wire::envelope(self, &id, kind, event),
             id: id.clone(),
             message: message.map(str::to_owned),
             number,

@@ -118,7 +118,7 @@ impl World {
         self.put(message);
         if concerns {
             let event = if said.bot { as_bot(event) } else { event };
-            self.tell_of("im.message.receive_v1", event, Some(&id));
+            self.tell_of("im.message.receive_v1", &event, Some(&id));
         }
         id
     }
@@ -179,7 +179,7 @@ impl World {
             "message_id": message, "chat_id": chat, "recall_time": unix_ms().to_string(),
             "recall_type": "message_owner",
         });
-        self.tell_of("im.message.recalled_v1", event, None);
+        self.tell_of("im.message.recalled_v1", &event, None);
         true
     }
 
@@ -199,7 +199,7 @@ impl World {
             "host": "im_message",
             "context": {"open_message_id": message, "open_chat_id": chat},
         });
-        let id = self.tell_of("card.action.trigger", event, None);
+        let id = self.tell_of("card.action.trigger", &event, None);
         self.presses.push(Press { event: id, value: value.clone(), answer: None });
         true
     }

@@ -188,7 +188,7 @@ async fn a_planned_failure_has_the_code_that_its_text_begins_with() {
 async fn an_event_comes_again_by_its_pauses_and_is_given_up_then() {
     let sim = sim();
     let pauses = [1, 2].map(Duration::from_secs);
-    sim.core.act(|world| world.tell("im.message.receive_v1", json!({})));
+    sim.core.act(|world| world.tell("im.message.receive_v1", &json!({})));
     let ack = Duration::from_secs(3);
     let mut came = Vec::new();
     for second in 0..20 {
