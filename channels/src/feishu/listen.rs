@@ -34,7 +34,7 @@ const TOO_MANY: Duration = Duration::from_secs(60);
 impl Feishu {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
         let listen = || async {
-            match self.connect(intake, &stop).await {
+            match Box::pin(self.connect(intake, &stop)).await {
                 Ok(ended) | Err(ended) => ended,
             }
         };
@@ -88,7 +88,7 @@ impl Feishu {
         let service = service.and_then(|(_, id)| id.parse().ok());
         let service = service.ok_or_else(|| lost("the long connection's address names no service"))?;
         let ping = ping_of(&told["ClientConfig"]).unwrap_or(PING);
-        let socket = Socket::connect(url, PULSE).await.map_err(|error| refused_socket(&error))?;
+        let socket = Box::pin(Socket::connect(url, PULSE)).await.map_err(|error| refused_socket(&error))?;
         Ok((socket, Protocol::new(service), ping))
     }
 }

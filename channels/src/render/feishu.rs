@@ -140,7 +140,7 @@ fn unnamed(text: &str, out: &mut String) {
         out.push(c);
         let rest = text.get(at..).unwrap_or_default();
         let names = |tag: &&str| rest.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-        if c == '<' && NAMING.iter().any(|tag| names(&tag)) {
+        if c == '<' && NAMING.iter().any(names) {
             out.push(UNSEEN);
         }
     }

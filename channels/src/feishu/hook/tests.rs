@@ -94,7 +94,7 @@ async fn what_is_signed_and_sealed_is_kept() {
     assert_eq!(taken, Answer::Taken(None));
     let kept = intake.kept.lock().unwrap();
     let text = Kind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
-    assert_eq!((&kept[0].key.0[..], &kept[0].kind), ("m:om_1", &text));
+    assert_eq!((kept[0].key.0.as_str(), &kept[0].kind), ("m:om_1", &text));
 }
 
 #[tokio::test]

@@ -32,13 +32,13 @@ fn inlet() -> Inlet {
     }
 }
 
-fn event(kind: &str, event: Value) -> Envelope {
+fn event(kind: &str, event: &Value) -> Envelope {
     let header = json!({"event_id": "e1", "event_type": kind, "token": "t"});
     serde_json::from_value(json!({"schema": "2.0", "header": header, "event": event})).unwrap()
 }
 
 /// A message with these fields changed.
-fn message(changes: Value) -> Value {
+fn message(changes: &Value) -> Value {
     let mut told = json!({
         "sender": {"sender_id": {"open_id": "ou_a"}, "sender_type": "user"},
         "message": {
@@ -63,12 +63,12 @@ fn message(changes: Value) -> Value {
 
 async fn kept(inlet: &Inlet, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
     let tray = Tray::default();
-    let answer = inlet.take(&event(kind, told), &tray).await.unwrap();
+    let answer = inlet.take(&event(kind, &told), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
 }
 
 async fn one(changes: Value) -> Option<Inbound> {
-    kept(&inlet(), "im.message.receive_v1", message(changes)).await.0.pop()
+    kept(&inlet(), "im.message.receive_v1", message(&changes)).await.0.pop()
 }
 
 fn inbound() -> Inbound {
