@@ -1,9 +1,9 @@
-//! Runs the simulated Telegram and the scripted model on given ports, for playing by hand and for the
-//! official clients. Telegram's people are played over HTTP, at `/sim/`.
+//! Runs the simulated platforms and the scripted model on given ports, for playing by hand and for the
+//! official clients. People are played over HTTP, at `/sim/`.
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Model, Telegram, dingtalk,
+    DingTalk, Feishu, Model, Telegram, dingtalk, feishu,
     model::{Reply, RetryAfter},
     telegram::Options,
 };
@@ -24,9 +24,12 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
-    /// The port of DingTalk; 0 starts none
-    #[arg(long, default_value_t = 0)]
-    dingtalk_port: u16,
+    /// The port of DingTalk; not started unless given; 0 takes a free one
+    #[arg(long)]
+    dingtalk_port: Option<u16>,
+    /// The port of Feishu's open platform; not started unless given; 0 takes a free one
+    #[arg(long)]
+    feishu_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -41,7 +44,6 @@ struct Args {
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let args = Args::parse();
-    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut options = Options::default();
     options.token = args.token.unwrap_or(options.token);
     let telegram = Telegram::bind(local(args.telegram_port), options).await?;
@@ -49,18 +51,28 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
-    let _dingtalk = start_dingtalk(args.dingtalk_port).await?;
+    let _running = (start_feishu(args.feishu_port).await?, start_dingtalk(args.dingtalk_port).await?);
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
 }
 
-/// Starts DingTalk on its port and says what a configuration needs.
-async fn start_dingtalk(port: u16) -> io::Result<Option<DingTalk>> {
-    if port == 0 {
-        return Ok(None);
-    }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let dingtalk = DingTalk::bind(address, dingtalk::Options::default()).await?;
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Starts a platform if it has a port, and says what a configuration needs.
+async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
+    let Some(port) = port else { return Ok(None) };
+    let feishu = Feishu::bind(local(port), feishu::Options::default()).await?;
+    println!("feishu {}", feishu.url());
+    println!("feishu-app-id {}", feishu.app_id());
+    println!("feishu-app-secret {}", feishu.app_secret());
+    Ok(Some(feishu))
+}
+
+async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
+    let Some(port) = port else { return Ok(None) };
+    let dingtalk = DingTalk::bind(local(port), dingtalk::Options::default()).await?;
     let options = dingtalk.options();
     println!("dingtalk {}", dingtalk.url());
     println!("dingtalk-id {}", options.client_id);
