@@ -28,6 +28,7 @@ pub use fault::{Fault, When};
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;
 pub use platform::Platform;
+pub use slack::Slack;
 pub use telegram::Telegram;
 
 use std::{fmt, time::Duration};

@@ -1,10 +1,11 @@
-//! Runs the simulated Telegram and the scripted model on given ports, for playing by hand and for the
-//! official clients. Telegram's people are played over HTTP, at `/sim/`.
+//! Runs the simulated platforms and the scripted model on given ports, for playing by hand and for the
+//! official clients. People are played over HTTP, at `/sim/`.
 
 use clap::Parser;
 use pudu_sim::{
-    Model, Telegram,
+    Model, Platform, Slack, Telegram,
     model::{Reply, RetryAfter},
+    slack,
     telegram::Options,
 };
 use serde_json::json;
@@ -14,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// A simulated Telegram and a scripted model.
+/// Simulated platforms and a scripted model.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -24,6 +25,9 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
+    /// The port of a simulated Slack; 0 takes a free one. Not started unless asked for
+    #[arg(long)]
+    slack_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -47,7 +51,22 @@ async fn main() -> io::Result<()> {
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
     println!("model {}", model.url());
-    tokio::signal::ctrl_c().await
+    let slack = start_slack(args.slack_port).await?;
+    println!("ready");
+    let ended = tokio::signal::ctrl_c().await;
+    drop(slack);
+    ended
+}
+
+async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
+    let Some(port) = port else { return Ok(None) };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let slack = Slack::bind(address, slack::Options::default()).await?;
+    println!("slack {}", slack.url());
+    for line in slack.settings().lines() {
+        println!("slack.{line}");
+    }
+    Ok(Some(slack))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
