@@ -1,21 +1,18 @@
 //! Builds everything from the configuration, runs it, and takes it down in order.
 
 use crate::{
-    agent,
+    accounts, agent,
     bus::{Inbox, Outbox},
-    config::{self, Backend, Config, FollowUps, Loaded, Manners, Platform, Start, Transport, Watcher},
+    config::{self, Backend, Config, FollowUps, Loaded, Manners, Start, Watcher},
     discover,
-    dispatch::{Access, Account, Conversations, Policy, Refusals, Rules, Shared, command},
+    dispatch::{Access, Account, Conversations, Policy, Refusals, Rules, Shared},
     extensions::Extensions,
-    gateway::{self, Gateway, Hook},
+    gateway::{self, Gateway},
     home::Home,
     local::{self, Local},
 };
 use anyhow::{Context, Result};
-use pudu_channels::{
-    Channel, ChannelError, Intake,
-    telegram::{self, Telegram},
-};
+use pudu_channels::{Channel, ChannelError, Intake};
 use pudu_client::{
     Client,
     store::{Claim, Db, Location, PostgresUrl, crash},
@@ -101,7 +98,7 @@ impl Daemon {
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
         let local = Arc::new(Local::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { fixed.accounts.as_slice() } else { &[] };
-        let (accounts, hooks) = accounts(wanted, &live, &local)?;
+        let accounts = make(wanted, &live, &local)?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
@@ -124,7 +121,7 @@ impl Daemon {
             Self { _alone: (home, claim), shared, local, watcher, extensions: Arc::default(), stop, tasks };
         daemon.shared.recover().await?;
         let address = match listener {
-            Some(listener) => Some(daemon.serve(listener, hooks, token)?),
+            Some(listener) => Some(daemon.serve(listener, token)?),
             None => None,
         };
         daemon.listen_all();
@@ -135,15 +132,10 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, accounts }))
     }
 
-    fn serve(
-        &self,
-        listener: TcpListener,
-        hooks: HashMap<String, Hook>,
-        token: Option<SecretString>,
-    ) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: Option<SecretString>) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
-        let gateway = Gateway::new(shared, local, hooks, bound, token, self.stop.clone());
+        let gateway = Gateway::new(shared, local, bound, token, self.stop.clone());
         self.tasks.spawn(gateway.serve(listener));
         Ok(bound)
     }
@@ -268,48 +260,22 @@ fn policy(manners: &Manners) -> Policy {
     Policy { access, mode: manners.follow_ups }
 }
 
-type Accounts = HashMap<String, Arc<Account>>;
-
 /// Makes the channels: the local one, and one for each account.
-fn accounts(
+fn make(
     wanted: &[config::Account],
     live: &config::Live,
     local: &Arc<Local>,
-) -> Result<(Accounts, HashMap<String, Hook>)> {
-    let (mut accounts, mut hooks) = (HashMap::new(), HashMap::new());
+) -> Result<HashMap<String, Arc<Account>>> {
+    let mut accounts = HashMap::new();
     let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
     accounts
         .insert(local::ACCOUNT.to_owned(), Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
     for account in wanted {
-        let Platform::Telegram(config) = &account.platform;
-        let channel = Arc::new(
-            Telegram::new(telegram_config(&account.name, config))
-                .with_context(|| format!("channels.{}", account.name))?,
-        );
-        if let Some(hook) = channel.webhook() {
-            hooks.insert(account.name.clone(), hook);
-        }
+        let channel = accounts::channel(account)?;
         let policy = live.manners.get(&account.name).map_or_else(Policy::closed, policy);
         accounts.insert(account.name.clone(), Arc::new(Account::new(channel, policy)));
     }
-    Ok((accounts, hooks))
-}
-
-fn telegram_config(name: &str, config: &config::Telegram) -> telegram::Config {
-    let mode = match &config.transport {
-        Transport::Polling => telegram::Mode::Polling,
-        Transport::Webhook { url, secret_token } => {
-            telegram::Mode::Webhook { url: url.clone(), secret_token: secret_token.clone() }
-        }
-    };
-    telegram::Config {
-        account: name.to_owned(),
-        token: config.token.clone(),
-        api_url: config.api_url.clone(),
-        mode,
-        require_mention: config.require_mention,
-        commands: command::TABLE.iter().map(|row| (row.name.to_owned(), row.help.to_owned())).collect(),
-    }
+    Ok(accounts)
 }
 
 /// Returns the token that the gateway asks for: the operator's, or one of its own where other machines can

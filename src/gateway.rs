@@ -22,7 +22,6 @@ use axum::{
 };
 use secrecy::SecretString;
 use std::{
-    collections::HashMap,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -43,7 +42,6 @@ pub(crate) struct Gateway(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     local: Arc<Local>,
-    webhooks: HashMap<String, Hook>,
     guard: guard::Guard,
     started: Instant,
     stop: CancellationToken,
@@ -55,13 +53,12 @@ impl Gateway {
     pub(crate) fn new(
         shared: Arc<Shared>,
         local: Arc<Local>,
-        webhooks: HashMap<String, Hook>,
         bound: SocketAddr,
         token: Option<SecretString>,
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::Guard::new(bound, token);
-        Self(Arc::new(Inner { shared, local, webhooks, guard, started: Instant::now(), stop }))
+        Self(Arc::new(Inner { shared, local, guard, started: Instant::now(), stop }))
     }
 
     /// Serves until `stop`, then lets requests at work finish.
@@ -89,7 +86,7 @@ impl Gateway {
             .route("/ready", get(health::ready))
             .route("/api/session", post(guard::session))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
-        let hooks = Router::new().route("/api/webhooks/telegram/{account}", post(webhook::telegram));
+        let hooks = Router::new().route("/api/webhooks/{platform}/{account}", post(webhook::take));
         guarded
             .merge(open)
             .merge(hooks)
@@ -99,5 +96,3 @@ impl Gateway {
             .with_state(self)
     }
 }
-
-pub(crate) use webhook::Hook;

@@ -14,8 +14,8 @@ use room::{Reading, Room};
 
 use crate::{bus::Inbox, clock};
 use pudu_channels::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, EventKey, Health, HealthCell, Inbound, Intake,
-    Journal, Kept, Kind, Limits, LiveReply, OutFile, Placement, Refusal, SendError, Sender,
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, EventKey, Health, HealthCell, Inbound,
+    Intake, Journal, Kept, Kind, Limits, LiveReply, OutFile, Placement, Refusal, SendError, Sender,
 };
 use pudu_client::base::{Message, MessageId, ThreadState};
 use std::{
@@ -75,6 +75,7 @@ impl Local {
             sender: Sender { id: "local".to_owned(), name: "You".to_owned() },
             addressed: true,
             at: clock::now(),
+            hint: None,
             kind,
         };
         let kept = self.inbox.accept(inbound).await?;
@@ -126,8 +127,17 @@ impl Channel for Local {
         ACCOUNT
     }
 
+    fn platform(&self) -> &'static str {
+        ACCOUNT
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        // There is nothing that could be missing.
+        Box::pin(async { Vec::new() })
+    }
+
     fn limits(&self) -> Limits {
-        Limits { download: 0 }
+        Limits { download: 0, upload: u64::MAX }
     }
 
     fn health(&self) -> Health {

@@ -1,5 +1,6 @@
 //! pudu: a super-agent that lives in a team's chats.
 
+mod accounts;
 mod agent;
 mod bus;
 mod cli;

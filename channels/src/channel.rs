@@ -1,9 +1,9 @@
 //! The ports between a platform and the rest of the house.
 
-use crate::{Address, Attachment, FinalView, Health, Inbound, ReplyView};
+use crate::{Address, Attachment, Check, FinalView, Health, Inbound, ReplyView, Webhook};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.
@@ -13,6 +13,9 @@ pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a
 pub trait Channel: Send + Sync {
     /// Returns the account's name: its key under `channels:`.
     fn account(&self) -> &str;
+
+    /// Returns the platform's name, as `type:` of an account names it.
+    fn platform(&self) -> &'static str;
 
     /// Tells what the platform can do.
     fn limits(&self) -> Limits;
@@ -27,6 +30,14 @@ pub trait Channel: Send + Sync {
         intake: &'a dyn Intake,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>>;
+
+    /// Returns what takes the platform's posts, if events come that way.
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        None
+    }
+
+    /// Tries what the account needs to work, for `pudu doctor`. Changes nothing on the platform.
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 
     /// Starts a reply, or takes up one that a restart cut.
     fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply>;
@@ -53,6 +64,8 @@ pub trait Channel: Send + Sync {
 pub struct Limits {
     /// The largest file that can be fetched, in bytes.
     pub download: u64,
+    /// The largest file that can be sent, in bytes.
+    pub upload: u64,
 }
 
 /// Where a reply goes.
@@ -64,6 +77,12 @@ pub struct Placement {
     pub private: bool,
     /// The message that is answered.
     pub reply_to: Option<String>,
+    /// Who wrote it, by the platform's stable id.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sender: String,
+    /// What [`Inbound::hint`] was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Value>,
     /// What the journal kept of this reply before a restart.
     pub saved: Option<ReplyHandle>,
 }
@@ -82,6 +101,14 @@ pub struct ReplyHandle {
 pub trait Intake: Send + Sync {
     /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>>;
+
+    /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in
+    /// any chat: for platforms that do not send again what was missed.
+    fn known<'a>(
+        &'a self,
+        account: &'a str,
+        since: i64,
+    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
 }
 
 /// An event is kept.

@@ -2,6 +2,7 @@
 
 use crate::Address;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The platform's identity of an event, by which a redelivery is recognised. Unique in an account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Inbound {
     pub addressed: bool,
     /// When, in milliseconds since 1970 by the platform's clock.
     pub at: i64,
+    /// What the channel itself needs to answer this: a team, a token of an interaction. Nobody else reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Value>,
     /// What it was.
     pub kind: Kind,
 }

@@ -7,23 +7,35 @@
 
 mod address;
 mod channel;
+mod check;
 pub mod dingtalk;
 pub mod discord;
 pub mod feishu;
+mod fetch;
 mod health;
 mod inbound;
+mod live;
+#[allow(dead_code, reason = "the next platforms stand on it")]
+mod name;
 pub mod pace;
 pub mod render;
 pub mod slack;
+#[allow(dead_code, reason = "the next platforms stand on it")]
+mod socket;
 pub mod split;
+#[allow(dead_code, reason = "the next platforms stand on it")]
+mod supervise;
 pub mod telegram;
 mod view;
+mod webhook;
 
 pub use address::Address;
 pub use channel::{
     BoxFuture, Channel, ChannelError, Intake, Journal, JournalError, Kept, Limits, LiveReply, Placement,
     Refusal, ReplyHandle, SendError, Sighting,
 };
+pub use check::{Check, Found};
 pub use health::{Health, HealthCell, HealthState};
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
 pub use view::{Choice, FinalView, OutFile, ReplyView};
+pub use webhook::{Answer, Post, Webhook};

@@ -1,6 +1,6 @@
 //! How often a chat may be given something new.
 //!
-//! Two rules, per chat. Unfinished views keep a minimum interval, with a small burst so that a placeholder
+//! Two rules, per chat or whatever else is counted together (an account, a message). Unfinished views keep a minimum interval, with a small burst so that a placeholder
 //! and the first words may follow at once; a final view counts but never waits. And when a platform says
 //! "not before", nothing at all goes to that chat before then: [`Pacer::held`] tells the caller, who has
 //! better means to wait than a call that hangs for hours.
@@ -9,6 +9,7 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -22,9 +23,15 @@ const LONGEST_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 const MOST: usize = 4096;
 
 /// Paces the chats of one account.
-#[derive(Debug, Default)]
-pub struct Pacer {
-    chats: Mutex<HashMap<i64, Pace>>,
+#[derive(Debug)]
+pub struct Pacer<K> {
+    chats: Mutex<HashMap<K, Pace>>,
+}
+
+impl<K> Default for Pacer<K> {
+    fn default() -> Self {
+        Self { chats: Mutex::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +51,9 @@ impl Pace {
     }
 }
 
-impl Pacer {
+impl<K: Clone + Eq + Hash> Pacer<K> {
     /// Waits until another unfinished view may be shown in the chat.
-    pub async fn ready(&self, chat: i64, interval: Duration) {
+    pub async fn ready(&self, chat: &K, interval: Duration) {
         // A hold may come up during the wait, so that the time is asked for again.
         loop {
             let next = self.next(chat, interval);
@@ -58,7 +65,7 @@ impl Pacer {
     }
 
     /// Counts a view that is shown now, finished or not.
-    pub fn spend(&self, chat: i64, interval: Duration) {
+    pub fn spend(&self, chat: &K, interval: Duration) {
         let now = Instant::now();
         self.with(chat, |pace| {
             // What finals overdraw is not owed for longer than one burst.
@@ -68,42 +75,42 @@ impl Pacer {
     }
 
     /// Keeps everything from the chat for `wait` from now on, a day at most.
-    pub fn hold(&self, chat: i64, wait: Duration) {
+    pub fn hold(&self, chat: &K, wait: Duration) {
         let until = Instant::now() + wait.min(LONGEST_HOLD);
         self.with(chat, |pace| pace.not_before = pace.not_before.max(until));
     }
 
     /// Tells how long nothing may be sent to the chat; `None` when something may.
-    pub fn held(&self, chat: i64) -> Option<Duration> {
+    pub fn held(&self, chat: &K) -> Option<Duration> {
         let until = self.with(chat, |pace| pace.not_before);
         let left = until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    fn next(&self, chat: i64, interval: Duration) -> Instant {
+    fn next(&self, chat: &K, interval: Duration) -> Instant {
         self.with(chat, |pace| {
             let ahead = interval * (BURST - 1);
             pace.paid.checked_sub(ahead).unwrap_or(pace.paid).max(pace.not_before)
         })
     }
 
-    fn with<T>(&self, chat: i64, change: impl FnOnce(&mut Pace) -> T) -> T {
+    fn with<T>(&self, chat: &K, change: impl FnOnce(&mut Pace) -> T) -> T {
         let now = Instant::now();
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
-        if chats.len() >= MOST && !chats.contains_key(&chat) {
+        if chats.len() >= MOST && !chats.contains_key(chat) {
             make_room(&mut chats, now);
         }
-        change(chats.entry(chat).or_insert_with(|| Pace::new(now)))
+        change(chats.entry(chat.clone()).or_insert_with(|| Pace::new(now)))
     }
 }
 
 /// Forgets idle chats; if none is, the one whose turn comes first.
-fn make_room(chats: &mut HashMap<i64, Pace>, now: Instant) {
+fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, Pace>, now: Instant) {
     chats.retain(|_, pace| !pace.idle(now));
     if chats.len() >= MOST
         && let Some(first) = chats.iter().min_by_key(|(_, pace)| pace.not_before.max(pace.paid))
     {
-        let first = *first.0;
+        let first = first.0.clone();
         chats.remove(&first);
     }
 }
@@ -115,68 +122,68 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Shows views in one chat for ten seconds as fast as allowed; returns when each was shown.
-    async fn shown(pacer: &Pacer, interval: Duration) -> Vec<u64> {
+    async fn shown(pacer: &Pacer<i64>, interval: Duration) -> Vec<u64> {
         let start = Instant::now();
         let mut times = Vec::new();
         loop {
-            pacer.ready(7, interval).await;
+            pacer.ready(&7, interval).await;
             if start.elapsed() > 10 * SECOND {
                 return times;
             }
-            pacer.spend(7, interval);
+            pacer.spend(&7, interval);
             times.push(start.elapsed().as_secs());
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_two_views_go_at_once_and_the_rest_keep_the_interval() {
-        assert_eq!(shown(&Pacer::default(), SECOND).await, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(shown(&Pacer::default(), 3 * SECOND).await, [0, 0, 3, 6, 9]);
+        assert_eq!(shown(&Pacer::<i64>::default(), SECOND).await, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(shown(&Pacer::<i64>::default(), 3 * SECOND).await, [0, 0, 3, 6, 9]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_hold_keeps_everything_from_its_chat_and_from_no_other() {
-        let pacer = Pacer::default();
-        pacer.hold(7, 5 * SECOND);
-        pacer.hold(7, SECOND);
-        assert_eq!((pacer.held(7), pacer.held(8)), (Some(5 * SECOND), None));
+        let pacer = Pacer::<i64>::default();
+        pacer.hold(&7, 5 * SECOND);
+        pacer.hold(&7, SECOND);
+        assert_eq!((pacer.held(&7), pacer.held(&8)), (Some(5 * SECOND), None));
         assert_eq!(shown(&pacer, SECOND).await, [5, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(pacer.held(7), None);
+        assert_eq!(pacer.held(&7), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_hold_that_comes_up_while_a_view_waits_is_kept() {
-        let pacer = Pacer::default();
-        (0..2).for_each(|_| pacer.spend(7, SECOND));
+        let pacer = Pacer::<i64>::default();
+        (0..2).for_each(|_| pacer.spend(&7, SECOND));
         let start = Instant::now();
-        tokio::join!(pacer.ready(7, SECOND), async { pacer.hold(7, 4 * SECOND) });
+        tokio::join!(pacer.ready(&7, SECOND), async { pacer.hold(&7, 4 * SECOND) });
         assert_eq!(start.elapsed().as_secs(), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn finals_are_not_owed_for_ever() {
-        let pacer = Pacer::default();
-        (0..50).for_each(|_| pacer.spend(7, SECOND));
+        let pacer = Pacer::<i64>::default();
+        (0..50).for_each(|_| pacer.spend(&7, SECOND));
         let start = Instant::now();
-        pacer.ready(7, SECOND).await;
+        pacer.ready(&7, SECOND).await;
         assert_eq!(start.elapsed().as_secs(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn idle_chats_are_forgotten_and_held_ones_are_not() {
-        let pacer = Pacer::default();
-        pacer.hold(-1, 60 * SECOND);
+        let pacer = Pacer::<i64>::default();
+        pacer.hold(&-1, 60 * SECOND);
         for chat in 0..20_000 {
-            assert_eq!(pacer.held(chat), None);
+            assert_eq!(pacer.held(&chat), None);
         }
         assert!(pacer.chats.lock().unwrap().len() <= MOST);
-        assert!(pacer.held(-1).is_some());
+        assert!(pacer.held(&-1).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_beyond_all_reason_is_a_day() {
-        let pacer = Pacer::default();
-        pacer.hold(7, Duration::MAX);
-        assert_eq!(pacer.held(7), Some(LONGEST_HOLD));
+        let pacer = Pacer::<i64>::default();
+        pacer.hold(&7, Duration::MAX);
+        assert_eq!(pacer.held(&7), Some(LONGEST_HOLD));
     }
 }

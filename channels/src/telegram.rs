@@ -7,34 +7,29 @@ mod chats;
 mod client;
 mod decode;
 mod desk;
+mod doctor;
 mod download;
 mod failure;
 mod listen;
 #[cfg(test)]
 mod loopback;
 mod media;
-mod outgoing;
+mod messages;
 mod pages;
-mod record;
-mod reply;
 mod search;
 mod text;
-mod typing;
 mod upload;
 mod webhook;
 mod wire;
 
-pub use decode::Delivery;
-pub use webhook::{Webhook, WebhookError};
-
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Health, HealthCell, Intake, Journal, Limits,
-    LiveReply, Placement, SendError, pace::Pacer,
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
+    Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
 };
 use client::Client;
 use decode::Me;
 use desk::{Desk, Office};
-use reply::Reply;
+use messages::TelegramMessages;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     path::Path,
@@ -42,6 +37,7 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
+use webhook::TelegramWebhook;
 
 /// Where Telegram's own API is.
 pub const API_URL: &str = "https://api.telegram.org";
@@ -100,20 +96,6 @@ impl Telegram {
         Ok(Self { config, client, office, me: Arc::default(), health: HealthCell::default() })
     }
 
-    /// Returns what takes Telegram's posts, if updates come that way.
-    #[must_use]
-    pub fn webhook(&self) -> Option<Webhook> {
-        let Mode::Webhook { secret_token, .. } = &self.config.mode else { return None };
-        Some(Webhook {
-            account: self.config.account.clone(),
-            secret: secret_token.clone(),
-            require_mention: self.config.require_mention,
-            me: Arc::clone(&self.me),
-            chats: Arc::clone(&self.office.chats),
-            health: self.health.clone(),
-        })
-    }
-
     fn desk(&self, address: &Address, private: bool) -> Desk {
         // No chat has the number 0: Telegram says so where an address is not one of its own.
         Desk::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
@@ -150,8 +132,28 @@ impl Channel for Telegram {
         &self.config.account
     }
 
+    fn platform(&self) -> &'static str {
+        "telegram"
+    }
+
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST }
+        Limits { download: download::LARGEST, upload: upload::DOCUMENT }
+    }
+
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        let Mode::Webhook { secret_token, .. } = &self.config.mode else { return None };
+        Some(Arc::new(TelegramWebhook {
+            account: self.config.account.clone(),
+            secret: secret_token.clone(),
+            require_mention: self.config.require_mention,
+            me: Arc::clone(&self.me),
+            chats: Arc::clone(&self.office.chats),
+            health: self.health.clone(),
+        }))
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::check(self))
     }
 
     fn health(&self) -> Health {
@@ -168,7 +170,7 @@ impl Channel for Telegram {
 
     fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
         let desk = self.desk(&placement.address, placement.private);
-        Box::new(Reply::open(desk, &placement, journal))
+        Box::new(Reply::open(TelegramMessages::new(desk, &placement), &placement, journal))
     }
 
     fn acknowledge<'a>(
@@ -185,6 +187,6 @@ impl Channel for Telegram {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::fetch(&self.client, attachment, to, limit))
+        Box::pin(download::file(&self.client, attachment, to, limit))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{bus::patiently, clock};
 use futures_util::{StreamExt, stream::FuturesOrdered};
-use pudu_channels::{BoxFuture, Inbound, Intake, Kept, Kind, Refusal};
+use pudu_channels::{BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting};
 use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
 use std::{
     collections::HashSet,
@@ -132,6 +132,17 @@ impl Inbox {
         }
     }
 
+    /// Keeps a message to nobody in particular, if it answers one of ours: not every platform says whose
+    /// message is answered.
+    async fn accept_answer(&self, inbound: Inbound) -> Result<Kept, Refusal> {
+        let (address, answered) = (&inbound.address, inbound.reply_to.as_deref().unwrap_or_default());
+        let found = self.0.db.conversation_of(&address.account, &address.chat, answered).await;
+        match found.map_err(|error| Refusal::Store(error.to_string()))? {
+            Some((_, true)) => self.accept(Inbound { addressed: true, ..inbound }).await,
+            _ => Ok(Kept::New),
+        }
+    }
+
     /// Returns how many events may wait.
     pub(crate) fn limit(&self) -> usize {
         self.0.limit
@@ -219,13 +230,22 @@ impl Drop for Place {
     }
 }
 
+/// Returns the messages of an account that were seen or sent since `since`.
+pub(super) async fn sightings(db: &Db, account: &str, since: i64) -> Result<Vec<Sighting>, JournalError> {
+    let known = db.known_since(account, since).await.map_err(|error| JournalError(error.to_string()))?;
+    Ok(known.into_iter().map(|(chat, message)| Sighting { chat, message }).collect())
+}
+
 impl Intake for Inbox {
     /// # Cancel safety
     /// Dropping the future changes nothing: the event is kept and answered all the same.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
         // What is said in a group to others is none of our business: not even kept.
         if !inbound.addressed && matches!(inbound.kind, Kind::Message { .. }) {
-            return Box::pin(std::future::ready(Ok(Kept::New)));
+            return match inbound.reply_to {
+                Some(_) => Box::pin(self.accept_answer(inbound)),
+                None => Box::pin(std::future::ready(Ok(Kept::New))),
+            };
         }
         let gone = || Refusal::Store("the daemon stops".to_owned());
         let sent = Place::reserve(&self.0).and_then(|place| {
@@ -235,5 +255,13 @@ impl Intake for Inbox {
             Ok(kept)
         });
         Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })
+    }
+
+    fn known<'a>(
+        &'a self,
+        account: &'a str,
+        since: i64,
+    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(sightings(&self.0.db, account, since))
     }
 }

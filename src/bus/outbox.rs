@@ -1,7 +1,7 @@
 //! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
 
 use crate::{
-    bus::{Inbox, patiently},
+    bus::{Inbox, inbox, patiently},
     clock,
 };
 use pudu_channels::{
@@ -165,10 +165,6 @@ impl Journal for Record {
     }
 
     fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
-        Box::pin(async move {
-            let known = self.db.known_since(&self.parcel.account, since).await;
-            let known = known.map_err(|error| JournalError(error.to_string()))?;
-            Ok(known.into_iter().map(|(chat, message)| Sighting { chat, message }).collect())
-        })
+        Box::pin(inbox::sightings(&self.db, &self.parcel.account, since))
     }
 }

@@ -4,8 +4,8 @@
 //! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
 //! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
 //!
-//! To add a platform: one file beside `telegram.rs` that reads its section, one variant of [`Platform`], one
-//! line in [`platform`]; its line in `other.rs` goes.
+//! To add a platform: one file beside `telegram.rs` with its [`Reader`], one variant of [`Platform`], one line
+//! in [`READERS`]; its line in `other.rs` goes.
 
 mod other;
 mod session;
@@ -37,6 +37,23 @@ pub(crate) enum Platform {
     /// Telegram's Bot API.
     Telegram(Telegram),
 }
+
+/// How the accounts of a platform are read.
+struct Reader {
+    /// The platform's name.
+    name: &'static str,
+    /// The keys without which nothing works there.
+    credentials: &'static [&'static str],
+    /// Reads an account; `None` when something is missing, which is reported if the account is on.
+    read: fn(&Section<'_>) -> Option<Platform>,
+    /// Reads the id of a person or a chat, or says what to write.
+    id: fn(&Value) -> Result<String, String>,
+    /// What ids look like, in a few words.
+    ids: &'static str,
+}
+
+/// The platforms that pudu speaks.
+const READERS: &[&Reader] = &[&telegram::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +148,7 @@ pub(super) fn timing(top: &Section<'_>) -> Timing {
 pub(super) fn accounts(top: &Section<'_>) -> Vec<Account> {
     let account = |found: Found<'_>| {
         let platform = match found.kind {
-            Kind::Telegram => telegram::read(&found.section).map(Platform::Telegram),
+            Kind::Ours(reader) => (reader.read)(&found.section),
             Kind::Other(other) => {
                 other::read(&found.section, other);
                 None
@@ -148,13 +165,10 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
     let common = session::read(&wide);
     let one = |Found { name, kind, section }: Found<'_>| {
-        let id = match kind {
-            Kind::Telegram => telegram::id,
-            Kind::Other(_) => return None,
-        };
+        let Kind::Ours(reader) = kind else { return None };
         let manners = Manners {
-            allowed_users: allow(&section, "allowed_users", id),
-            allowed_chats: allow(&section, "allowed_chats", id),
+            allowed_users: allow(&section, "allowed_users", reader),
+            allowed_chats: allow(&section, "allowed_chats", reader),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
         };
@@ -172,7 +186,7 @@ struct Found<'r> {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    Telegram,
+    Ours(&'static Reader),
     Other(&'static other::Other),
 }
 
@@ -217,14 +231,14 @@ fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
 }
 
 fn platform(name: &str) -> Option<(Kind, &'static str, &'static [&'static str])> {
-    match name {
-        "telegram" => Some((Kind::Telegram, "telegram", telegram::CREDENTIALS)),
-        _ => other::find(name).map(|other| (Kind::Other(other), other.name, other.credentials)),
+    match READERS.iter().find(|reader| reader.name == name) {
+        Some(reader) => Some((Kind::Ours(reader), reader.name, reader.credentials)),
+        None => other::find(name).map(|other| (Kind::Other(other), other.name, other.credentials)),
     }
 }
 
 fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
-    let known = || std::iter::once("telegram").chain(other::names());
+    let known = || READERS.iter().map(|reader| reader.name).chain(other::names());
     let mend = match nearest(name, known()) {
         Some(near) => format!("did you mean `type: {near}`?"),
         None => format!("write `type:` with one of {}", known().collect::<Vec<_>>().join(", ")),
@@ -233,9 +247,9 @@ fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
 }
 
 /// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
-fn allow(section: &Section<'_>, key: &str, id: fn(&Value) -> Result<String, String>) -> Allow {
+fn allow(section: &Section<'_>, key: &str, reader: &Reader) -> Allow {
     let show = |ids: &Vec<String>| ids.join(", ");
-    let ids = section.list(key, "numeric ids", show, id).or_told(Vec::new(), "everybody");
+    let ids = section.list(key, reader.ids, show, reader.id).or_told(Vec::new(), "everybody");
     match ids.is_empty() {
         true => Allow::Everyone,
         false => Allow::Only(ids.into_iter().collect()),

@@ -94,6 +94,7 @@ mod tests {
             sender: Sender { id: user.into(), name: name.into() },
             addressed,
             at: 0,
+            hint: None,
             kind: Kind::Press { action: "/stop".into() },
         }
     }

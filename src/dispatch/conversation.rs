@@ -366,8 +366,14 @@ impl Conversation {
 /// Returns where the answer to an arrival goes.
 pub(super) fn placement(arrival: &Arrival) -> Placement {
     let inbound = &arrival.inbound;
-    let reply_to = Some(inbound.message.clone());
-    Placement { address: inbound.address.clone(), private: inbound.private, reply_to, saved: None }
+    Placement {
+        address: inbound.address.clone(),
+        private: inbound.private,
+        reply_to: Some(inbound.message.clone()),
+        sender: inbound.sender.id.clone(),
+        hint: inbound.hint.clone(),
+        saved: None,
+    }
 }
 
 /// Returns a turn's row.

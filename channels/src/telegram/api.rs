@@ -1,6 +1,6 @@
 //! The few calls that a reply is made of, as data, so that its state machine can be driven by a script.
 
-use crate::{BoxFuture, Choice, OutFile, SendError};
+use crate::{BoxFuture, Choice, OutFile, SendError, live};
 use std::time::Duration;
 
 /// A call that concerns one chat.
@@ -89,23 +89,22 @@ pub(super) enum CallError {
     File(String),
 }
 
-impl CallError {
-    /// Tells whether the call may have had its effect.
-    pub(super) fn may_be_done(&self) -> bool {
-        matches!(self, Self::Unknown(_))
+impl From<CallError> for live::CallError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Wait(after) => Self::Wait(after),
+            CallError::Gone | CallError::Foreign => Self::Gone,
+            // A new token may be given any day; the reply is still wanted then.
+            CallError::Unconnected(what) | CallError::Token(what) => Self::Unconnected(what),
+            CallError::Unknown(what) => Self::Unknown(what),
+            CallError::File(what) => Self::File(what),
+            other => Self::Refused(other.to_string()),
+        }
     }
 }
 
 impl From<CallError> for SendError {
     fn from(error: CallError) -> Self {
-        match error {
-            CallError::Wait(after) => Self::Later { after },
-            // A new token may be given any day; the reply is still wanted then.
-            CallError::Unconnected(what) | CallError::Unknown(what) | CallError::Token(what) => {
-                Self::Unreachable(what)
-            }
-            CallError::File(what) => Self::File(what),
-            other => Self::Refused(other.to_string()),
-        }
+        live::CallError::from(error).into()
     }
 }

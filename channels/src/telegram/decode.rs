@@ -28,9 +28,9 @@ pub(super) struct Decoder<'a> {
 
 /// An update that somebody has to be told of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Delivery {
+pub(super) struct Delivery {
     /// What happened.
-    pub inbound: Inbound,
+    pub(super) inbound: Inbound,
     /// The press of a button that Telegram shows as pending until it is answered.
     pub(super) pressed: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Delivery {
     /// Returns what a webhook may answer Telegram once the event is kept: it ends the wait of a pressed
     /// button.
     #[must_use]
-    pub fn response(&self) -> Option<Value> {
+    pub(super) fn response(&self) -> Option<Value> {
         let query = self.pressed.as_ref()?;
         Some(json!({"method": "answerCallbackQuery", "callback_query_id": query}))
     }
@@ -99,6 +99,7 @@ impl Decoder<'_> {
             sender: sender(message)?,
             addressed: private || !self.require_mention || words.addressed || answered.is_some_and(own),
             at: message.edit_date.unwrap_or(message.date).saturating_mul(1000),
+            hint: None,
             kind,
         })
     }
@@ -118,6 +119,7 @@ impl Decoder<'_> {
             sender: Sender { id: query.from.id.to_string(), name: query.from.full_name() },
             addressed: true,
             at: now,
+            hint: None,
             kind: Kind::Press { action: query.data.clone()? },
         };
         Some(Delivery { inbound, pressed: Some(query.id.clone()) })

@@ -16,7 +16,7 @@ const GROUP: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(super) struct Office {
     pub(super) api: Arc<dyn Api>,
-    pub(super) pacer: Arc<Pacer>,
+    pub(super) pacer: Arc<Pacer<i64>>,
     pub(super) chats: Arc<Chats>,
 }
 
@@ -35,7 +35,7 @@ impl Desk {
 
     /// Waits until an unfinished view may be shown.
     pub(super) async fn ready(&self) {
-        self.office.pacer.ready(self.chat, self.interval).await;
+        self.office.pacer.ready(&self.chat, self.interval).await;
     }
 
     /// Waits for the turn to send.
@@ -71,19 +71,19 @@ impl Desk {
 
     /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
     pub(super) fn free(&self) -> Result<(), CallError> {
-        self.office.pacer.held(self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     async fn once(&self, call: &Call) -> Result<Posted, CallError> {
         let Office { api, pacer, chats } = &self.office;
         self.free()?;
         if matches!(call, Call::Send { .. } | Call::Edit { .. } | Call::Upload { .. }) {
-            pacer.spend(self.chat, self.interval);
+            pacer.spend(&self.chat, self.interval);
         }
         let result = api.call(self.chat, call).await;
         match &result {
             Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
-            Err(CallError::Wait(after)) => pacer.hold(self.chat, *after),
+            Err(CallError::Wait(after)) => pacer.hold(&self.chat, *after),
             _ => {}
         }
         result

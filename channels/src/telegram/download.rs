@@ -4,22 +4,16 @@ use super::{
     api::CallError,
     client::{Client, PATIENCE},
 };
-use crate::{Attachment, SendError};
+use crate::{
+    Attachment, SendError,
+    fetch::{self, check},
+};
 use serde::Deserialize;
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::Path;
 use teloxide_core::{payloads::GetFile, types::FileId};
-use tokio::{
-    fs::{File, OpenOptions},
-    io::AsyncWriteExt,
-};
 
 /// The largest file that Telegram hands out to a bot, in bytes.
 pub(super) const LARGEST: u64 = 20_000_000;
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
 
 #[derive(Deserialize)]
 struct Found {
@@ -29,7 +23,7 @@ struct Found {
 
 /// Fetches a file to `to`, which is made. Its size is checked as the message declares it, as Telegram finds
 /// it, and as it comes.
-pub(super) async fn fetch(
+pub(super) async fn file(
     client: &Client,
     attachment: &Attachment,
     to: &Path,
@@ -40,15 +34,7 @@ pub(super) async fn fetch(
     let found = find(client, &attachment.handle).await?;
     check(found.file_size, limit)?;
     let path = found.file_path.ok_or_else(|| SendError::Refused("the file is not there".to_owned()))?;
-    let mut file = create(to).await?;
-    let unfinished = Unfinished(Some(to.to_owned()));
-    let size = stream(client, &path, &mut file, limit).await?;
-    unfinished.keep();
-    Ok(size)
-}
-
-fn check(size: Option<u64>, limit: u64) -> Result<(), SendError> {
-    if size.is_some_and(|size| size > limit) { Err(SendError::TooLarge { limit }) } else { Ok(()) }
+    stream(client, &path, to, limit).await
 }
 
 async fn find(client: &Client, handle: &str) -> Result<Found, SendError> {
@@ -60,15 +46,10 @@ async fn find(client: &Client, handle: &str) -> Result<Found, SendError> {
     }
 }
 
-async fn create(to: &Path) -> Result<File, SendError> {
-    OpenOptions::new().write(true).create_new(true).open(to).await.map_err(local)
-}
-
-async fn stream(client: &Client, path: &str, to: &mut File, limit: u64) -> Result<u64, SendError> {
+async fn stream(client: &Client, path: &str, to: &Path, limit: u64) -> Result<u64, SendError> {
     let lost = |error| SendError::Unreachable(client.describe(error));
-    let patience = Duration::from_secs(30 + limit / SLOWEST);
-    let request = client.http().get(client.file_url(path)?).timeout(patience);
-    let mut response = request.send().await.map_err(lost)?;
+    let request = client.http().get(client.file_url(path)?).timeout(fetch::patience(limit));
+    let response = request.send().await.map_err(lost)?;
     let status = response.status();
     if status.is_client_error() {
         return Err(SendError::Refused(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
@@ -76,39 +57,7 @@ async fn stream(client: &Client, path: &str, to: &mut File, limit: u64) -> Resul
         return Err(SendError::Unreachable(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
     }
     check(response.content_length(), limit)?;
-    let mut size = 0;
-    while let Some(chunk) = response.chunk().await.map_err(lost)? {
-        size += chunk.len() as u64;
-        check(Some(size), limit)?;
-        to.write_all(&chunk).await.map_err(local)?;
-    }
-    to.flush().await.map_err(local)?;
-    Ok(size)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn local(error: std::io::Error) -> SendError {
-    SendError::File(error.to_string())
-}
-
-/// A file that is removed unless it is kept, also when its download is dropped.
-struct Unfinished(Option<PathBuf>);
-
-impl Unfinished {
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(path) = self.0.take()
-            && let Err(error) = std::fs::remove_file(&path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, "an unfinished download could not be removed");
-        }
-    }
+    fetch::keep(response.bytes_stream(), to, limit, lost).await
 }
 
 #[cfg(test)]

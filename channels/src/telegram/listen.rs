@@ -128,7 +128,7 @@ impl Telegram {
     }
 }
 
-const GET_ME: GetMe = GetMe {};
+pub(super) const GET_ME: GetMe = GetMe {};
 
 fn patient() -> ExponentialBackoff {
     let (least, most) = (Duration::from_secs(1), Duration::from_secs(30));

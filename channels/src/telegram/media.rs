@@ -1,10 +1,10 @@
 //! What came with a message besides words: files to fetch, and things that words can tell.
 
 use super::wire::{Location, Media, Message, full_name};
-use crate::Attachment;
-
-/// Longest file name that is kept, in bytes.
-const NAME: usize = 120;
+use crate::{
+    Attachment,
+    name::{clean, extension_of},
+};
 
 /// Returns the files of a message.
 pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
@@ -44,44 +44,6 @@ fn sticker_type(sticker: &Media) -> &'static str {
         Media { is_video: true, .. } => "webm",
         _ => "webp",
     }
-}
-
-fn extension_of(mime: &str) -> Option<&'static str> {
-    Some(match mime {
-        "image/png" => "png",
-        "image/jpeg" => "jpg",
-        "image/gif" => "gif",
-        "audio/mp4" | "audio/x-m4a" => "m4a",
-        "audio/ogg" => "ogg",
-        "video/quicktime" => "mov",
-        "application/pdf" => "pdf",
-        "text/plain" => "txt",
-        _ => return None,
-    })
-}
-
-/// Returns the last part of a name without characters that a file name or a line of text should not have.
-fn clean(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let kept: String = last.chars().filter(|c| !c.is_control() && !is_direction(*c)).collect();
-    let kept = kept.trim_matches(|c: char| c == '.' || c.is_whitespace());
-    shorten(kept)
-}
-
-/// Marks that turn the reading direction make `exe.jpg` of `gpj.exe`.
-fn is_direction(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Shortens the stem and keeps the extension.
-fn shorten(name: &str) -> String {
-    let (stem, extension) = match name.rsplit_once('.') {
-        Some((stem, extension)) if extension.len() <= 16 => (stem, format!(".{extension}")),
-        _ => (name, String::new()),
-    };
-    let room = NAME - extension.len();
-    let end = stem.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= room).last();
-    format!("{}{extension}", stem.get(..end.unwrap_or(0)).unwrap_or_default())
 }
 
 /// Tells in words what is neither text nor a file.

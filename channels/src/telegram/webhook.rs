@@ -1,4 +1,4 @@
-//! Updates that Telegram pushes: checked and decoded here, carried by whoever serves HTTP.
+//! Updates that Telegram pushes.
 
 use super::{
     chats::Chats,
@@ -6,14 +6,16 @@ use super::{
     listen::{now, see},
     wire::{Envelope, Update},
 };
-use crate::HealthCell;
+use crate::{Answer, BoxFuture, HealthCell, Intake, Post, Webhook};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use subtle::ConstantTimeEq;
 
-/// Takes what Telegram posts for one account. The secret is in the header
-/// `X-Telegram-Bot-Api-Secret-Token`; how large a body may be is the server's business.
-pub struct Webhook {
+/// Where the secret stands.
+const SECRET: &str = "x-telegram-bot-api-secret-token";
+
+/// Takes what Telegram posts for one account.
+pub(super) struct TelegramWebhook {
     pub(super) account: String,
     pub(super) secret: SecretString,
     pub(super) require_mention: bool,
@@ -22,40 +24,30 @@ pub struct Webhook {
     pub(super) health: HealthCell,
 }
 
-/// Why a post was not taken, named by what to answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WebhookError {
-    /// Answer 401: it does not come from Telegram.
-    #[error("the secret is missing or wrong")]
-    Forbidden,
-    /// Answer 503, so that Telegram posts it again: the bot does not know yet who it is.
-    #[error("the account has not started yet")]
-    NotReady,
-    /// Answer 400: it is not an update.
-    #[error("the body is not an update")]
-    Garbled,
+impl Webhook for TelegramWebhook {
+    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            match self.decode(post) {
+                Ok(Some(delivery)) => keep(delivery, intake).await,
+                Ok(None) => Answer::Taken(None),
+                Err(answer) => answer,
+            }
+        })
+    }
 }
 
-impl Webhook {
-    /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot. Answer
-    /// 200 once the event is kept, and 503 if it is not.
-    ///
-    /// # Errors
-    ///
-    /// If the post is not Telegram's, or comes too early.
-    pub fn verify_and_decode(
-        &self,
-        secret: Option<&[u8]>,
-        body: &[u8],
-    ) -> Result<Option<Delivery>, WebhookError> {
+impl TelegramWebhook {
+    /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot.
+    fn decode(&self, post: Post<'_>) -> Result<Option<Delivery>, Answer> {
         let expected = self.secret.expose_secret().as_bytes();
-        if !bool::from(secret.unwrap_or_default().ct_eq(expected)) {
-            return Err(WebhookError::Forbidden);
+        if !bool::from(post.header(SECRET).ct_eq(expected)) {
+            return Err(Answer::Forbidden);
         }
-        let me = self.me.get().ok_or(WebhookError::NotReady)?;
-        let Envelope { update_id } = serde_json::from_slice(body).map_err(|_| WebhookError::Garbled)?;
+        // The bot does not know yet who it is: Telegram posts it again.
+        let me = self.me.get().ok_or(Answer::Later)?;
+        let Envelope { update_id } = serde_json::from_slice(post.body).map_err(|_| Answer::Garbled)?;
         self.health.event(now());
-        let Ok(update) = serde_json::from_slice::<Update>(body) else {
+        let Ok(update) = serde_json::from_slice::<Update>(post.body) else {
             tracing::warn!(update_id, "an update cannot be read and is passed over");
             return Ok(None);
         };
@@ -65,15 +57,27 @@ impl Webhook {
     }
 }
 
+async fn keep(delivery: Delivery, intake: &dyn Intake) -> Answer {
+    let response = delivery.response();
+    match intake.accept(delivery.inbound).await {
+        Ok(_) => Answer::Taken(response),
+        Err(refusal) => {
+            tracing::warn!(%refusal, "an update was not kept: Telegram posts it again");
+            refusal.into()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Kind;
+    use pudu_net::reqwest::header::HeaderMap;
 
-    fn webhook(me: Option<Me>) -> Webhook {
+    fn webhook(me: Option<Me>) -> TelegramWebhook {
         let known = OnceLock::new();
         me.map(|me| known.set(me));
-        Webhook {
+        TelegramWebhook {
             account: "telegram".into(),
             secret: "s3cret_token".into(),
             require_mention: true,
@@ -87,23 +91,27 @@ mod tests {
         Some(Me { id: 42, username: "pudu_bot".into() })
     }
 
+    fn decode(hook: &TelegramWebhook, secret: Option<&str>, body: &[u8]) -> Result<Option<Delivery>, Answer> {
+        let mut headers = HeaderMap::new();
+        secret.map(|secret| headers.insert(SECRET, secret.parse().unwrap()));
+        hook.decode(Post { headers: &headers, body })
+    }
+
     const UPDATE: &[u8] = br#"{"update_id":1,"callback_query":{"id":"q","from":{"id":7,"first_name":"Ann"},
         "message":{"message_id":3,"date":1,"chat":{"id":7,"type":"private"}},"data":"/stop"}}"#;
 
     #[test]
     fn only_the_secret_opens_and_it_is_checked_before_the_body_is_read() {
         let webhook = webhook(pudu());
-        for secret in
-            [None, Some(&b""[..]), Some(b"s3cret_toke"), Some(b"s3cret_tokens"), Some(b"S3cret_token")]
-        {
-            assert_eq!(webhook.verify_and_decode(secret, b"{"), Err(WebhookError::Forbidden));
+        for secret in [None, Some(""), Some("s3cret_toke"), Some("s3cret_tokens"), Some("S3cret_token")] {
+            assert_eq!(decode(&webhook, secret, b"{"), Err(Answer::Forbidden));
         }
-        assert_eq!(webhook.verify_and_decode(Some(b"s3cret_token"), b"{"), Err(WebhookError::Garbled));
+        assert_eq!(decode(&webhook, Some("s3cret_token"), b"{"), Err(Answer::Garbled));
     }
 
     #[test]
     fn a_press_is_delivered_with_what_ends_its_wait() {
-        let delivery = webhook(pudu()).verify_and_decode(Some(b"s3cret_token"), UPDATE).unwrap().unwrap();
+        let delivery = decode(&webhook(pudu()), Some("s3cret_token"), UPDATE).unwrap().unwrap();
         assert_eq!(delivery.inbound.kind, Kind::Press { action: "/stop".into() });
         let response = serde_json::json!({"method": "answerCallbackQuery", "callback_query_id": "q"});
         assert_eq!(delivery.response(), Some(response));
@@ -111,15 +119,12 @@ mod tests {
 
     #[test]
     fn what_comes_too_early_is_posted_again() {
-        assert_eq!(
-            webhook(None).verify_and_decode(Some(b"s3cret_token"), UPDATE),
-            Err(WebhookError::NotReady)
-        );
+        assert_eq!(decode(&webhook(None), Some("s3cret_token"), UPDATE), Err(Answer::Later));
     }
 
     #[test]
     fn an_update_that_cannot_be_read_is_not_posted_for_ever() {
         let update = br#"{"update_id":1,"message":{"message_id":"?"}}"#;
-        assert_eq!(webhook(pudu()).verify_and_decode(Some(b"s3cret_token"), update), Ok(None));
+        assert_eq!(decode(&webhook(pudu()), Some("s3cret_token"), update), Ok(None));
     }
 }

@@ -1,6 +1,9 @@
 //! A bot on Telegram.
 
-use super::super::{model::is_local, raw::Value, reader::Section};
+use super::{
+    super::{model::is_local, raw::Value, reader::Section},
+    Platform, Reader,
+};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -31,8 +34,9 @@ pub(crate) enum Transport {
     },
 }
 
-/// The keys without which nothing works.
-pub(super) const CREDENTIALS: &[&str] = &["bot_token"];
+/// How its accounts are read.
+pub(super) const READER: Reader =
+    Reader { name: "telegram", credentials: &["bot_token"], read, id, ids: "numeric ids" };
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
@@ -42,8 +46,7 @@ enum Mode {
 
 const MODES: &[(&str, Mode)] = &[("polling", Mode::Polling), ("webhook", Mode::Webhook)];
 
-/// Reads an account; `None` when something is missing, which is reported if the account is on.
-pub(super) fn read(section: &Section<'_>) -> Option<Telegram> {
+fn read(section: &Section<'_>) -> Option<Platform> {
     section.later(&["drafts", "rich_messages"]);
     let token = section.secret("bot_token").required("@BotFather gives one; or set `enabled: false`");
     let api_url = section.url("api_url").or(Url::parse("https://api.telegram.org").ok()?);
@@ -54,7 +57,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Telegram> {
         Mode::Polling => Transport::Polling,
         Mode::Webhook => webhook?,
     };
-    Some(Telegram { token: token?, api_url, transport, require_mention })
+    Some(Platform::Telegram(Telegram { token: token?, api_url, transport, require_mention }))
 }
 
 fn webhook(section: &Section<'_>) -> Option<Transport> {
@@ -75,8 +78,7 @@ fn webhook(section: &Section<'_>) -> Option<Transport> {
     Some(Transport::Webhook { url, secret_token })
 }
 
-/// Reads the id of a person or a chat.
-pub(super) fn id(value: &Value) -> Result<String, String> {
+fn id(value: &Value) -> Result<String, String> {
     let id = match value {
         Value::Int(id) => i64::try_from(*id).ok(),
         Value::Text(text) => text.trim().parse().ok(),

@@ -49,6 +49,7 @@ fn inbound(chat: i64, kind: Kind) -> Inbound {
         sender: Sender { id: "7".into(), name: "Ann Lee".into() },
         addressed: chat > 0,
         at: 1_700_000_000_000,
+        hint: None,
         kind,
     }
 }

@@ -19,7 +19,7 @@ async fn fetched(
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("a.pdf");
     let attachment = Attachment { handle: "F".into(), name: "a.pdf".into(), size: declared };
-    let result = fetch(&server.client(), &attachment, &to, limit).await;
+    let result = file(&server.client(), &attachment, &to, limit).await;
     (result, std::fs::read(to).ok().map(|bytes| bytes.len()))
 }
 
@@ -40,21 +40,9 @@ async fn a_larger_file_is_refused_at_every_stage_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_overwritten() {
-    let server = Loopback::start(|_, _, _| Do::Result(json!({"file_path": "a"}))).await;
-    let folder = tempfile::tempdir().unwrap();
-    let to = folder.path().join("a");
-    std::fs::write(&to, b"mine").unwrap();
-    let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
-    let error = fetch(&server.client(), &attachment, &to, 10).await.unwrap_err();
-    assert!(matches!(error, SendError::File(_)), "{error:?}");
-    assert_eq!(std::fs::read(to).unwrap(), b"mine");
-}
-
-#[tokio::test]
 async fn telegrams_own_limit_is_told_as_one() {
     let server = Loopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
     let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
-    let result = fetch(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
+    let result = file(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
     assert_eq!(result, Err(SendError::TooLarge { limit: LARGEST }));
 }

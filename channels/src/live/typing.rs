@@ -1,6 +1,6 @@
 //! "typing…" while a reply is being made and nothing new is to be seen of it.
 
-use super::{api::Call, desk::Desk};
+use crate::BoxFuture;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::Notify,
@@ -10,19 +10,22 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// A reply that is there before this never types.
 const GRACE: Duration = Duration::from_millis(300);
-/// Telegram shows it for five seconds.
-const EVERY: Duration = Duration::from_millis(4500);
 
 /// Types until it is dropped.
-pub(super) struct Typing {
+pub(crate) struct Typing {
     changed: Arc<Notify>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Typing {
-    pub(super) fn start(desk: Desk, topic: Option<i64>) -> Self {
+    /// Shows the sign by `call`, and again after `every`: a little before the platform takes it away. Best
+    /// effort: what `call` meets is its own business.
+    pub(crate) fn start(
+        every: Duration,
+        call: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
         let changed = Arc::new(Notify::new());
-        let task = tokio::spawn(types(desk, topic, Arc::clone(&changed)));
+        let task = tokio::spawn(types(every, call, Arc::clone(&changed)));
         Self { changed, _task: AbortOnDropHandle::new(task) }
     }
 
@@ -32,13 +35,14 @@ impl Typing {
     }
 }
 
-async fn types(mut desk: Desk, topic: Option<i64>, changed: Arc<Notify>) {
+async fn types(
+    every: Duration,
+    call: impl Fn() -> BoxFuture<'static, ()> + Send + Sync,
+    changed: Arc<Notify>,
+) {
     sleep(GRACE).await;
     loop {
-        // Best effort: nobody misses it, and the chat's wait is kept in any case.
-        if let Err(error) = desk.call(&Call::Typing { topic }).await {
-            tracing::debug!(%error, "typing could not be shown");
-        }
-        while timeout(EVERY, changed.notified()).await.is_ok() {}
+        call().await;
+        while timeout(every, changed.notified()).await.is_ok() {}
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::{
     BoxFuture, Choice, Journal, JournalError, Placement, ReplyHandle, Sighting,
+    live::Reply,
     telegram::{
         api::{Api, Call, CallError, Posted, Text, Thread},
         chats::Chats,
         desk::{Desk, Office},
-        reply::Reply,
+        messages::TelegramMessages,
     },
 };
 use std::{
@@ -77,16 +78,17 @@ impl Fake {
     }
 
     /// Opens a reply in a process that has just started.
-    pub(super) fn open(&self, placement: &Placement) -> Reply {
+    pub(super) fn open(&self, placement: &Placement) -> Reply<TelegramMessages> {
         self.open_in(&Arc::default(), placement)
     }
 
     /// Opens a reply in a process that others share.
-    pub(super) fn open_in(&self, chats: &Arc<Chats>, placement: &Placement) -> Reply {
+    pub(super) fn open_in(&self, chats: &Arc<Chats>, placement: &Placement) -> Reply<TelegramMessages> {
         let office = Office { api: Arc::new(self.clone()), pacer: Arc::default(), chats: Arc::clone(chats) };
         let desk = Desk::new(office, placement.address.chat.parse().unwrap(), placement.private);
         let saved = self.with(|world| world.saved.clone());
-        Reply::open(desk, &Placement { saved, ..placement.clone() }, Box::new(self.clone()))
+        let placement = Placement { saved, ..placement.clone() };
+        Reply::open(TelegramMessages::new(desk, &placement), &placement, Box::new(self.clone()))
     }
 
     /// Runs until the end or until the plug is pulled; tells which.

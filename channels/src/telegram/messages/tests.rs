@@ -1,8 +1,15 @@
 use super::{
+    super::api::CallError,
     fake::{Fake, Fault, Side},
     *,
 };
-use crate::{Address, Choice, OutFile, telegram::chats::Chats};
+use crate::{
+    Address, Choice, FinalView, LiveReply, ReplyView,
+    live::Reply,
+    render::{parse, telegram::html},
+    split::split,
+    telegram::chats::Chats,
+};
 use std::sync::Arc;
 
 const ANN: i64 = 7;
@@ -10,7 +17,8 @@ const HERD: i64 = -1_001_000_000_001;
 
 fn place(chat: i64, reply_to: i64) -> Placement {
     let address = Address { account: "telegram".into(), chat: chat.to_string(), topic: None };
-    Placement { address, private: chat > 0, reply_to: Some(reply_to.to_string()), saved: None }
+    let reply_to = Some(reply_to.to_string());
+    Placement { address, private: chat > 0, reply_to, sender: String::new(), hint: None, saved: None }
 }
 
 fn growing(text: &str) -> ReplyView {
@@ -23,6 +31,11 @@ fn done(text: &str) -> FinalView {
 
 fn words(count: usize) -> String {
     (0..count).map(|n| format!("word{n} ")).collect()
+}
+
+/// The messages that a text makes.
+fn parts(text: &str) -> Vec<String> {
+    split(&parse(text), TelegramMessages::LIMIT).iter().map(html).collect()
 }
 
 fn is_send(call: &Call) -> bool {
@@ -38,7 +51,7 @@ fn fails(fake: &Fake, concerns: fn(&Call) -> bool, error: CallError) {
 }
 
 /// Shows the views and then the final one, as the dispatcher does.
-async fn show(reply: &mut Reply, views: &[ReplyView], last: &FinalView) {
+async fn show(reply: &mut Reply<TelegramMessages>, views: &[ReplyView], last: &FinalView) {
     for view in views {
         reply.ready().await;
         reply.update(view).await.unwrap();
@@ -73,7 +86,7 @@ async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
     let asked = fake.say(ANN);
     fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
     let mut log = fake.with(|world| world.log.clone());
-    assert!(log.remove(0).starts_with(r#"save [{"intended":{"floor":1,"since":"#));
+    assert!(log.remove(0).starts_with(r#"save [{"intended":{"key":""#));
     assert_eq!(log, ["send ⏳", r#"save [{"sent":{"id":2}}]"#, "edit 2 one"]);
 }
 
@@ -95,7 +108,7 @@ async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() 
     let mut reply = fake.open(&place(ANN, asked));
     let long = words(1000);
     reply.update(&growing(&long)).await.unwrap();
-    let parts: Vec<String> = pages::growing(&growing(&long)).into_iter().map(|page| page.text.body).collect();
+    let parts: Vec<String> = parts(&long);
     assert_eq!((parts.len(), fake.bodies(ANN)), (2, parts));
     reply.finish(&done("short after all")).await.unwrap();
     assert_eq!(fake.bodies(ANN), ["short after all"]);
@@ -203,8 +216,7 @@ async fn a_message_that_somebody_deleted_is_sent_anew() {
     fake.wipe();
     let longer = format!("first {}", words(1100));
     reply.finish(&done(&longer)).await.unwrap();
-    let parts: Vec<String> =
-        pages::growing(&growing(&longer)).into_iter().map(|page| page.text.body).collect();
+    let parts: Vec<String> = parts(&longer);
     assert_eq!(fake.bodies(ANN), parts);
 }
 

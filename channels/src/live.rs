@@ -1,0 +1,286 @@
+//! One reply: messages that grow in place, there exactly once whatever is killed in between.
+//!
+//! The same for every platform; what differs is behind [`Messages`]. Every message of a reply goes through
+//! four steps:
+//!
+//! 1. *intend*: the journal keeps that a message is about to be sent, and what is needed to find it again;
+//! 2. *send*: under a key by which platforms that have such keys know a repetition;
+//! 3. *record*: the journal keeps the message's id;
+//! 4. *change*: more words go in by changes, which may be repeated.
+//!
+//! Whoever finds an intent without an id, after a crash or a call without an answer, asks the platform's
+//! [`Messages::find`] first, and sends under the same intent if that finds nothing.
+//!
+//! What cannot be had: certainty about files, which no change finds again (see [`outgoing`]).
+
+mod messages;
+mod outgoing;
+mod pages;
+mod record;
+mod typing;
+
+pub(crate) use messages::{CallError, Ledger, Messages, Sent, Slot, Turn};
+pub(crate) use pages::{Draft, SIGN};
+pub(crate) use typing::Typing;
+
+use crate::{BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyView, SendError};
+use record::{Part, Record, fresh_key};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Messages that came before an intent may be recorded after it, and clocks differ.
+const MARGIN: Duration = Duration::from_secs(3600);
+/// How often a message that vanishes is sent anew.
+const ROUNDS: usize = 2;
+
+/// A reply on its way.
+pub(crate) struct Reply<M: Messages> {
+    messages: M,
+    record: Record<M::Sent, M::Mark>,
+    journal: Box<dyn Journal>,
+    /// Whether the record is ahead of the journal.
+    unsaved: bool,
+    /// What each part shows, as far as this process knows.
+    shown: Vec<Option<M::Page>>,
+    typing: Option<Typing>,
+}
+
+impl<M: Messages> LiveReply for Reply<M> {
+    fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(self.messages.ready())
+    }
+
+    fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.grow(view))
+    }
+
+    fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.end(view))
+    }
+}
+
+impl<M: Messages> Reply<M> {
+    /// Starts a reply, or takes up the one that `placement` saved.
+    pub(crate) fn open(mut messages: M, placement: &Placement, journal: Box<dyn Journal>) -> Self {
+        let record = placement.saved.as_ref().map(Record::restore).unwrap_or_default();
+        messages.remember(&record.memo);
+        // One that is taken up may be finished already: it types when it grows.
+        let typing = placement.saved.is_none().then(|| messages.typing()).flatten();
+        Self { messages, record, journal, unsaved: false, shown: Vec::new(), typing }
+    }
+
+    async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
+        self.messages.free()?;
+        self.save().await?;
+        if self.typing.is_none() {
+            self.typing = self.messages.typing();
+        }
+        if !self.messages.grows() {
+            return self.hold_the_place(view).await;
+        }
+        let pages = self.pages(|limit| pages::growing(view, limit));
+        self.show(&pages, false).await?;
+        self.keep(pages.len()).await
+    }
+
+    /// Shows that something is coming where a message cannot change.
+    async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
+        if !self.record.parts.is_empty() {
+            return Ok(());
+        }
+        let view = ReplyView { activity: view.activity.clone(), ..ReplyView::default() };
+        let pages = self.pages(|limit| pages::growing(&view, limit));
+        self.show(&pages, false).await
+    }
+
+    async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
+        self.typing = None;
+        self.messages.free()?;
+        self.save().await?;
+        self.look_at(&view.files).await;
+        // Each round but the last finds a file that cannot be sent, and tells of it.
+        for _ in 0..=view.files.len() {
+            let notes = self.notes(&view.files);
+            let pages = self.pages(|limit| pages::finished(view, &notes, limit));
+            self.show(&pages, true).await?;
+            self.keep(pages.len()).await?;
+            self.send_files(&view.files).await?;
+            if self.notes(&view.files) == notes {
+                break;
+            }
+        }
+        self.save().await
+    }
+
+    /// Renders what `drafts` makes, in smaller pieces where the markup makes one too long.
+    fn pages(&self, drafts: impl FnOnce(crate::split::Limit) -> Vec<Draft>) -> Vec<M::Page> {
+        drafts(M::LIMIT).into_iter().flat_map(|draft| self.fit(draft, M::LIMIT.max / 2)).collect()
+    }
+
+    fn fit(&self, draft: Draft, smaller: usize) -> Vec<M::Page> {
+        let page = self.messages.page(&draft);
+        if !self.messages.overfull(&page) || smaller < pages::SMALLEST {
+            return vec![page];
+        }
+        let pieces = pages::halve(draft, crate::split::Limit { max: smaller, ..M::LIMIT });
+        pieces.into_iter().flat_map(|piece| self.fit(piece, smaller / 2)).collect()
+    }
+
+    async fn show(&mut self, pages: &[M::Page], finished: bool) -> Result<(), SendError> {
+        for (n, page) in pages.iter().enumerate() {
+            self.page(n, page, finished).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes part `n` show `page`.
+    async fn page(&mut self, n: usize, page: &M::Page, finished: bool) -> Result<(), SendError> {
+        for _ in 0..ROUNDS {
+            if self.record.part(n).is_none() {
+                let first = if finished { page.clone() } else { self.messages.first(page) };
+                self.post(n, &first).await?;
+            }
+            if self.shown.get(n).and_then(Option::as_ref) == Some(page) {
+                return Ok(());
+            }
+            let Some(mut sent) = self.record.part(n).cloned() else { continue };
+            let result = self.messages.edit(&mut sent, page).await;
+            self.now_is_sent(n, sent);
+            match result {
+                Ok(()) => {
+                    self.now_shows(n, Some(page.clone()));
+                    return Ok(());
+                }
+                // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
+                // order stays.
+                Err(CallError::Gone) => self.keep(n).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SendError::Refused("the message vanishes as soon as it is sent".to_owned()))
+    }
+
+    /// Sends part `n`, unless it is found to be there.
+    async fn post(&mut self, n: usize, page: &M::Page) -> Result<(), SendError> {
+        let _turn: Turn = self.messages.turn().await;
+        if let Some(sent) = self.find(n).await? {
+            return self.sent(n, sent, None).await;
+        }
+        let slot = self.intend(n).await?;
+        match self.messages.post(&slot, page).await {
+            Ok(sent) => self.sent(n, sent, Some(page.clone())).await,
+            Err(error) => {
+                if !error.may_be_done() {
+                    self.record.parts.truncate(n);
+                    self.unsaved = true;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn intend(&mut self, n: usize) -> Result<Slot<M::Mark>, SendError> {
+        let before = self.record.intended(n).cloned();
+        let since = now() - millis(MARGIN);
+        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        let slot = match before {
+            Some(Slot { key, since, mark, .. }) => {
+                let mark = self.messages.mark(Some(mark), since, &ledger).await?;
+                Slot { n, key, since, mark }
+            }
+            None => {
+                let mark = self.messages.mark(None, since, &ledger).await?;
+                Slot { n, key: fresh_key(), since, mark }
+            }
+        };
+        self.record.set(n, Part::Intended(slot.clone()));
+        self.unsaved = true;
+        self.save().await?;
+        Ok(slot)
+    }
+
+    async fn sent(&mut self, n: usize, sent: M::Sent, page: Option<M::Page>) -> Result<(), SendError> {
+        self.record.set(n, Part::Sent(sent));
+        self.unsaved = true;
+        self.now_shows(n, page);
+        self.save().await
+    }
+
+    /// What is kept of a message may change with it.
+    fn now_is_sent(&mut self, n: usize, sent: M::Sent) {
+        if let Some(Part::Sent(known)) = self.record.parts.get_mut(n)
+            && *known != sent
+        {
+            *known = sent;
+            self.unsaved = true;
+        }
+    }
+
+    fn now_shows(&mut self, n: usize, page: Option<M::Page>) {
+        self.shown.resize(self.shown.len().max(n + 1), None);
+        if let Some(shown) = self.shown.get_mut(n) {
+            *shown = page;
+        }
+        if let Some(typing) = &self.typing {
+            typing.changed();
+        }
+    }
+
+    /// Looks for a part that was perhaps sent. Needs the turn.
+    async fn find(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
+        let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
+        let slot = Slot { n, ..slot };
+        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        self.messages.find(&slot, &ledger).await
+    }
+
+    /// Deletes the parts behind the first `count`.
+    async fn keep(&mut self, count: usize) -> Result<(), SendError> {
+        while self.record.parts.len() > count {
+            let n = self.record.parts.len() - 1;
+            let _turn: Turn = self.messages.turn().await;
+            let sent = match self.record.part(n) {
+                Some(sent) => Some(sent.clone()),
+                None => self.find(n).await?,
+            };
+            if let Some(sent) = sent {
+                self.delete(&sent).await?;
+            }
+            self.record.parts.truncate(n);
+            self.shown.truncate(n);
+            self.unsaved = true;
+        }
+        self.save().await
+    }
+
+    async fn delete(&mut self, sent: &M::Sent) -> Result<(), SendError> {
+        match self.messages.delete(sent).await {
+            Ok(()) | Err(CallError::Gone) => Ok(()),
+            Err(CallError::Refused(error)) => {
+                tracing::warn!(error, "a message that is not needed any more cannot be deleted");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Brings the journal up to the record.
+    async fn save(&mut self) -> Result<(), SendError> {
+        let memo = self.messages.memo();
+        self.unsaved |= memo != self.record.memo;
+        self.record.memo = memo;
+        if self.unsaved {
+            let handle = self.record.handle().map_err(|error| JournalError(error.to_string()))?;
+            self.journal.save(&handle).await?;
+            self.unsaved = false;
+        }
+        Ok(())
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn now() -> i64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}

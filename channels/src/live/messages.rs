@@ -1,0 +1,199 @@
+//! What a platform does for a live reply: make a message, change it, find it, delete it.
+
+use super::{Draft, Typing};
+use crate::{Journal, OutFile, SendError, Sighting, split::Limit};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The messages of one reply on one platform. A value of it lives as long as the reply.
+pub(crate) trait Messages: Send + Sync + 'static {
+    /// What one message shows, ready to be sent. Equal pages need no call.
+    type Page: Clone + PartialEq + Send + Sync;
+    /// What is kept of a message that is there.
+    type Sent: Sent;
+    /// What is kept of a message before it is sent, so that it can be found again; `()` where a key does it.
+    type Mark: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
+
+    /// The platform's name, for people.
+    const PLATFORM: &'static str;
+    /// How much visible text a message holds.
+    const LIMIT: Limit;
+    /// The largest file that can be sent, in bytes.
+    const LARGEST_FILE: u64;
+
+    /// Renders a message.
+    fn page(&self, draft: &Draft) -> Self::Page;
+
+    /// Tells whether the markup makes a page too long for the platform: it is cut smaller then.
+    fn overfull(&self, _page: &Self::Page) -> bool {
+        false
+    }
+
+    /// Returns what a message that will grow shows when it is made.
+    fn first(&self, page: &Self::Page) -> Self::Page {
+        page.clone()
+    }
+
+    /// Tells whether a message can change. Where it cannot, one message holds the place, `edit` answers
+    /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
+    fn grows(&self) -> bool {
+        true
+    }
+
+    /// Waits until another unfinished view may be shown.
+    fn ready(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Fails while nothing at all may be sent: nothing needs to be written down for a call that is not made.
+    fn free(&self) -> Result<(), CallError>;
+
+    /// Waits for the turn to send, where replies of one chat have to take turns.
+    fn turn(&self) -> impl Future<Output = Turn> + Send {
+        async { None }
+    }
+
+    /// Returns what is to be kept before a message is sent. `before` is the mark under which it was perhaps
+    /// sent already, and not found.
+    fn mark(
+        &mut self,
+        before: Option<Self::Mark>,
+        since: i64,
+        ledger: &Ledger<'_>,
+    ) -> impl Future<Output = Result<Self::Mark, SendError>> + Send;
+
+    /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
+    /// the same key makes no second one.
+    fn find(
+        &mut self,
+        slot: &Slot<Self::Mark>,
+        ledger: &Ledger<'_>,
+    ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
+
+    /// Makes a message.
+    fn post(
+        &mut self,
+        slot: &Slot<Self::Mark>,
+        page: &Self::Page,
+    ) -> impl Future<Output = Result<Self::Sent, CallError>> + Send;
+
+    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change.
+    fn edit(
+        &mut self,
+        sent: &mut Self::Sent,
+        page: &Self::Page,
+    ) -> impl Future<Output = Result<(), CallError>> + Send;
+
+    /// Deletes a message.
+    fn delete(&mut self, sent: &Self::Sent) -> impl Future<Output = Result<(), CallError>> + Send;
+
+    /// Sends a file, which is there, not empty and not too large. Returns the message's id. The same key
+    /// comes again when the outcome was not known.
+    fn upload(
+        &mut self,
+        key: &str,
+        file: &OutFile,
+        size: u64,
+    ) -> impl Future<Output = Result<String, CallError>> + Send;
+
+    /// Starts to show that something is being written, where the platform has such a sign.
+    fn typing(&self) -> Option<Typing> {
+        None
+    }
+
+    /// Returns what is to be kept of the reply as a whole, `null` for nothing.
+    fn memo(&self) -> Value {
+        Value::Null
+    }
+
+    /// Takes back what [`Self::memo`] returned before a restart.
+    fn remember(&mut self, _memo: &Value) {}
+}
+
+/// The right to send in a chat, until it is dropped.
+pub(crate) type Turn = Option<OwnedSemaphorePermit>;
+
+/// What is kept of a message that is there.
+pub(crate) trait Sent:
+    Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
+{
+    /// Returns the platform's id: an answer to it continues the conversation.
+    fn id(&self) -> String;
+
+    /// Makes one of an id alone, for a record that this version cannot read.
+    fn from_id(id: &str) -> Option<Self>;
+}
+
+/// A message that is about to be sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Slot<M> {
+    /// Which part of the reply it is, from 0.
+    #[serde(skip)]
+    pub(crate) n: usize,
+    /// The same as long as it is the same message: 32 letters and digits. For platforms that know a
+    /// repetition by it.
+    pub(crate) key: String,
+    /// An hour before it was first to be sent, in milliseconds since 1970.
+    pub(crate) since: i64,
+    /// What the platform wants to be kept.
+    pub(crate) mark: M,
+}
+
+/// What is known of messages in the chats of this account.
+pub(crate) struct Ledger<'a> {
+    journal: &'a dyn Journal,
+    /// The ids of this reply's own messages.
+    pub(crate) own: Vec<String>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
+        Self { journal, own }
+    }
+
+    /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
+    pub(crate) async fn known(&self, since: i64) -> Result<Vec<Sighting>, SendError> {
+        Ok(self.journal.known(since).await?)
+    }
+}
+
+/// Why a call failed, named by what it means for the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallError {
+    /// Nothing may go to this chat before then. Nothing was done.
+    #[error("the chat has to wait {0:?}")]
+    Wait(Duration),
+    /// The message is not there, or cannot change any more: another has to take its place.
+    #[error("the message is not there")]
+    Gone,
+    /// Trying again does not help. Nothing was done.
+    #[error("{0}")]
+    Refused(String),
+    /// No connection came about, or the credentials are not valid now. Nothing was done.
+    #[error("{0}")]
+    Unconnected(String),
+    /// The call may have been done or not.
+    #[error("{0}")]
+    Unknown(String),
+    /// The file to send could not be read. Nothing was done.
+    #[error("{0}")]
+    File(String),
+}
+
+impl CallError {
+    /// Tells whether the call may have had its effect.
+    pub(crate) fn may_be_done(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+}
+
+impl From<CallError> for SendError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Wait(after) => Self::Later { after },
+            CallError::Unconnected(what) | CallError::Unknown(what) => Self::Unreachable(what),
+            CallError::File(what) => Self::File(what),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}

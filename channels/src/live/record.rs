@@ -1,0 +1,185 @@
+//! What is kept of a reply so that a restart finds its messages again. Stored: a change must read the old.
+
+use super::messages::{Sent, Slot};
+use crate::ReplyHandle;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// The messages of a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record<S, M> {
+    /// The messages that show the text, in order. At most the last one is only intended.
+    #[serde(default = "Vec::new")]
+    pub(super) parts: Vec<Part<S, M>>,
+    /// The files, as in the final view.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<Sending>,
+    /// What the platform keeps of the reply as a whole.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub(super) memo: Value,
+}
+
+/// One message of the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Part<S, M> {
+    /// It was about to be sent: it may be there or not.
+    Intended(Slot<M>),
+    /// It is there.
+    Sent(S),
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sending {
+    /// It has been tried so many times with unknown outcome.
+    Tried {
+        /// How many.
+        times: u8,
+        /// The key under which it is sent.
+        #[serde(default)]
+        key: String,
+    },
+    /// It is there.
+    Sent {
+        /// The message; empty where the platform gives none.
+        id: Id,
+    },
+    /// It will not be sent; the text says so.
+    Failed {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+/// A message's id; older records have numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Id {
+    Text(String),
+    Number(i64),
+}
+
+impl Id {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+impl<S, M> Default for Record<S, M> {
+    fn default() -> Self {
+        Self { parts: Vec::new(), files: Vec::new(), memo: Value::Null }
+    }
+}
+
+impl<S: Sent, M: Clone + Serialize + DeserializeOwned> Record<S, M> {
+    /// Reads a handle. One that this version cannot read still tells which messages there are.
+    pub(super) fn restore(handle: &ReplyHandle) -> Self {
+        serde_json::from_value(handle.state.clone()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the record of a reply cannot be read; its messages are taken up as they are");
+            let parts = handle.messages.iter().filter_map(|id| S::from_id(id)).map(Part::Sent).collect();
+            Self { parts, ..Self::default() }
+        })
+    }
+
+    /// Writes the handle.
+    pub(super) fn handle(&self) -> Result<ReplyHandle, serde_json::Error> {
+        Ok(ReplyHandle { state: serde_json::to_value(self)?, messages: self.ids().collect() })
+    }
+
+    /// Returns the messages that are there.
+    pub(super) fn ids(&self) -> impl Iterator<Item = String> {
+        let parts = self.parts.iter().filter_map(|part| match part {
+            Part::Sent(sent) => Some(sent.id()),
+            Part::Intended(_) => None,
+        });
+        let files = self.files.iter().filter_map(|file| match file {
+            Sending::Sent { id } => Some(id.text()),
+            Sending::Tried { .. } | Sending::Failed { .. } => None,
+        });
+        parts.chain(files).filter(|id| !id.is_empty())
+    }
+
+    /// Returns a part's message, if it is there.
+    pub(super) fn part(&self, n: usize) -> Option<&S> {
+        match self.parts.get(n) {
+            Some(Part::Sent(sent)) => Some(sent),
+            _ => None,
+        }
+    }
+
+    /// Returns a part that may be there or not.
+    pub(super) fn intended(&self, n: usize) -> Option<&Slot<M>> {
+        match self.parts.get(n) {
+            Some(Part::Intended(slot)) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// Puts a part in its place; the parts before it are there.
+    pub(super) fn set(&mut self, n: usize, part: Part<S, M>) {
+        self.parts.truncate(n);
+        self.parts.push(part);
+    }
+}
+
+/// Makes 32 letters and digits by chance.
+pub(super) fn fresh_key() -> String {
+    std::iter::repeat_with(fastrand::alphanumeric).take(32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Card {
+        id: String,
+        #[serde(default)]
+        page: u32,
+    }
+
+    impl Sent for Card {
+        fn id(&self) -> String {
+            self.id.clone()
+        }
+
+        fn from_id(id: &str) -> Option<Self> {
+            id.starts_with('m').then(|| Self { id: id.to_owned(), page: 0 })
+        }
+    }
+
+    #[test]
+    fn the_record_is_stored_like_this() {
+        let slot = Slot { n: 0, key: "k1".into(), since: 1, mark: 5 };
+        let record: Record<Card, i64> = Record {
+            parts: vec![Part::Sent(Card { id: "m5".into(), page: 2 }), Part::Intended(slot)],
+            files: vec![
+                Sending::Tried { times: 1, key: "k2".into() },
+                Sending::Sent { id: Id::Text("m8".into()) },
+                Sending::Failed { why: "gone".into() },
+            ],
+            memo: json!({"chat": -100}),
+        };
+        let state = json!({
+            "parts": [{"sent": {"id": "m5", "page": 2}}, {"intended": {"key": "k1", "since": 1, "mark": 5}}],
+            "files": [{"tried": {"times": 1, "key": "k2"}}, {"sent": {"id": "m8"}}, {"failed": {"why": "gone"}}],
+            "memo": {"chat": -100},
+        });
+        let handle = ReplyHandle { state, messages: vec!["m5".into(), "m8".into()] };
+        assert_eq!(record.handle().unwrap(), handle);
+        assert_eq!(Record::restore(&handle), record);
+    }
+
+    #[test]
+    fn the_messages_of_an_unreadable_record_are_not_lost() {
+        let handle = ReplyHandle { state: json!("?"), messages: vec!["m5".into(), "x".into()] };
+        let parts = vec![Part::Sent(Card { id: "m5".into(), page: 0 })];
+        assert_eq!(Record::<Card, i64>::restore(&handle), Record { parts, ..Record::default() });
+    }
+}

@@ -1,0 +1,174 @@
+//! One WebSocket to a platform: connected within a bound, frames of bounded size, pings, and a watchdog that
+//! takes a peer which says nothing for dead.
+//!
+//! Deliberately absent: any platform's protocol, and connecting again (see [`crate::supervise`]).
+
+use futures_util::{SinkExt, StreamExt};
+use std::time::Duration;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    tungstenite::{
+        self, Message,
+        protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(15);
+/// How long a frame may take on its way out.
+const SEND: Duration = Duration::from_secs(15);
+/// How long a goodbye may take. The peer's answer to it is not awaited: some never close.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// The largest message that is taken, in bytes. Platforms' events have some hundred kilobytes at most.
+const LARGEST: usize = 4 * 1024 * 1024;
+
+/// What keeps a connection alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pulse {
+    /// How often the peer is pinged.
+    pub(crate) ping: Duration,
+    /// A peer that says nothing for so long, not even a pong, is dead.
+    pub(crate) idle: Duration,
+}
+
+/// A connection.
+pub(crate) struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    pulse: Pulse,
+    next_ping: Instant,
+    heard: Instant,
+}
+
+/// What the peer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// Goodbye: code and reason.
+    Close(Option<(u16, String)>),
+}
+
+/// Why there is no connection, without the URL, in which secrets stand.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SocketError {
+    /// The handshake was refused.
+    #[error("the handshake was refused (HTTP {status})")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The headers that the platform answered, for its own codes.
+        headers: Vec<(String, String)>,
+    },
+    /// It did not come about, or it broke.
+    #[error("{0}")]
+    Lost(String),
+    /// The peer said nothing for too long.
+    #[error("the connection went silent")]
+    Silent,
+}
+
+impl Socket {
+    /// Connects to a `ws` or `wss` URL.
+    pub(crate) async fn connect(url: &str, pulse: Pulse) -> Result<Self, SocketError> {
+        pudu_net::install_crypto();
+        let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
+        let connect = connect_async_with_config(url, Some(config), true);
+        let connected = timeout(CONNECT, connect).await;
+        let (stream, _) = connected.map_err(|_| lost("no connection in time"))?.map_err(refused)?;
+        let now = Instant::now();
+        Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now })
+    }
+
+    /// Changes what keeps the connection alive.
+    pub(crate) fn set_pulse(&mut self, pulse: Pulse) {
+        self.next_ping = self.next_ping.min(Instant::now() + pulse.ping);
+        self.pulse = pulse;
+    }
+
+    /// Waits for what the peer says next. Cancelling it loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Frame, SocketError> {
+        loop {
+            let dead = self.heard + self.pulse.idle;
+            tokio::select! {
+                biased;
+                message = self.stream.next() => {
+                    self.heard = Instant::now();
+                    match message {
+                        Some(Ok(Message::Text(text))) => return Ok(Frame::Text(text.as_str().to_owned())),
+                        Some(Ok(Message::Binary(bytes))) => return Ok(Frame::Binary(bytes.to_vec())),
+                        Some(Ok(Message::Close(frame))) => {
+                            let told = frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
+                            return Ok(Frame::Close(told));
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                        Some(Err(error)) => return Err(lost(describe(&error))),
+                        None => return Err(lost("the connection was closed")),
+                    }
+                }
+                () = sleep_until(dead) => return Err(SocketError::Silent),
+                () = sleep_until(self.next_ping) => {
+                    self.next_ping = Instant::now() + self.pulse.ping;
+                    self.put(Message::Ping(tungstenite::Bytes::new())).await?;
+                }
+            }
+        }
+    }
+
+    /// Says something.
+    pub(crate) async fn send_text(&mut self, text: String) -> Result<(), SocketError> {
+        self.put(Message::text(text)).await
+    }
+
+    /// Says something in bytes.
+    pub(crate) async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<(), SocketError> {
+        self.put(Message::binary(bytes)).await
+    }
+
+    /// Says goodbye, so that the platform sends no more events here.
+    pub(crate) async fn close(mut self) {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        // A peer that is gone needs no goodbye.
+        timeout(GOODBYE, self.stream.close(Some(frame))).await.ok();
+    }
+
+    async fn put(&mut self, message: Message) -> Result<(), SocketError> {
+        match timeout(SEND, self.stream.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(lost(describe(&error))),
+            Err(_) => Err(lost("the peer takes nothing any more")),
+        }
+    }
+}
+
+fn lost(why: impl Into<String>) -> SocketError {
+    SocketError::Lost(why.into())
+}
+
+fn refused(error: tungstenite::Error) -> SocketError {
+    let tungstenite::Error::Http(response) = error else { return lost(describe(&error)) };
+    let header = |(name, value): (&tungstenite::http::HeaderName, &tungstenite::http::HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    SocketError::Refused {
+        status: response.status().as_u16(),
+        headers: response.headers().iter().map(header).collect(),
+    }
+}
+
+/// Describes an error without what it may quote of the URL.
+fn describe(error: &tungstenite::Error) -> String {
+    match error {
+        tungstenite::Error::Url(_) => "the address is not one of a WebSocket".to_owned(),
+        tungstenite::Error::Capacity(_) => "a message is too large".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

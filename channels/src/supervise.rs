@@ -1,0 +1,153 @@
+//! Keeps one account connected: tries again with growing, jittered pauses, tells how it is doing, and gives
+//! up only for what needs a person's hand.
+
+use crate::{ChannelError, HealthCell, HealthState};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// The first pause.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// No pause is longer, unless the platform asks for it.
+const LONGEST: Duration = Duration::from_secs(60);
+/// A connection that held for so long was a good one: the pauses begin anew.
+const GOOD: Duration = Duration::from_secs(60);
+
+/// How a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The platform asks to connect anew, or a new connection has taken over: at once.
+    Renew,
+    /// It broke or did not come about; why, without secrets.
+    Lost(String),
+    /// The platform asks to wait for so long.
+    Later(String, Duration),
+    /// Trying again does not help.
+    Fatal(ChannelError),
+}
+
+/// Connects again and again until `stop`. `connect` lives as long as its connection does, calls
+/// [`HealthCell::ready`] once events flow, and ends by itself when `stop` is cancelled.
+pub(crate) async fn supervise<F>(
+    health: &HealthCell,
+    stop: &CancellationToken,
+    mut connect: impl FnMut() -> F,
+) -> Result<(), ChannelError>
+where
+    F: Future<Output = Ended>,
+{
+    let mut pauses = Pauses::default();
+    let result = loop {
+        let began = Instant::now();
+        let ended = connect().await;
+        if stop.is_cancelled() {
+            break Ok(());
+        }
+        if began.elapsed() >= GOOD {
+            pauses = Pauses::default();
+        }
+        let pause = match ended {
+            Ended::Renew => pauses.after_renewal(),
+            Ended::Lost(why) => {
+                let pause = pauses.next();
+                tracing::warn!(why, ?pause, "the connection is lost; trying again");
+                health.failed(HealthState::Degraded, why);
+                pause
+            }
+            Ended::Later(why, wait) => {
+                tracing::warn!(why, ?wait, "the platform asks to wait before connecting again");
+                health.failed(HealthState::Degraded, why);
+                pauses.next().max(wait)
+            }
+            Ended::Fatal(error) => break Err(error),
+        };
+        if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+            break Ok(());
+        }
+    };
+    match &result {
+        Ok(()) => health.stopped(),
+        Err(error @ ChannelError::Auth(_)) => health.failed(HealthState::AuthFailed, error.to_string()),
+        Err(error) => health.failed(HealthState::Stopped, error.to_string()),
+    }
+    result
+}
+
+/// Pauses that grow from one try to the next.
+#[derive(Debug, Default)]
+struct Pauses {
+    tries: u32,
+    renewals: u32,
+}
+
+impl Pauses {
+    /// Returns between half of and the whole pause, so that many that were cut at once do not come at once.
+    fn next(&mut self) -> Duration {
+        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(LONGEST);
+        self.tries += 1;
+        whole.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    /// The first renewal is at once; a platform that asks for one again and again gets pauses.
+    fn after_renewal(&mut self) -> Duration {
+        self.renewals += 1;
+        if self.renewals > 1 { self.next() } else { Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Connects with these ends, one after the other, and returns when each try began and what came out.
+    async fn tried(ends: Vec<(u64, Ended)>) -> (Vec<u64>, Result<(), ChannelError>, HealthState) {
+        let (health, stop) = (HealthCell::default(), CancellationToken::new());
+        let (start, ends, times) = (Instant::now(), Mutex::new(ends.into_iter()), Mutex::new(Vec::new()));
+        let connect = || {
+            times.lock().unwrap().push(start.elapsed().as_secs());
+            let next = ends.lock().unwrap().next();
+            let stop = stop.clone();
+            async move {
+                let Some((lasted, ended)) = next else {
+                    stop.cancel();
+                    return Ended::Renew;
+                };
+                sleep(Duration::from_secs(lasted)).await;
+                ended
+            }
+        };
+        let result = supervise(&health, &stop, connect).await;
+        (times.into_inner().unwrap(), result, health.get().state)
+    }
+
+    fn lost(lasted: u64) -> (u64, Ended) {
+        (lasted, Ended::Lost("cut".into()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_and_begin_anew_after_a_good_connection() {
+        let (times, result, state) = tried(vec![lost(0), lost(0), lost(0), lost(3600), lost(0)]).await;
+        assert_eq!((result, state), (Ok(()), HealthState::Stopped));
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps[0] <= 1 && gaps[1] <= 2 && (1..=4).contains(&gaps[2]), "{gaps:?}");
+        assert!((3600..=3602).contains(&gaps[3]) && gaps[4] <= 2, "{gaps:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_is_at_once_and_a_wish_to_wait_is_kept() {
+        let ends = vec![(7200, Ended::Renew), (0, Ended::Later("busy".into(), Duration::from_secs(90)))];
+        let (times, ..) = tried(ends).await;
+        assert_eq!(times, [0, 7200, 7290]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_needs_a_hand_ends_it_with_a_clear_word() {
+        let auth = ChannelError::Auth("invalid_auth".into());
+        let (times, result, state) = tried(vec![lost(0), (0, Ended::Fatal(auth.clone()))]).await;
+        assert_eq!((times.len(), result, state), (2, Err(auth), HealthState::AuthFailed));
+        let config = ChannelError::Config("Socket Mode is off".into());
+        let (_, result, state) = tried(vec![(0, Ended::Fatal(config.clone()))]).await;
+        assert_eq!((result, state), (Err(config), HealthState::Stopped));
+    }
+}

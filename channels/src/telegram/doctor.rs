@@ -1,0 +1,98 @@
+//! What can be wrong with an account, asked of Telegram itself.
+
+use super::{Mode, Telegram, api::CallError, client::PATIENCE, listen::GET_ME, wire::User};
+use crate::Check;
+use serde::Deserialize;
+use serde_json::json;
+
+/// What Telegram says of the webhook.
+#[derive(Deserialize)]
+struct WebhookInfo {
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    pending_update_count: u64,
+    last_error_message: Option<String>,
+}
+
+/// Looks at token, privacy mode, and how updates come.
+pub(super) async fn check(telegram: &Telegram) -> Vec<Check> {
+    let me = match telegram.client.ask::<_, User>(&GET_ME, PATIENCE).await {
+        Ok(me) => me,
+        Err(error) => return vec![token(&error)],
+    };
+    let name = me.username.clone().unwrap_or_default();
+    let mut found = vec![Check::good("token", format!("@{name}")), privacy(telegram, &me)];
+    let info = telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), PATIENCE).await;
+    if let Ok(info) = info {
+        found.push(updates(&telegram.config.mode, &info));
+    }
+    found
+}
+
+fn token(error: &CallError) -> Check {
+    match error {
+        CallError::Token(why) => {
+            Check::bad("token", why, "copy the token from @BotFather into `bot_token` once more")
+        }
+        other => Check::bad(
+            "connection",
+            other.to_string(),
+            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
+        ),
+    }
+}
+
+fn privacy(telegram: &Telegram, me: &User) -> Check {
+    let what = "group privacy";
+    match (me.can_read_all_group_messages, telegram.config.require_mention) {
+        (true, _) => Check::good(what, "off: the bot sees what groups say"),
+        (false, true) => Check::good(what, "on: in groups the bot sees commands, mentions and answers to it"),
+        (false, false) => Check::poor(
+            what,
+            "it is on, so `require_mention: false` has no effect in groups",
+            "@BotFather: /setprivacy, Disable; then add the bot to the group anew",
+        ),
+    }
+}
+
+fn updates(mode: &Mode, info: &WebhookInfo) -> Check {
+    let what = "updates";
+    match (mode, info.url.is_empty(), &info.last_error_message) {
+        (Mode::Polling, true, _) => Check::good(what, "by polling"),
+        (Mode::Polling, false, _) => Check::poor(
+            what,
+            "a webhook is set; pudu takes it away when it starts",
+            "stop whatever else uses this token, or give pudu a token of its own",
+        ),
+        (Mode::Webhook { .. }, _, Some(error)) => Check::poor(
+            what,
+            format!("Telegram could not deliver: {error}; {} wait", info.pending_update_count),
+            "see whether `webhook.url` leads to pudu's gateway from the internet",
+        ),
+        (Mode::Webhook { .. }, _, None) => Check::good(what, "by webhook"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Found;
+
+    #[test]
+    fn what_is_wrong_comes_with_its_mend() {
+        let info = |url: &str, error: Option<&str>| WebhookInfo {
+            url: url.into(),
+            pending_update_count: 3,
+            last_error_message: error.map(Into::into),
+        };
+        let hook = || Mode::Webhook { url: "https://example.org".parse().unwrap(), secret_token: "s".into() };
+        let good = |check: Check| matches!(check.found, Found::Good(_));
+        assert!(good(updates(&Mode::Polling, &info("", None))));
+        assert!(good(updates(&hook(), &info("https://example.org", None))));
+        assert!(!good(updates(&Mode::Polling, &info("https://other.org", None))));
+        assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
+        let check = token(&CallError::Token("Unauthorized".into()));
+        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("@BotFather")));
+    }
+}

@@ -1,0 +1,239 @@
+//! The messages of one reply on Telegram, and how one is found that was perhaps sent.
+//!
+//! Telegram has no idempotency key: to send again what may have been sent makes two. An edit, though, may be
+//! repeated. A growing reply is therefore sent as a neutral sign, and an intent without a number is looked for
+//! ([`super::search`]): the numbers that nobody knows are tried to be changed into the sign, which a message
+//! of ours in this chat allows and anything else refuses. What it says then is the sign, so no word gets into
+//! a wrong place, and Telegram's answer tells which message it answers and in which topic. A message that the
+//! journal knows is never touched.
+//!
+//! What cannot be had: certainty about a message which more than a few dozen unseen ones of other people
+//! follow, or which Telegram takes up only after the search. Drafts (`sendMessageDraft`) are left out: the
+//! recorded message is on the screen already, and a draft would show the same words a second time below it.
+
+use super::{
+    api::{self, Call, Posted, Text, Thread},
+    desk::Desk,
+    pages::{self, Page},
+    search::{Known, Search},
+    upload::{DOCUMENT, is_picture},
+};
+use crate::{
+    OutFile, Placement, SendError,
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    split::{Limit, Unit},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Telegram shows "typing…" for five seconds.
+const TYPING: Duration = Duration::from_millis(4500);
+
+/// The messages of one reply.
+pub(super) struct TelegramMessages {
+    pub(super) desk: Desk,
+    thread: Thread,
+    /// The chat in which the reply began.
+    home: i64,
+    /// The message that is answered: those of the reply are newer.
+    answered: Option<i64>,
+    /// A search that was interrupted, and for which message.
+    search: Option<(String, Search)>,
+}
+
+/// A message that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Number {
+    id: i64,
+}
+
+impl Sent for Number {
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        id.parse().ok().map(|id| Self { id })
+    }
+}
+
+/// By which a message is found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Floor {
+    /// The newest message that was known before it was sent: it has a higher number.
+    floor: i64,
+}
+
+impl TelegramMessages {
+    pub(super) fn new(desk: Desk, placement: &Placement) -> Self {
+        let number = |id: &Option<String>| id.as_deref().and_then(|id| id.parse().ok());
+        let answered = number(&placement.reply_to);
+        let thread = Thread {
+            topic: number(&placement.address.topic),
+            // Alone with the bot everybody knows what it answers.
+            reply_to: answered.filter(|_| !placement.private),
+        };
+        Self { home: desk.chat, desk, thread, answered, search: None }
+    }
+
+    /// Makes a call with a page's text; once more without markup if Telegram does not understand it.
+    async fn put(&mut self, page: &Page, call: impl Fn(Text) -> Call) -> Result<Posted, api::CallError> {
+        match self.desk.call(&call(page.text.clone())).await {
+            Err(api::CallError::Markup(error)) => {
+                tracing::warn!(error, "a message is shown without markup");
+                self.desk.call(&call(page.plain.clone())).await
+            }
+            result => result,
+        }
+    }
+
+    /// Changes a message into the sign. `Ok` if it is ours, `Foreign` if it belongs to another reply.
+    async fn probe(&mut self, id: i64) -> Result<(), api::CallError> {
+        for which in 0..pages::SIGNS.len() {
+            match self.desk.call(&Call::Edit { id, text: pages::sign(which) }).await {
+                // It shows this sign already: the other one tells where it stands.
+                Err(api::CallError::NotModified) => {}
+                Ok(posted) if self.fits(posted.thread) => return Ok(()),
+                Ok(_) => return Err(api::CallError::Foreign),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether a message stands where ours would. What it answers may have been deleted meanwhile.
+    fn fits(&self, found: Thread) -> bool {
+        let answers_ours = found.reply_to.is_none() || found.reply_to == self.thread.reply_to;
+        found.topic == self.thread.topic && answers_ours
+    }
+
+    async fn known(&self, since: i64, ledger: &Ledger<'_>) -> Result<Known, SendError> {
+        let sightings = ledger.known(since).await?;
+        let own = ledger.own.iter().filter_map(|id| id.parse().ok());
+        Ok(Known::new(self.desk.chat, &sightings, own))
+    }
+}
+
+impl Messages for TelegramMessages {
+    type Page = Page;
+    type Sent = Number;
+    type Mark = Floor;
+
+    const PLATFORM: &'static str = "Telegram";
+    const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
+    const LARGEST_FILE: u64 = DOCUMENT;
+
+    fn page(&self, draft: &Draft) -> Page {
+        Page::new(draft)
+    }
+
+    fn first(&self, page: &Page) -> Page {
+        if page.neutral { page.clone() } else { page.sign() }
+    }
+
+    async fn ready(&mut self) {
+        self.desk.ready().await;
+    }
+
+    fn free(&self) -> Result<(), CallError> {
+        Ok(self.desk.free()?)
+    }
+
+    async fn turn(&self) -> Turn {
+        self.desk.turn().await
+    }
+
+    async fn mark(
+        &mut self,
+        _before: Option<Floor>,
+        since: i64,
+        ledger: &Ledger<'_>,
+    ) -> Result<Floor, SendError> {
+        let newest = match self.desk.newest() {
+            Some(newest) => newest,
+            None => self.known(since, ledger).await?.newest(),
+        };
+        self.desk.saw(newest);
+        Ok(Floor { floor: newest.max(self.answered.unwrap_or(0)) })
+    }
+
+    async fn find(&mut self, slot: &Slot<Floor>, ledger: &Ledger<'_>) -> Result<Option<Number>, SendError> {
+        let known = self.known(slot.since, ledger).await?;
+        let interrupted = self.search.take().filter(|(key, _)| *key == slot.key);
+        let mut search = interrupted.map_or_else(|| Search::above(slot.mark.floor), |(_, search)| search);
+        while let Some(id) = search.candidate(&known) {
+            match self.probe(id).await {
+                Ok(()) => return Ok(Some(Number { id })),
+                Err(api::CallError::Gone) => search.missing(),
+                Err(api::CallError::Foreign) => search.foreign(),
+                Err(error) => {
+                    self.search = Some((slot.key.clone(), search));
+                    return Err(CallError::from(error).into());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn post(&mut self, slot: &Slot<Floor>, page: &Page) -> Result<Number, CallError> {
+        let to = Thread { reply_to: self.thread.reply_to.filter(|_| slot.n == 0), ..self.thread };
+        let posted = self.put(page, |text| Call::Send { to, text }).await?;
+        Ok(Number { id: posted.id })
+    }
+
+    async fn edit(&mut self, sent: &mut Number, page: &Page) -> Result<(), CallError> {
+        let id = sent.id;
+        match self.put(page, |text| Call::Edit { id, text }).await {
+            Ok(_) | Err(api::CallError::NotModified) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete(&mut self, sent: &Number) -> Result<(), CallError> {
+        self.desk.call(&Call::Delete { id: sent.id }).await?;
+        Ok(())
+    }
+
+    /// Uploads a file: a picture as one, and as a document if Telegram does not like it.
+    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        let to = Thread { reply_to: None, ..self.thread };
+        let upload = |photo| Call::Upload { to, file: file.clone(), photo };
+        if is_picture(file, size) {
+            match self.desk.call(&upload(true)).await {
+                Err(api::CallError::Refused(why)) => tracing::debug!(why, "a picture is sent as a document"),
+                result => return Ok(result?.id.to_string()),
+            }
+        }
+        Ok(self.desk.call(&upload(false)).await?.id.to_string())
+    }
+
+    fn typing(&self) -> Option<Typing> {
+        let (desk, topic) = (self.desk.clone(), self.thread.topic);
+        Some(Typing::start(TYPING, move || {
+            let mut desk = desk.clone();
+            Box::pin(async move {
+                // Nobody misses it, and the chat's wait is kept in any case.
+                if let Err(error) = desk.call(&Call::Typing { topic }).await {
+                    tracing::debug!(%error, "typing could not be shown");
+                }
+            })
+        }))
+    }
+
+    fn memo(&self) -> Value {
+        // A group that became a supergroup has another id than when the reply began.
+        if self.desk.chat == self.home { Value::Null } else { json!({"chat": self.desk.chat}) }
+    }
+
+    fn remember(&mut self, memo: &Value) {
+        if let Some(chat) = memo.get("chat").and_then(Value::as_i64) {
+            self.desk.chat = chat;
+        }
+    }
+}
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
