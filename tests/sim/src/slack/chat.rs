@@ -122,8 +122,10 @@ pub(crate) fn update(world: &mut World, params: &Params) -> Answer {
     }
     message.text = content.text;
     message.markdown = content.markdown;
-    // A text without blocks takes the blocks away.
-    message.blocks = content.blocks.unwrap_or_default();
+    // Blocks stay unless others are named, if only by an empty list; those of a stream go with its text.
+    if content.blocks.is_some() || message.stream.is_some() {
+        message.blocks = content.blocks.unwrap_or_default();
+    }
     message.metadata = metadata.or_else(|| message.metadata.take());
     message.stream = None;
     message.edited = true;
