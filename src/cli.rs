@@ -2,6 +2,8 @@
 
 mod chat;
 pub(crate) mod config;
+mod connect;
+mod doctor;
 mod health;
 mod run;
 
@@ -32,6 +34,13 @@ enum Verb {
     /// Check the configuration, or bring its file up to date.
     #[command(subcommand)]
     Config(ConfigVerb),
+    /// Try what pudu needs to work: configuration, models, each account; say how to mend what does not.
+    Doctor,
+    /// Make a code by which one person can make themselves known to a bot that runs.
+    Connect {
+        /// The bot: its key under `channels:`.
+        account: String,
+    },
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or at the usual place.
@@ -57,6 +66,8 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Chat(args)) => chat::chat(start, args),
         Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
         Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
+        Some(Verb::Doctor) => doctor::doctor(&start),
+        Some(Verb::Connect { account }) => connect::connect(&start, &account),
         Some(Verb::Health { url }) => health::ask(url, &start),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) mod upgrade;
 mod watch;
 
 pub(crate) use {
-    channel::{Account, Allow, Capacity, FollowUps, Manners, Platform, Telegram, Timing, Transport},
+    channel::{Account, Allow, Capacity, FollowUps, Manners, Timing},
     class::{Dialect, Native},
     database::{Backend, Database},
     env::Env,
@@ -82,8 +82,6 @@ pub(crate) struct Fixed {
     pub(crate) database: Database,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
-    /// The bots that are on, in the file's order.
-    pub(crate) accounts: Vec<Account>,
 }
 
 /// What is looked up for each message.
@@ -101,6 +99,8 @@ pub(crate) struct Live {
     pub(crate) runs: Runs,
     /// When things happen.
     pub(crate) timing: Timing,
+    /// The bots that are on, in the file's order.
+    pub(crate) accounts: Vec<Account>,
     /// How each bot that is on behaves, by its name.
     pub(crate) manners: IndexMap<String, Manners>,
 }
@@ -243,8 +243,11 @@ fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, rea
     top.later(later::SECTIONS);
     version(&reader.live(), written);
     let fixed = fixed(&top, start);
+    let accounts = channel::accounts(&reader.accounts());
     let live = live(&reader.live(), &start.env);
-    (fixed.map(|fixed| Config { fixed, live: Arc::new(live) }), reader.finish())
+    let log = reader.finish();
+    let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
+    (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
 }
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
@@ -254,8 +257,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let database = database::read(top, start);
     sandbox::provider(top);
     let capacity = channel::capacity(top);
-    let accounts = channel::accounts(top);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity, accounts })
+    Some(Fixed { home, log_level, gateway, database: database?, capacity })
 }
 
 fn live(top: &Section<'_>, env: &Env) -> Live {
@@ -270,6 +272,7 @@ fn live(top: &Section<'_>, env: &Env) -> Live {
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),
+        accounts: Vec::new(),
         manners: channel::manners(top),
     }
 }

@@ -1,36 +1,38 @@
 //! Builds everything from the configuration, runs it, and takes it down in order.
 
 use crate::{
-    accounts, agent,
-    bus::{Inbox, Outbox},
-    config::{self, Backend, Config, FollowUps, Loaded, Manners, Start, Watcher},
+    agent,
+    bus::{Arrival, Inbox, Outbox},
+    config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
     discover,
-    dispatch::{Access, Account, Conversations, Policy, Refusals, Rules, Shared},
+    dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
     extensions::Extensions,
     gateway::{self, Gateway},
     home::Home,
+    lines::{self, Lines},
     local::{self, Local},
 };
 use anyhow::{Context, Result};
-use pudu_channels::{Channel, ChannelError, Intake};
+use pudu_channels::Channel;
 use pudu_client::{
     Client,
     store::{Claim, Db, Location, PostgresUrl, crash},
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{
-    collections::HashMap,
     io::ErrorKind,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::mpsc::Receiver};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
+/// The configuration's file is looked at this often, also while nobody says anything.
+const LOOK: Duration = Duration::from_secs(2);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 /// After the turns are done, channels and HTTP get so long to say goodbye.
@@ -40,6 +42,7 @@ const GOODBYE: Duration = Duration::from_secs(3);
 pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
     pub(crate) local: Arc<Local>,
+    lines: Arc<Lines>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
     /// Keeps other processes out of the home and the database.
@@ -97,8 +100,9 @@ impl Daemon {
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
         let local = Arc::new(Local::new(inbox.clone()));
-        let wanted = if scope == Scope::Whole { fixed.accounts.as_slice() } else { &[] };
-        let accounts = make(wanted, &live, &local)?;
+        let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
+        let accounts = accounts(wanted, &live, &local)?;
+        let known = Known::read(&db).await.context("cannot read who is known")?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
@@ -113,20 +117,23 @@ impl Daemon {
             tasks: TaskTracker::new(),
             conversations: Conversations::default(),
             refusals: Refusals::default(),
+            known,
+            stranded: Mutex::default(),
         });
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
-        let daemon =
-            Self { _alone: (home, claim), shared, local, watcher, extensions: Arc::default(), stop, tasks };
+        let lines = Arc::new(Lines::new(shared.clone(), stop.clone()));
+        let extensions = Arc::default();
+        let daemon = Self { _alone: (home, claim), shared, local, lines, watcher, extensions, stop, tasks };
         daemon.shared.recover().await?;
         let address = match listener {
             Some(listener) => Some(daemon.serve(listener, token)?),
             None => None,
         };
-        daemon.listen_all();
+        daemon.lines.open(wanted, daemon.local.clone()).await;
         daemon.extend(start, file, found.clone());
-        daemon.dispatch(arrivals, found);
+        daemon.dispatch(arrivals, found, scope);
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         Ok((daemon, Greeting { address, model, token: made, store, accounts }))
@@ -135,48 +142,43 @@ impl Daemon {
     fn serve(&self, listener: TcpListener, token: Option<SecretString>) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
-        let gateway = Gateway::new(shared, local, bound, token, self.stop.clone());
+        let gateway = Gateway::new(
+            shared,
+            local,
+            self.lines.clone(),
+            self.watcher.clone(),
+            bound,
+            token,
+            self.stop.clone(),
+        );
         self.tasks.spawn(gateway.serve(listener));
         Ok(bound)
     }
 
-    fn listen_all(&self) {
-        for account in self.shared.accounts.values() {
-            let (channel, inbox, stop) =
-                (account.channel.clone(), self.shared.inbox.clone(), self.stop.child_token());
+    /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
+    /// and accounts that were edited connect anew.
+    fn dispatch(&self, arrivals: Receiver<Arrival>, found: Vec<config::ModelConfig>, scope: Scope) {
+        let (shared, watcher, extensions) =
+            (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
+        let last = Mutex::new(watcher.current());
+        let refresh = Arc::new(move || {
+            let live = watcher.current();
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if !Arc::ptr_eq(&last, &live) {
+                apply(&shared, &live, &found, &extensions);
+                *last = live.clone();
+            }
+            live
+        });
+        let (lines, stop, look) = (self.lines.clone(), self.stop.clone(), refresh.clone());
+        self.tasks.spawn(self.shared.clone().run(arrivals, move || drop(refresh())));
+        if scope == Scope::Whole {
             self.tasks.spawn(async move {
-                let name = channel.account().to_owned();
-                match channel.listen(&inbox as &dyn Intake, stop).await {
-                    Ok(()) => tracing::debug!(account = name, "the channel stopped"),
-                    Err(error @ ChannelError::Auth(_)) => {
-                        tracing::error!(account = name, %error, "the channel gave up: check its token");
-                    }
-                    Err(error) => tracing::error!(account = name, %error, "the channel gave up"),
+                while stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_some() {
+                    lines.follow(&look()).await;
                 }
             });
         }
-    }
-
-    fn dispatch(
-        &self,
-        arrivals: tokio::sync::mpsc::Receiver<crate::bus::Arrival>,
-        found: Vec<config::ModelConfig>,
-    ) {
-        let (shared, watcher) = (self.shared.clone(), self.watcher.clone());
-        let extensions = self.extensions.clone();
-        let last = std::sync::Mutex::new(watcher.current());
-        let refresh = {
-            let shared = shared.clone();
-            move || {
-                let live = watcher.current();
-                let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if !Arc::ptr_eq(&last, &live) {
-                    apply(&shared, &live, &found, &extensions);
-                    *last = live;
-                }
-            }
-        };
-        self.tasks.spawn(shared.run(arrivals, refresh));
     }
 
     /// Starts the MCP servers; their tools are there from the next run after that.
@@ -227,6 +229,7 @@ impl Daemon {
             );
         }
         self.stop.cancel();
+        self.lines.close().await;
         self.tasks.close();
         tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
         tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
@@ -244,36 +247,21 @@ fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], ex
     }
     shared.set_rules(rules(live));
     shared.outbox.set_oldest(live.timing.outbox_max_age);
-    for (name, account) in &shared.accounts {
-        if name != local::ACCOUNT {
-            account.set_policy(live.manners.get(name).map_or_else(Policy::closed, policy));
-        }
-    }
+    lines::apply_policies(shared, live);
 }
 
 fn rules(live: &config::Live) -> Rules {
     Rules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
 }
 
-fn policy(manners: &Manners) -> Policy {
-    let access = Access { users: manners.allowed_users.clone(), chats: manners.allowed_chats.clone() };
-    Policy { access, mode: manners.follow_ups }
-}
-
-/// Makes the channels: the local one, and one for each account.
-fn make(
-    wanted: &[config::Account],
-    live: &config::Live,
-    local: &Arc<Local>,
-) -> Result<HashMap<String, Arc<Account>>> {
-    let mut accounts = HashMap::new();
+/// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
+fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
+    let accounts = Accounts::default();
     let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
-    accounts
-        .insert(local::ACCOUNT.to_owned(), Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
     for account in wanted {
-        let channel = accounts::channel(account)?;
-        let policy = live.manners.get(&account.name).map_or_else(Policy::closed, policy);
-        accounts.insert(account.name.clone(), Arc::new(Account::new(channel, policy)));
+        let policy = lines::policy(live, &account.name);
+        accounts.put(&account.name, Arc::new(Account::new(lines::channel(account)?, policy)));
     }
     Ok(accounts)
 }

@@ -3,17 +3,21 @@
 //! What is deliberately absent: platforms' bytes and the agent's loop.
 
 mod access;
+mod account;
 mod answer;
 pub(crate) mod command;
 mod conversation;
 mod mode;
+mod pairing;
 mod place;
 mod recover;
 mod turn;
 mod view;
 
 pub(crate) use access::{Access, Refusals};
+pub(crate) use account::{Account, Accounts, Policy};
 pub(crate) use mode::Mode;
+pub(crate) use pairing::{GOOD_FOR, Known};
 
 use crate::{
     bus::{Arrival, Inbox, Outbox},
@@ -22,8 +26,9 @@ use crate::{
 use access::Verdict;
 use command::Command;
 use conversation::{Conversation, Mail};
-use pudu_channels::{Channel, FinalView, Kind};
+use pudu_channels::{FinalView, Kind};
 use pudu_client::{Client, store::Db};
+use recover::Stranded;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -32,40 +37,6 @@ use std::{
 };
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-/// One account: a channel and whom it listens to.
-pub(crate) struct Account {
-    pub(crate) channel: Arc<dyn Channel>,
-    policy: RwLock<Arc<Policy>>,
-}
-
-/// How an account treats people. Changes for the next message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Policy {
-    pub(crate) access: Access,
-    pub(crate) mode: Mode,
-}
-
-impl Policy {
-    /// That of an account which the configuration does not name any more.
-    pub(crate) fn closed() -> Self {
-        Self { access: Access::nobody(), mode: Mode::Queue }
-    }
-}
-
-impl Account {
-    pub(crate) fn new(channel: Arc<dyn Channel>, policy: Policy) -> Self {
-        Self { channel, policy: RwLock::new(Arc::new(policy)) }
-    }
-
-    pub(crate) fn policy(&self) -> Arc<Policy> {
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
-    }
-}
 
 /// What holds for all accounts. Changes for the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
     pub(crate) home: PathBuf,
-    pub(crate) accounts: HashMap<String, Arc<Account>>,
+    pub(crate) accounts: Accounts,
     /// Ends conversations: no new turns.
     pub(crate) drain: CancellationToken,
     /// Turns, deliveries and conversations.
@@ -91,6 +62,9 @@ pub(crate) struct Shared {
     pub(crate) rules: RwLock<Arc<Rules>>,
     pub(crate) conversations: Conversations,
     pub(crate) refusals: Refusals,
+    pub(crate) known: Known,
+    /// Turns of a process before this one whose account is not there.
+    pub(crate) stranded: Mutex<Vec<Stranded>>,
 }
 
 /// The boxes of the conversations that are awake.
@@ -131,9 +105,18 @@ impl Shared {
             self.inbox.release(&[arrival.id]);
             return;
         };
-        match account.policy().access.judge(&arrival.inbound) {
-            Verdict::Welcome => self.welcome(account, arrival).await,
-            Verdict::Refuse => self.refuse(account, arrival),
+        let policy = account.policy();
+        if policy.access.pairing
+            && let Some(code) = pairing::shown(&arrival.inbound.kind)
+        {
+            self.connect(&account, arrival, &code).await;
+            return;
+        }
+        let (name, person) = (&arrival.inbound.address.account, &arrival.inbound.sender.id);
+        let known = policy.access.pairing && self.known.has(name, person);
+        match policy.access.judge(&arrival.inbound, known) {
+            Verdict::Welcome => self.welcome(&account, arrival).await,
+            Verdict::Refuse => self.refuse(&account, arrival),
             Verdict::Ignore => self.ignore(&arrival),
         }
     }
@@ -166,10 +149,11 @@ impl Shared {
             self.ignore(&arrival);
             return;
         }
-        let text = format!(
-            "I do not know you yet, so I cannot answer. Ask whoever runs this bot to add your id: {}",
-            inbound.sender.id
-        );
+        let mend = match account.policy().access.pairing {
+            true => "Ask whoever runs this bot for a code, and send me `/connect CODE`.".to_owned(),
+            false => format!("Ask whoever runs this bot to add your id: {}", inbound.sender.id),
+        };
+        let text = format!("I do not know you yet, so I cannot answer. {mend}");
         let view = FinalView { text, ..FinalView::default() };
         let stranger = Conversation::new(self.clone(), account.clone(), inbound.address.key());
         stranger.answer_with(arrival, view, Vec::new());

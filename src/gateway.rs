@@ -8,17 +8,18 @@ mod guard;
 mod health;
 mod info;
 mod page;
+mod people;
 mod runs;
 mod serve;
 pub(crate) mod token;
 mod webhook;
 
-use crate::{dispatch::Shared, local::Local};
+use crate::{config::Watcher, dispatch::Shared, lines::Lines, local::Local};
 use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use secrecy::SecretString;
 use std::{
@@ -42,6 +43,8 @@ pub(crate) struct Gateway(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     local: Arc<Local>,
+    lines: Arc<Lines>,
+    watcher: Arc<Watcher>,
     guard: guard::Guard,
     started: Instant,
     stop: CancellationToken,
@@ -53,12 +56,14 @@ impl Gateway {
     pub(crate) fn new(
         shared: Arc<Shared>,
         local: Arc<Local>,
+        lines: Arc<Lines>,
+        watcher: Arc<Watcher>,
         bound: SocketAddr,
         token: Option<SecretString>,
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::Guard::new(bound, token);
-        Self(Arc::new(Inner { shared, local, guard, started: Instant::now(), stop }))
+        Self(Arc::new(Inner { shared, local, lines, watcher, guard, started: Instant::now(), stop }))
     }
 
     /// Serves until `stop`, then lets requests at work finish.
@@ -79,6 +84,10 @@ impl Gateway {
             .route("/api/models", get(info::models))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
+            .route("/api/channels/{name}/restart", post(info::restart))
+            .route("/api/channels/{name}/connect", post(people::connect))
+            .route("/api/channels/{name}/people", get(people::list))
+            .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))

@@ -1,6 +1,6 @@
 //! Logs: readable on a terminal, JSON otherwise, and no secret in either.
 
-use crate::config::{Backend, Config, LogLevel, Platform, Transport};
+use crate::config::{Backend, Config, LogLevel};
 use pudu_client::net::scrub::Scrubber;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -63,13 +63,7 @@ fn secrets(config: &Config) -> Vec<String> {
     if let Backend::Postgres { url } = &fixed.database.backend {
         secrets.push(url);
     }
-    for account in &fixed.accounts {
-        let Platform::Telegram(telegram) = &account.platform;
-        secrets.push(&telegram.token);
-        if let Transport::Webhook { secret_token, .. } = &telegram.transport {
-            secrets.push(secret_token);
-        }
-    }
+    secrets.extend(config.live.accounts.iter().flat_map(|account| account.platform.secrets()));
     for model in &config.live.models {
         secrets.extend(&model.api_key);
         secrets.extend(model.default_headers.values());

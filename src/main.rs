@@ -1,6 +1,5 @@
 //! pudu: a super-agent that lives in a team's chats.
 
-mod accounts;
 mod agent;
 mod bus;
 mod cli;
@@ -13,6 +12,7 @@ mod dispatch;
 mod extensions;
 mod gateway;
 mod home;
+mod lines;
 mod local;
 mod logging;
 

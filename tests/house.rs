@@ -1,8 +1,8 @@
-//! A house to test in: a folder, a simulated Telegram, a scripted model, and the real daemon between them.
+//! A house to test in: a folder, a simulated platform, a scripted model, and the real daemon between them.
 
 use pudu_client::store::{Db, Location};
 use pudu_sim::{
-    Model, Telegram,
+    Model, Platform, Telegram,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +10,7 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -17,10 +18,12 @@ use tempfile::TempDir;
 /// Nothing that a test waits for takes longer, even on a busy machine.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// A folder, a simulated Telegram, a scripted model, and the daemon.
+/// A folder, a simulated platform (Telegram, unless a test brings another), a scripted model, and the daemon.
 pub struct House {
     dir: TempDir,
     pub telegram: Telegram,
+    /// Where the account is.
+    pub platform: Arc<dyn Platform>,
     pub model: Model,
     daemon: Option<Child>,
     /// Where the daemon is to listen.
@@ -40,19 +43,32 @@ impl House {
     /// Builds a house; `rest` is put at the end of the configuration.
     pub async fn furnish(options: Options, account: &str, rest: &str) -> Self {
         let telegram = Telegram::start(options).await.unwrap();
+        let house = Self::on(Arc::new(telegram.clone()), telegram).await;
+        house.configure(account, rest);
+        house
+    }
+
+    /// Builds a house whose account is on another platform than Telegram.
+    pub async fn elsewhere(platform: Arc<dyn Platform>) -> Self {
+        let telegram = Telegram::start(Options::default()).await.unwrap();
+        let house = Self::on(platform, telegram).await;
+        house.configure("", "");
+        house
+    }
+
+    async fn on(platform: Arc<dyn Platform>, telegram: Telegram) -> Self {
         let model = Model::start().await.unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let house = Self {
+        Self {
             dir,
             telegram,
+            platform,
             model,
             daemon: None,
             bind: "127.0.0.1:0".to_owned(),
             address: String::new(),
             environment: Vec::new(),
-        };
-        house.configure(account, rest);
-        house
+        }
     }
 
     /// Builds a house and starts the daemon.
@@ -64,15 +80,15 @@ impl House {
 
     /// Writes the configuration anew.
     pub fn configure(&self, account: &str, rest: &str) {
-        let indented: String = account.lines().map(|line| format!("    {line}\n")).collect();
+        let settings = format!("{}{account}", self.platform.settings());
+        let indented: String = settings.lines().map(|line| format!("    {line}\n")).collect();
         let config = format!(
             "config_version: 34\n\
              models:\n  - name: sim\n    use: langchain_openai:ChatOpenAI\n    model: sim-1\n    \
              base_url: {}\n    api_key: sk-simulated-key-0123456789\n    max_retries: 3\n\
-             channels:\n  telegram:\n    enabled: true\n    bot_token: '{}'\n    api_url: {}\n{indented}{rest}",
+             channels:\n  {}:\n    enabled: true\n{indented}{rest}",
             self.model.url(),
-            self.telegram.token(),
-            self.telegram.url(),
+            self.platform.name(),
         );
         std::fs::write(self.path("config.yaml"), config).unwrap();
     }

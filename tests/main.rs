@@ -1,6 +1,7 @@
 //! The daemon as people and platforms see it: the real binary against simulated platforms.
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::string_slice, clippy::str_to_string, reason = "tests")]
 
+mod accounts;
 mod api;
 mod busy;
 mod chat;
@@ -12,6 +13,7 @@ mod house;
 mod lifecycle;
 mod page;
 mod postgres;
+mod scenarios;
 mod talk;
 mod tidy;
 mod trouble;

@@ -36,6 +36,11 @@ pub trait Channel: Send + Sync {
         None
     }
 
+    /// Returns a link that opens the platform and sends the bot a code, where the platform has such links.
+    fn connect_link(&self, _code: &str) -> Option<String> {
+        None
+    }
+
     /// Tries what the account needs to work, for `pudu doctor`. Changes nothing on the platform.
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 

@@ -152,6 +152,11 @@ impl Channel for Telegram {
         }))
     }
 
+    fn connect_link(&self, code: &str) -> Option<String> {
+        let me = self.me.get()?;
+        Some(format!("https://t.me/{}?start={code}", me.username))
+    }
+
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::check(self))
     }

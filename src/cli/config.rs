@@ -4,8 +4,8 @@
 //! reports never have one, and the summary tells only that there is one.
 
 use crate::config::{
-    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Native, Platform, Report, Severity,
-    Start, Transport, VERSION, load,
+    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Native, Report, Severity, Start,
+    VERSION, load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
 use std::{
@@ -165,7 +165,7 @@ fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
         ("database", store),
         ("models", listed(live.models.iter().map(model))),
         ("tools", tools.join(", ")),
-        ("accounts", listed(fixed.accounts.iter().map(account))),
+        ("accounts", listed(live.accounts.iter().map(account))),
     ]
 }
 
@@ -183,12 +183,8 @@ fn model(model: &ModelConfig) -> String {
 }
 
 fn account(account: &Account) -> String {
-    let Platform::Telegram(telegram) = &account.platform;
-    let transport = match telegram.transport {
-        Transport::Polling => "polling",
-        Transport::Webhook { .. } => "webhook",
-    };
-    format!("{} (telegram, {transport})", account.name)
+    let platform = &account.platform;
+    format!("{} ({}, {})", account.name, platform.name(), platform.transport())
 }
 
 #[cfg(test)]

@@ -4,23 +4,29 @@
 //! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
 //! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
 //!
-//! To add a platform: one file beside `telegram.rs` with its [`Reader`], one variant of [`Platform`], one line
-//! in [`READERS`]; its line in `other.rs` goes.
+//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`Reader`], one line in
+//! [`READERS`]; its line in `other.rs` goes.
 
 mod other;
 mod session;
 mod telegram;
 
-pub(crate) use telegram::{Telegram, Transport};
-
 use self::session::Session;
 use super::{
     problem::nearest,
     raw::{Entry, Value},
-    reader::Section,
+    reader::{Effect, Key, Section},
 };
 use indexmap::IndexMap;
-use std::{collections::BTreeSet, time::Duration};
+use pudu_channels::{Channel, ChannelError};
+use secrecy::SecretString;
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 /// A bot on a platform.
 #[derive(Clone, Debug)]
@@ -28,15 +34,40 @@ pub(crate) struct Account {
     /// Its key under `channels:`.
     pub(crate) name: String,
     /// Where it is, and what it takes to be there.
-    pub(crate) platform: Platform,
+    pub(crate) platform: Arc<dyn Platform>,
+    /// Another number after an edit that needs a new connection.
+    pub(crate) print: u64,
 }
 
-/// A platform with what an account there needs.
-#[derive(Clone, Debug)]
-pub(crate) enum Platform {
-    /// Telegram's Bot API.
-    Telegram(Telegram),
+impl Account {
+    /// Notes what the account's connection is made of.
+    pub(super) fn stamped(self, keys: &IndexMap<String, Key>) -> Self {
+        let below = format!("channels.{}.", self.name);
+        let mut hasher = DefaultHasher::new();
+        let own =
+            keys.iter().filter(|(path, key)| key.effect == Effect::Reconnect && path.starts_with(&below));
+        own.for_each(|(path, key)| (path, key.value).hash(&mut hasher));
+        Self { print: hasher.finish(), ..self }
+    }
 }
+
+/// What an account on a platform needs to be there.
+pub(crate) trait Platform: fmt::Debug + Send + Sync {
+    /// Returns the platform's name.
+    fn name(&self) -> &'static str;
+
+    /// Tells in a word how events come.
+    fn transport(&self) -> &'static str;
+
+    /// Returns what no log may say.
+    fn secrets(&self) -> Vec<&SecretString>;
+
+    /// Makes the account's channel. Nothing is sent before it listens or replies.
+    fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
+}
+
+/// The commands for a platform's own menu: names without the slash, and what they do.
+pub(crate) type Menu = Vec<(String, String)>;
 
 /// How the accounts of a platform are read.
 struct Reader {
@@ -45,7 +76,7 @@ struct Reader {
     /// The keys without which nothing works there.
     credentials: &'static [&'static str],
     /// Reads an account; `None` when something is missing, which is reported if the account is on.
-    read: fn(&Section<'_>) -> Option<Platform>,
+    read: fn(&Section<'_>) -> Option<Arc<dyn Platform>>,
     /// Reads the id of a person or a chat, or says what to write.
     id: fn(&Value) -> Result<String, String>,
     /// What ids look like, in a few words.
@@ -62,6 +93,8 @@ pub(crate) struct Manners {
     pub(crate) allowed_users: Allow,
     /// Where it may be spoken to.
     pub(crate) allowed_chats: Allow,
+    /// Whether people make themselves known by a code.
+    pub(crate) pairing: bool,
     /// What becomes of a message that comes during a run.
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
@@ -154,7 +187,11 @@ pub(super) fn accounts(top: &Section<'_>) -> Vec<Account> {
                 None
             }
         };
-        found.section.is_needed().then_some(Account { name: found.name.to_owned(), platform: platform? })
+        found.section.is_needed().then_some(Account {
+            name: found.name.to_owned(),
+            platform: platform?,
+            print: 0,
+        })
     };
     find(top).into_iter().filter_map(account).collect()
 }
@@ -169,6 +206,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
         let manners = Manners {
             allowed_users: allow(&section, "allowed_users", reader),
             allowed_chats: allow(&section, "allowed_chats", reader),
+            pairing: section.flag("pairing").or(false),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
         };

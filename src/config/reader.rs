@@ -49,10 +49,21 @@ pub(super) struct Key {
     pub(super) kind: String,
     /// What stands in for its absence, for people.
     pub(super) default: String,
-    /// Whether a change needs a restart.
-    pub(super) restart: bool,
+    /// When a change counts.
+    pub(super) effect: Effect,
     /// Tells two values apart without keeping them.
     pub(super) value: u64,
+}
+
+/// When a change counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// After a restart of pudu.
+    Restart,
+    /// Soon: the account that it concerns connects anew, and no other.
+    Reconnect,
+    /// From the next message on.
+    NextMessage,
 }
 
 impl<'a> Reader<'a> {
@@ -71,15 +82,20 @@ impl<'a> Reader<'a> {
             pattern: String::new(),
             aliases: &[],
             needed: true,
-            restart: true,
+            effect: Effect::Restart,
         };
         top.check_shape();
         top
     }
 
+    /// Returns the file's top, to read what one account connects anew for.
+    pub(super) fn accounts(&self) -> Section<'_> {
+        Section { effect: Effect::Reconnect, ..self.fixed() }
+    }
+
     /// Returns the file's top, to read what is picked up while pudu runs.
     pub(super) fn live(&self) -> Section<'_> {
-        Section { restart: false, ..self.fixed() }
+        Section { effect: Effect::NextMessage, ..self.fixed() }
     }
 
     /// Ends the reading: what nobody asked for is unknown.
@@ -121,7 +137,7 @@ pub(super) struct Section<'r> {
     pattern: String,
     aliases: &'static [(&'static str, &'static str)],
     needed: bool,
-    restart: bool,
+    effect: Effect,
 }
 
 impl<'r> Section<'r> {
@@ -263,7 +279,7 @@ impl<'r> Section<'r> {
             pattern: join(&self.pattern, key),
             kind: kind.to_owned(),
             default: default.to_owned(),
-            restart: self.restart,
+            effect: self.effect,
             value: hasher.finish(),
         };
         // What is asked for by both walks belongs to the first, which reads what needs a restart.

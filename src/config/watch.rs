@@ -4,7 +4,10 @@
 //! used leaves the last good configuration in force and is reported once. What has changed and needs a restart
 //! is named and stays as it was.
 
-use super::{Config, ConfigError, Live, Loaded, Report, Start, load_file, reader::Key};
+use super::{
+    Config, ConfigError, Live, Loaded, Report, Start, load_file,
+    reader::{Effect, Key},
+};
 use indexmap::IndexMap;
 use std::{
     path::{Path, PathBuf},
@@ -100,7 +103,8 @@ impl Watcher {
     fn needs_restart(&self, keys: &IndexMap<String, Key>) -> Vec<String> {
         let differs = |path: &&String| {
             let (old, new) = (self.built.get(*path), keys.get(*path));
-            old.or(new).is_some_and(|key| key.restart) && old.map(|key| key.value) != new.map(|key| key.value)
+            old.or(new).is_some_and(|key| key.effect == Effect::Restart)
+                && old.map(|key| key.value) != new.map(|key| key.value)
         };
         let added = keys.keys().filter(|path| !self.built.contains_key(*path));
         self.built.keys().chain(added).filter(differs).cloned().collect()
@@ -199,18 +203,34 @@ mod tests {
             "a default that is written out is the same"
         );
         desk.write("database: {backend: memory}\nchannels: {telegram: {bot_token: two}}\n");
-        assert_eq!(
-            told(watcher.look()),
-            "changed, restart: [database.backend, channels.telegram.bot_token], 0 problems"
-        );
+        assert_eq!(told(watcher.look()), "changed, restart: [database.backend], 0 problems");
         desk.write(
             "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two}}\n",
         );
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
         desk.write("channels: {telegram: {bot_token: one}}\n");
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
-        desk.write("channels: {telegram: {bot_token: two}}\n");
-        assert_eq!(told(watcher.look()), "changed, restart: [channels.telegram.bot_token], 0 problems");
+        desk.write("log_level: debug\nchannels: {telegram: {bot_token: two}}\n");
+        assert_eq!(told(watcher.look()), "changed, restart: [log_level], 0 problems");
+    }
+
+    #[test]
+    fn an_account_connects_anew_only_for_what_its_connection_is_made_of() {
+        let prints = |two: &str| {
+            let mut desk = Desk::new();
+            desk.write(&format!(
+                "channels: {{one: {{type: telegram, bot_token: a}}, two: {{type: telegram, bot_token: b{two}}}}}\n"
+            ));
+            let live = desk.watch().current();
+            live.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
+        };
+        let before = prints("");
+        assert_eq!(prints(", allowed_users: [7], follow_ups: steer"), before);
+        assert_eq!(prints(", require_mention: true"), before, "a default that is written out is the same");
+        for edit in ["c", ", require_mention: false", ", api_url: 'http://127.0.0.1:1'"] {
+            let after = prints(edit);
+            assert!(after[0] == before[0] && after[1] != before[1], "{edit}");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(crate) struct Access {
     pub(crate) users: Allow,
     /// Chats.
     pub(crate) chats: Allow,
+    /// Whether people make themselves known by a code; who is not listed has to.
+    pub(crate) pairing: bool,
 }
 
 /// What the gate says.
@@ -31,22 +33,26 @@ pub(crate) enum Verdict {
 impl Access {
     /// Listens to all.
     pub(crate) fn everyone() -> Self {
-        Self { users: Allow::Everyone, chats: Allow::Everyone }
+        Self { users: Allow::Everyone, chats: Allow::Everyone, pairing: false }
     }
 
     /// Listens to none.
     pub(crate) fn nobody() -> Self {
-        Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()) }
+        Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()), pairing: false }
     }
 
-    /// Judges who did something where.
-    pub(crate) fn judge(&self, inbound: &Inbound) -> Verdict {
+    /// Judges who did something where. `known`: they made themselves known by a code.
+    pub(crate) fn judge(&self, inbound: &Inbound, known: bool) -> Verdict {
         if !inbound.addressed {
             return Verdict::Ignore;
         }
-        let user = self.users.permits(&inbound.sender.id);
-        let chat =
-            self.chats.permits(&inbound.address.chat) || (inbound.private && self.users != Allow::Everyone);
+        let listed = match self.users {
+            Allow::Everyone => !self.pairing,
+            Allow::Only(_) => self.users.permits(&inbound.sender.id),
+        };
+        let user = listed || known;
+        let closed = self.pairing || self.users != Allow::Everyone;
+        let chat = self.chats.permits(&inbound.address.chat) || (inbound.private && closed);
         match (user && chat, inbound.private) {
             (true, _) => Verdict::Welcome,
             (false, true) => Verdict::Refuse,
@@ -103,7 +109,8 @@ mod tests {
     fn ids_decide_and_names_do_not() {
         let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
         let check = |users: Allow, chats: Allow, inbound: Inbound, expect: Verdict| {
-            assert_eq!(Access { users, chats }.judge(&inbound), expect, "{inbound:?}");
+            let access = Access { users, chats, pairing: false };
+            assert_eq!(access.judge(&inbound, false), expect, "{inbound:?}");
         };
         check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, true), Verdict::Welcome);
         check(Allow::Everyone, Allow::Everyone, inbound("7", "Eve", false, false), Verdict::Ignore);
@@ -113,6 +120,22 @@ mod tests {
         check(Allow::Everyone, only(&["x"]), inbound("1", "Ada", false, true), Verdict::Ignore);
         check(only(&["1"]), only(&["x"]), inbound("1", "Ada", true, true), Verdict::Welcome);
         check(only(&[]), Allow::Everyone, inbound("1", "Ada", true, true), Verdict::Refuse);
+    }
+
+    #[test]
+    fn with_codes_nobody_is_let_in_who_is_neither_listed_nor_known() {
+        let ada = || Allow::Only(["1".to_owned()].into());
+        let check = |users: Allow, user: &str, known: bool, private: bool, expect: Verdict| {
+            let access = Access { users, chats: Allow::Everyone, pairing: true };
+            assert_eq!(access.judge(&inbound(user, "x", private, true), known), expect, "{user} {known}");
+        };
+        check(Allow::Everyone, "7", false, true, Verdict::Refuse);
+        check(Allow::Everyone, "7", false, false, Verdict::Ignore);
+        check(Allow::Everyone, "7", true, true, Verdict::Welcome);
+        check(Allow::Everyone, "7", true, false, Verdict::Welcome);
+        check(ada(), "1", false, true, Verdict::Welcome);
+        check(ada(), "7", true, true, Verdict::Welcome);
+        check(ada(), "7", false, true, Verdict::Refuse);
     }
 
     #[test]

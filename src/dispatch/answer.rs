@@ -43,7 +43,10 @@ impl Conversation {
                 self.answer(arrival, text);
             }
             Command::Help => self.answer(arrival, command::help()),
-            Command::Start => {
+            Command::Connect(_) => {
+                self.answer(arrival, "There is no need to: I know you already.");
+            }
+            Command::Start(_) => {
                 let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
                 self.answer(arrival, text);
             }
@@ -205,7 +208,7 @@ impl Conversation {
     }
 
     fn health(&self) -> String {
-        let health = self.account.channel.health();
+        let health = self.account.channel().health();
         let state = match health.state {
             HealthState::Connecting => "connecting",
             HealthState::Ready => "ready",
@@ -213,7 +216,7 @@ impl Conversation {
             HealthState::AuthFailed => "credentials refused",
             HealthState::Stopped => "stopped",
         };
-        let mut text = format!("`{}` is {state}", self.account.channel.account());
+        let mut text = format!("`{}` is {state}", self.account.channel().account());
         if let Some(at) = health.last_event {
             let _ = write!(text, ", last event {} s ago", (clock::now() - at).max(0) / 1000);
         }

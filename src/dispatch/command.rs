@@ -21,8 +21,10 @@ pub(crate) enum Command {
     Usage,
     /// `/mode [NAME]`
     Mode(Option<String>),
-    /// `/start`, which Telegram sends at first contact.
-    Start,
+    /// `/connect CODE`
+    Connect(Option<String>),
+    /// `/start [CODE]`, which Telegram sends at first contact.
+    Start(Option<String>),
     /// Something else with a slash.
     Unknown(String),
 }
@@ -72,7 +74,8 @@ pub(crate) const TABLE: &[Row] = &[
 ];
 
 /// Names that mean something but need no line in the help.
-const HIDDEN: &[(&str, Command)] = &[("start", Command::Start)];
+const HIDDEN: &[(&str, fn(Option<String>) -> Command)] =
+    &[("start", Command::Start), ("connect", Command::Connect)];
 
 impl Command {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
@@ -85,9 +88,9 @@ impl Command {
             return None;
         }
         let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
-        let row = TABLE.iter().find(|row| row.name == name);
-        let hidden = HIDDEN.iter().find(|(hidden, _)| *hidden == name).map(|(_, command)| command.clone());
-        Some(row.map(|row| (row.make)(argument)).or(hidden).unwrap_or(Self::Unknown(name)))
+        let row = TABLE.iter().find(|row| row.name == name).map(|row| row.make);
+        let hidden = HIDDEN.iter().find(|(hidden, _)| *hidden == name).map(|(_, make)| *make);
+        Some(row.or(hidden).map_or(Self::Unknown(name), |make| make(argument)))
     }
 }
 
@@ -128,7 +131,8 @@ mod tests {
         check("/models", Some(Command::Models(None)));
         check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
         check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
-        check("/start abc", Some(Command::Start));
+        check("/start abc", Some(Command::Start(Some("abc".into()))));
+        check("/connect abc", Some(Command::Connect(Some("abc".into()))));
         check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
         for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
             check(talk, None);

@@ -205,7 +205,7 @@ impl Conversation {
     pub(super) fn acknowledge(&self, arrival: &Arrival) {
         let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
         self.shared.tasks.spawn(async move {
-            if let Err(error) = account.channel.acknowledge(&inbound.address, &inbound.message).await {
+            if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
                 tracing::debug!(%error, "a message could not be acknowledged");
             }
         });

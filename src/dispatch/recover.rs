@@ -13,7 +13,13 @@ use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+};
+
+/// A turn whose account is not there, and what people said to it.
+pub(crate) type Stranded = (TurnRow, Vec<Arrival>);
 
 /// A turn that was cut so often is taken to be the reason for it.
 const RESUMES: i64 = 12;
@@ -55,6 +61,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Takes up what waited for an account that is there now.
+    pub(crate) async fn welcome_back(self: Arc<Self>, name: &str) {
+        let back: Vec<Stranded> = {
+            let mut stranded = self.stranded.lock().unwrap_or_else(PoisonError::into_inner);
+            stranded.extract_if(.., |(row, _)| row.account == name).collect()
+        };
+        for (row, said) in back {
+            self.take_up(row, said).await;
+        }
+    }
+
     async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<Arrival>) {
         let Some(account) = self.accounts.get(&row.account) else {
             tracing::warn!(
@@ -62,9 +79,10 @@ impl Shared {
                 turn = row.id.0,
                 "a reply waits for its account to be back"
             );
-            self.inbox.release(&row.items);
+            self.stranded.lock().unwrap_or_else(PoisonError::into_inner).push((row, said));
             return;
         };
+        let account = &account;
         let parcel = |chat: String| Parcel {
             turn: row.id.clone(),
             conversation: row.conversation.clone(),

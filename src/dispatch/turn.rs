@@ -82,7 +82,7 @@ pub(super) async fn perform(
 
 async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &AtomicBool) -> TurnEnd {
     let journal = shared.outbox.journal(&job.parcel);
-    let mut reply = account.channel.open_reply(job.placement.clone(), journal);
+    let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     let task =
@@ -204,7 +204,7 @@ impl<'a> Basket<'a> {
     /// Fetches a file into the thread's uploads, or says why it cannot be had.
     async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
         self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
-        let channel = &self.account.channel;
+        let channel = self.account.channel();
         let limit = channel.limits().download.min(self.largest).min(self.bytes);
         let folder = self.shared.home.join("tmp");
         tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
@@ -234,6 +234,6 @@ pub(super) async fn deliver(
     placement: Placement,
     view: &FinalView,
 ) {
-    let reply = account.channel.open_reply(placement, shared.outbox.journal(parcel));
+    let reply = account.channel().open_reply(placement, shared.outbox.journal(parcel));
     shared.outbox.deliver(parcel, reply, view).await;
 }

@@ -22,10 +22,10 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<V
     let draining = shared.drain.is_cancelled();
     let mut channels = serde_json::Map::new();
     let mut connected = true;
-    for (name, account) in &shared.accounts {
-        let health = account.channel.health();
+    for (name, account) in shared.accounts.all() {
+        let health = account.channel().health();
         connected &= matches!(health.state, HealthState::Ready);
-        channels.insert(name.clone(), json!(health.state));
+        channels.insert(name, json!(health.state));
     }
     let ready = store && room && model && connected && !draining;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -2,7 +2,11 @@
 
 use super::Gateway;
 use crate::dispatch::command;
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
 use pudu_channels::HealthState;
 use serde_json::{Map, Value, json};
 
@@ -16,8 +20,8 @@ pub(super) async fn models(State(gateway): State<Gateway>) -> Json<Value> {
 /// Lists the channels and how they are doing.
 pub(super) async fn channels(State(gateway): State<Gateway>) -> Json<Value> {
     let mut channels = Map::new();
-    for (name, account) in &gateway.0.shared.accounts {
-        let health = account.channel.health();
+    for (name, account) in gateway.0.shared.accounts.all() {
+        let health = account.channel().health();
         let running = matches!(health.state, HealthState::Ready | HealthState::Degraded);
         let entry = json!({
             "enabled": true,
@@ -26,9 +30,27 @@ pub(super) async fn channels(State(gateway): State<Gateway>) -> Json<Value> {
             "last_event": health.last_event,
             "last_error": health.last_error,
         });
-        channels.insert(name.clone(), entry);
+        channels.insert(name, entry);
     }
     Json(json!({ "service_running": true, "channels": channels }))
+}
+
+/// Connects one account anew; the others do not notice.
+pub(super) async fn restart(
+    State(gateway): State<Gateway>,
+    Path(name): Path<String>,
+) -> (StatusCode, Json<Value>) {
+    let live = gateway.0.watcher.current();
+    match gateway.0.lines.restart(&name, &live).await {
+        Ok(()) => {
+            (StatusCode::OK, Json(json!({ "success": true, "message": format!("Channel {name} restarted") })))
+        }
+        Err(error) => {
+            let known = gateway.0.shared.accounts.get(&name).is_some();
+            let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
+            (status, Json(json!({ "success": false, "message": format!("{error:#}") })))
+        }
+    }
 }
 
 /// Lists the slash commands, in the order in which help shows them.

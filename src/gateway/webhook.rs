@@ -19,7 +19,7 @@ pub(super) async fn take(
     body: Bytes,
 ) -> Response {
     let shared = &gateway.0.shared;
-    let channel = shared.accounts.get(&account).map(|account| account.channel.clone());
+    let channel = shared.accounts.get(&account).map(|account| account.channel());
     let hook = channel.filter(|channel| channel.platform() == platform).and_then(|channel| channel.webhook());
     let Some(hook) = hook else { return StatusCode::NOT_FOUND.into_response() };
     let post = Post { headers: &headers, body: &body };

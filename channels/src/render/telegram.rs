@@ -5,7 +5,10 @@
 //! begins or ends, the marks that may stand together there are worked out anew, in one fixed order.
 
 use super::{Rich, Span, Style};
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
+
+/// Has no width and breaks no line.
+pub(crate) const WORD_JOINER: char = '\u{2060}';
 
 /// Returns the text as HTML for `parse_mode: HTML`.
 #[must_use]
@@ -14,13 +17,28 @@ pub fn html(rich: &Rich) -> String {
     let mut open: Vec<&Style> = Vec::new();
     let mut at = 0;
     for (from, marks) in stretches(rich) {
-        escape(rich.part(at..from), &mut out);
+        write_words(rich, at..from, &open, &mut out);
         change(&mut open, marks, &mut out);
         at = from;
     }
-    escape(rich.part(at..rich.text.len()), &mut out);
+    write_words(rich, at..rich.text.len(), &open, &mut out);
     change(&mut open, Vec::new(), &mut out);
     out
+}
+
+/// Writes words so that a name behind an `@` calls nobody: Telegram makes a mention of it by itself, except
+/// in code. People see no difference.
+fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut String) {
+    let mut before = rich.part(0..range.start).chars().next_back();
+    let code = open.iter().any(|style| matches!(style, Style::Code) || style.is_block_code());
+    for c in rich.part(range).chars() {
+        escape(c.encode_utf8(&mut [0; 4]), out);
+        let calls = !before.is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '/'));
+        if c == '@' && calls && !code {
+            out.push(WORD_JOINER);
+        }
+        before = Some(c);
+    }
 }
 
 /// Returns each place where marks change, and the marks from there on.
@@ -127,6 +145,26 @@ pub(crate) fn escape(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    #[test]
+    fn a_name_calls_nobody() {
+        let cases = [
+            ("ask @ada, (@bob)", "ask @\u{2060}ada, (@\u{2060}bob)"),
+            ("**@ada**", "<b>@\u{2060}ada</b>"),
+            ("a@b.org", "a@b.org"),
+            ("https://x.org/@ada", "https://x.org/@ada"),
+            ("`@ada`", "<code>@ada</code>"),
+        ];
+        for (markdown, expected) in cases {
+            assert_eq!(html(&parse(markdown)), expected, "{markdown}");
         }
     }
 }

@@ -128,6 +128,10 @@ impl Messages for TelegramMessages {
         Page::new(draft)
     }
 
+    fn overfull(&self, page: &Page) -> bool {
+        page.length() > Self::LIMIT.max
+    }
+
     fn first(&self, page: &Page) -> Page {
         if page.neutral { page.clone() } else { page.sign() }
     }

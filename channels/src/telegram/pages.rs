@@ -4,7 +4,8 @@ use super::api::Text;
 use crate::{
     Choice,
     live::{Draft, SIGN},
-    render::telegram::html,
+    render::telegram::{WORD_JOINER, html},
+    split::Unit,
 };
 
 /// The most that Telegram takes as a button's action, in bytes.
@@ -29,6 +30,12 @@ impl Page {
         let buttons = fitting(&draft.choices);
         let plain = Text { body: draft.rich.text.clone(), html: false, buttons: buttons.clone() };
         Self { text: Text { body: html(&draft.rich), html: true, buttons }, plain, neutral: draft.neutral }
+    }
+
+    /// Counts what Telegram counts: the words without markup.
+    pub(super) fn length(&self) -> usize {
+        let joiners = self.text.body.matches(WORD_JOINER).count();
+        Unit::Utf16.len(&self.plain.body) + joiners * WORD_JOINER.len_utf16()
     }
 
     /// Makes the page that holds the place of this one.

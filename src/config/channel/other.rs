@@ -14,7 +14,7 @@ pub(super) struct Other {
     keys: &'static [&'static str],
 }
 
-const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "session"];
+const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "pairing", "session"];
 
 const OTHERS: &[Other] = &[
     Other { name: "feishu", credentials: &["app_id", "app_secret"], keys: &["domain"] },

@@ -2,65 +2,66 @@
 
 use super::{
     super::{model::is_local, raw::Value, reader::Section},
-    Platform, Reader,
+    Menu, Platform, Reader,
+};
+use pudu_channels::{
+    Channel, ChannelError,
+    telegram::{self, Config, Mode},
 };
 use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
 use url::Url;
 
-/// What a Telegram account needs to be there.
-#[derive(Clone, Debug)]
-pub(crate) struct Telegram {
-    /// The bot's token.
-    pub(crate) token: SecretString,
-    /// Where the Bot API is.
-    pub(crate) api_url: Url,
-    /// How its updates come.
-    pub(crate) transport: Transport,
-    /// Whether the bot answers in groups only when it is addressed.
-    pub(crate) require_mention: bool,
-}
+/// What a Telegram account needs to be there: the channel's own configuration but for name and menu.
+#[derive(Debug)]
+struct Telegram(Config);
 
-/// How updates come.
-#[derive(Clone, Debug)]
-pub(crate) enum Transport {
-    /// pudu asks for them.
-    Polling,
-    /// Telegram delivers them.
-    Webhook {
-        /// Where to; it must lead to pudu's gateway.
-        url: Url,
-        /// What Telegram shows with each, so that nobody else can.
-        secret_token: SecretString,
-    },
+impl Platform for Telegram {
+    fn name(&self) -> &'static str {
+        READER.name
+    }
+
+    fn transport(&self) -> &'static str {
+        match self.0.mode {
+            Mode::Polling => "polling",
+            Mode::Webhook { .. } => "webhook",
+        }
+    }
+
+    fn secrets(&self) -> Vec<&SecretString> {
+        let secret = match &self.0.mode {
+            Mode::Polling => None,
+            Mode::Webhook { secret_token, .. } => Some(secret_token),
+        };
+        std::iter::once(&self.0.token).chain(secret).collect()
+    }
+
+    fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
+        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
+        Ok(Arc::new(telegram::Telegram::new(config)?))
+    }
 }
 
 /// How its accounts are read.
 pub(super) const READER: Reader =
     Reader { name: "telegram", credentials: &["bot_token"], read, id, ids: "numeric ids" };
 
-#[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    Polling,
-    Webhook,
-}
+/// Whether updates are delivered.
+const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
-const MODES: &[(&str, Mode)] = &[("polling", Mode::Polling), ("webhook", Mode::Webhook)];
-
-fn read(section: &Section<'_>) -> Option<Platform> {
+fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     section.later(&["drafts", "rich_messages"]);
     let token = section.secret("bot_token").required("@BotFather gives one; or set `enabled: false`");
-    let api_url = section.url("api_url").or(Url::parse("https://api.telegram.org").ok()?);
-    let mode = section.choice("mode", MODES).or(Mode::Polling);
-    let webhook = webhook(&section.section("webhook").needed(mode == Mode::Webhook));
+    let api_url = section.url("api_url").or(Url::parse(telegram::API_URL).ok()?);
+    let delivered = section.choice("mode", MODES).or(false);
+    let webhook = webhook(&section.section("webhook").needed(delivered));
     let require_mention = section.flag("require_mention").or(true);
-    let transport = match mode {
-        Mode::Polling => Transport::Polling,
-        Mode::Webhook => webhook?,
-    };
-    Some(Platform::Telegram(Telegram { token: token?, api_url, transport, require_mention }))
+    let mode = if delivered { webhook? } else { Mode::Polling };
+    let (account, commands) = (String::new(), Menu::new());
+    Some(Arc::new(Telegram(Config { account, token: token?, api_url, mode, require_mention, commands })))
 }
 
-fn webhook(section: &Section<'_>) -> Option<Transport> {
+fn webhook(section: &Section<'_>) -> Option<Mode> {
     let told = "write the public https:// address that leads to pudu's gateway";
     let url = section.url("url").required(told);
     let secret_token = section.secret("secret_token").required("choose 1 to 256 letters, digits, `_` or `-`");
@@ -75,7 +76,7 @@ fn webhook(section: &Section<'_>) -> Option<Transport> {
         let mend = "use 1 to 256 letters, digits, `_` or `-`";
         section.refuse("secret_token", "Telegram does not accept this secret", mend);
     }
-    Some(Transport::Webhook { url, secret_token })
+    Some(Mode::Webhook { url, secret_token })
 }
 
 fn id(value: &Value) -> Result<String, String> {

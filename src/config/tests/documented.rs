@@ -2,6 +2,7 @@
 
 use super::*;
 use raw::Value;
+use reader::Effect;
 use std::collections::BTreeMap;
 
 const DOCS: &str = include_str!("../../../docs/configuration.md");
@@ -11,7 +12,7 @@ const DOCS: &str = include_str!("../../../docs/configuration.md");
 struct Line {
     path: String,
     about: String,
-    restart: bool,
+    effect: Effect,
 }
 
 /// Takes the comment marks off the keys, so that all of them are there.
@@ -49,9 +50,11 @@ fn walk(node: &Node, path: &str, lines: &[&str], found: &mut BTreeMap<String, Li
     for entry in node.entries() {
         let path = problem::join(path, &entry.key);
         let about = words_above(lines, usize::try_from(entry.at.line).unwrap() - 1);
-        let restart = about.ends_with("[restart]");
-        let about = about.trim_end_matches("[restart]").trim().to_owned();
-        found.insert(path.clone(), Line { path: path.clone(), about, restart });
+        let marks = [("[restart]", Effect::Restart), ("[account]", Effect::Reconnect)];
+        let mark = marks.iter().find(|(mark, _)| about.ends_with(mark));
+        let effect = mark.map_or(Effect::NextMessage, |(_, effect)| *effect);
+        let about = about.trim_end_matches(mark.map_or("", |(mark, _)| mark)).trim().to_owned();
+        found.insert(path.clone(), Line { path: path.clone(), about, effect });
         if !path.ends_with("thinking") {
             walk(&entry.node, &path, lines, found);
         }
@@ -79,8 +82,8 @@ fn the_example_has_every_key_and_marks_what_needs_a_restart() {
         keys.keys().any(|key| key.starts_with(&format!("{path}.")) || key.starts_with(&format!("{path}[")))
     };
     let example: Vec<_> =
-        lines.values().filter(|line| !sections(&line.path)).map(|l| (&l.path, l.restart)).collect();
-    let types: Vec<_> = keys.values().map(|key| (&key.pattern, key.restart)).collect();
+        lines.values().filter(|line| !sections(&line.path)).map(|l| (&l.path, l.effect)).collect();
+    let types: Vec<_> = keys.values().map(|key| (&key.pattern, key.effect)).collect();
     assert_eq!(example, types);
     assert_eq!(lines.values().find(|line| line.about.is_empty()), None, "every key says what it means");
 }
@@ -117,13 +120,17 @@ fn the_docs_have_a_row_for_every_key_and_no_other() {
     let lines = documented_lines();
     let mut expected = Vec::new();
     for (path, key) in keys() {
-        let restart = if key.restart { "restart" } else { "next message" };
+        let counts = match key.effect {
+            Effect::Restart => "restart",
+            Effect::Reconnect => "account",
+            Effect::NextMessage => "next message",
+        };
         let default = match key.default.as_str() {
             "" => "empty".to_owned(),
             told => told.to_owned(),
         };
         let about = lines.get(&path).map_or("", |line| &line.about);
-        expected.push(format!("| `{path}` | {} | {default} | {restart} | {about} |", key.kind));
+        expected.push(format!("| `{path}` | {} | {default} | {counts} | {about} |", key.kind));
     }
     let rows: Vec<_> =
         DOCS.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6).collect();

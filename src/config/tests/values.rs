@@ -223,8 +223,8 @@ fn tools_are_those_listed_and_all_where_none_is() {
 #[test]
 fn an_account_is_on_when_it_says_so_or_has_credentials() {
     let names = |text: &str| {
-        let Config { fixed, live } = good(text, [("T", "1:x")]).config;
-        let names: Vec<_> = fixed.accounts.iter().map(|account| account.name.clone()).collect();
+        let Config { live, .. } = good(text, [("T", "1:x")]).config;
+        let names: Vec<_> = live.accounts.iter().map(|account| account.name.clone()).collect();
         assert_eq!(
             names,
             live.manners.keys().cloned().collect::<Vec<_>>(),
@@ -250,18 +250,18 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
 fn a_telegram_account_has_all_that_it_needs() {
     let text = "channels: {bot: {type: telegram, bot_token: $T, api_url: 'http://127.0.0.1:9', mode: webhook,
         require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_A}}}\n";
-    let account = good(text, [("T", "1:x")]).config.fixed.accounts.remove(0);
-    let Platform::Telegram(telegram) = account.platform;
+    let telegram = good(text, [("T", "1:x")]).config.live.accounts[0].platform.clone();
     assert_eq!(
         format!("{telegram:?}"),
         format!(
-            "Telegram {{ token: SecretBox<str>([REDACTED]), api_url: {:?}, transport: Webhook {{ url: {:?}, \
-             secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false }}",
+            "Telegram(Config {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
+             {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, commands: [] }})",
             url::Url::parse("http://127.0.0.1:9").unwrap(),
             url::Url::parse("https://x.org/hook").unwrap(),
         )
     );
-    assert_eq!(telegram.token.expose_secret(), "1:x");
+    let secrets: Vec<_> = telegram.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
+    assert_eq!(secrets, ["1:x", "s-1_A"]);
 }
 
 #[test]
@@ -323,10 +323,10 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let text = include_str!("deerflow.yaml");
     let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
     let loaded = good(text, env);
-    let Config { fixed, live } = &loaded.config;
+    let Config { live, .. } = &loaded.config;
     let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
-    let accounts: Vec<_> = fixed.accounts.iter().map(|account| account.name.as_str()).collect();
+    let accounts: Vec<_> = live.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["telegram"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());

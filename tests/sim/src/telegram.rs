@@ -16,6 +16,7 @@ mod methods;
 mod pace;
 mod params;
 mod people;
+mod platform;
 mod send;
 mod server;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, ThreadLog, Usage};
-use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Shown, TurnId, crash};
+use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Paired, Shown, TurnId, crash};
 use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
@@ -63,6 +63,10 @@ async fn script(db: &Db) {
     db.open_turn(&turn("second", &[])).await.unwrap();
     db.park(&second, "blocked", NOW).await.unwrap();
     db.record("telegram", "-100", &["10".into()], "key", true, NOW).await.unwrap();
+    db.offer_code("telegram", "hash", NOW + 1, NOW).await.unwrap();
+    let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
+    db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
+    db.unpair("telegram", "7").await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }
 

@@ -8,6 +8,7 @@ mod fixture;
 mod inbox;
 mod lasting;
 mod log;
+mod pairing;
 mod runs;
 mod size;
 mod stored;
@@ -56,6 +57,8 @@ on_every_engine! {
     talk::a_place_keeps_its_choices_when_it_starts_anew,
     talk::the_chain_that_was_talked_in_last_is_found,
     talk::a_message_knows_its_conversation,
+    pairing::a_code_is_good_for_one_person_and_for_its_time,
+    pairing::codes_do_not_pile_up,
     runs::a_run_is_counted_once_with_what_it_cost,
     log::a_thread_is_the_fold_of_what_was_appended,
     log::an_append_behind_the_wrong_position_changes_nothing,

@@ -1,0 +1,101 @@
+//! People who made themselves known to an account by a code that is good once, and for a few minutes.
+//!
+//! Only the hash of a code is kept. What a code is and how long it is good is for the caller to say.
+
+use crate::{Db, StoreError, crash};
+use sqlx::AnyConnection;
+
+/// So many unused codes of one account are good at once; a new one beyond that is refused.
+pub const MOST_CODES: i64 = 20;
+
+/// Somebody whom an account knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paired {
+    /// The account.
+    pub account: String,
+    /// The platform's id of the person.
+    pub person: String,
+    /// The name that people see.
+    pub name: String,
+    /// Since when, in milliseconds since 1970.
+    pub at: i64,
+}
+
+type Row = (String, String, String, i64);
+
+impl Db {
+    /// Keeps a code's hash until `expires`. False when too many codes of this account are unused.
+    pub async fn offer_code(
+        &self,
+        account: &str,
+        hash: &str,
+        expires: i64,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let data = ([account, hash].map(str::to_owned), expires, now);
+        self.write(&crash::OFFER_CODE, data, |(texts, expires, now), tx| {
+            Box::pin(offer(tx, texts, *expires, *now))
+        })
+        .await
+    }
+
+    /// Lets a person use a code; the same person may say it again, as a platform delivers again. False when
+    /// it is not good, or not any more.
+    pub async fn redeem_code(&self, hash: &str, person: Paired) -> Result<bool, StoreError> {
+        self.write(&crash::REDEEM_CODE, (hash.to_owned(), person), |(hash, person), tx| {
+            Box::pin(redeem(tx, hash, person))
+        })
+        .await
+    }
+
+    /// Forgets a person. False when the account did not know them.
+    pub async fn unpair(&self, account: &str, person: &str) -> Result<bool, StoreError> {
+        let texts = [account, person].map(str::to_owned);
+        self.write(&crash::UNPAIR, texts, |texts, tx| Box::pin(unpair(tx, texts))).await
+    }
+
+    /// Returns all who are known, by account and time.
+    pub async fn paired(&self) -> Result<Vec<Paired>, StoreError> {
+        let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
+        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
+        let paired = |(account, person, name, at)| Paired { account, person, name, at };
+        Ok(rows.into_iter().map(paired).collect())
+    }
+}
+
+async fn offer(
+    tx: &mut AnyConnection,
+    [account, hash]: &[String; 2],
+    expires: i64,
+    now: i64,
+) -> Result<bool, StoreError> {
+    sqlx::query("DELETE FROM pairing_codes WHERE expires <= $1").bind(now).execute(&mut *tx).await?;
+    let sql = "SELECT COUNT(*) FROM pairing_codes WHERE account = $1 AND person IS NULL";
+    let (waiting,): (i64,) = sqlx::query_as(sql).bind(account).fetch_one(&mut *tx).await?;
+    if waiting >= MOST_CODES {
+        return Ok(false);
+    }
+    let sql = "INSERT INTO pairing_codes (hash, account, expires) VALUES ($1, $2, $3)";
+    sqlx::query(sql).bind(hash).bind(account).bind(expires).execute(tx).await?;
+    Ok(true)
+}
+
+async fn redeem(tx: &mut AnyConnection, hash: &str, person: &Paired) -> Result<bool, StoreError> {
+    let sql = "UPDATE pairing_codes SET person = $1 WHERE hash = $2 AND account = $3 AND expires > $4
+        AND (person IS NULL OR person = $5)";
+    let update = sqlx::query(sql).bind(&person.person).bind(hash).bind(&person.account).bind(person.at);
+    if update.bind(&person.person).execute(&mut *tx).await?.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let sql = "INSERT INTO paired (account, person, name, at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (account, person) DO UPDATE SET name = excluded.name";
+    let insert = sqlx::query(sql).bind(&person.account).bind(&person.person);
+    insert.bind(&person.name).bind(person.at).execute(tx).await?;
+    Ok(true)
+}
+
+async fn unpair(tx: &mut AnyConnection, texts: &[String; 2]) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM paired WHERE account = $1 AND person = $2";
+    let delete = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
+    Ok(delete.execute(tx).await?.rows_affected() > 0)
+}

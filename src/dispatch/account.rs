@@ -1,0 +1,75 @@
+//! The accounts that there are, and how each treats people.
+
+use super::{Access, Mode};
+use pudu_channels::Channel;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+/// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
+pub(crate) struct Account {
+    channel: RwLock<Arc<dyn Channel>>,
+    policy: RwLock<Arc<Policy>>,
+}
+
+/// How an account treats people. Changes for the next message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(crate) access: Access,
+    pub(crate) mode: Mode,
+}
+
+impl Policy {
+    /// That of an account which the configuration does not name any more.
+    pub(crate) fn closed() -> Self {
+        Self { access: Access::nobody(), mode: Mode::Queue }
+    }
+}
+
+impl Account {
+    pub(crate) fn new(channel: Arc<dyn Channel>, policy: Policy) -> Self {
+        Self { channel: RwLock::new(channel), policy: RwLock::new(Arc::new(policy)) }
+    }
+
+    pub(crate) fn channel(&self) -> Arc<dyn Channel> {
+        self.channel.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts another channel in place of the one there. Replies that are open end on the old one.
+    pub(crate) fn set_channel(&self, channel: Arc<dyn Channel>) {
+        *self.channel.write().unwrap_or_else(PoisonError::into_inner) = channel;
+    }
+
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+}
+
+/// All accounts, by their name.
+#[derive(Default)]
+pub(crate) struct Accounts(RwLock<BTreeMap<String, Arc<Account>>>);
+
+impl Accounts {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Account>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Lists them by name.
+    pub(crate) fn all(&self) -> Vec<(String, Arc<Account>)> {
+        let accounts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.iter().map(|(name, account)| (name.clone(), account.clone())).collect()
+    }
+
+    pub(crate) fn put(&self, name: &str, account: Arc<Account>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), account);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}

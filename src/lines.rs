@@ -1,0 +1,177 @@
+//! Keeps each account connected as the configuration says: one that was edited connects anew, and no other.
+
+use crate::{
+    bus::Inbox,
+    config::{self, Live, Manners},
+    dispatch::{Access, Account, Policy, Shared, command},
+    local::{self, Local},
+};
+use anyhow::{Context, Result, bail};
+use pudu_channels::{Channel, ChannelError, Intake};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// A connection that is told to end gets so long to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// The connections of the accounts.
+pub(crate) struct Lines {
+    shared: Arc<Shared>,
+    /// Ends them all.
+    stop: CancellationToken,
+    open: Mutex<HashMap<String, Line>>,
+    /// The page and the terminal, which no configuration changes.
+    local: Mutex<Option<Listener>>,
+}
+
+/// One account's connection.
+struct Line {
+    /// What it was made from.
+    print: u64,
+    listener: Listener,
+}
+
+/// A channel that listens.
+struct Listener {
+    name: String,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Lines {
+    pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
+        Self { shared, stop, open: Mutex::default(), local: Mutex::default() }
+    }
+
+    /// Starts to listen on every account that there is. `wanted` is what they were made from.
+    pub(crate) async fn open(&self, wanted: &[config::Account], local: Arc<Local>) {
+        let mut open = self.open.lock().await;
+        *self.local.lock().await = Some(self.listen(local));
+        for account in wanted {
+            if let Some(known) = self.shared.accounts.get(&account.name) {
+                open.insert(account.name.clone(), self.line(account, known.channel()));
+            }
+        }
+    }
+
+    /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
+    pub(crate) async fn follow(&self, live: &Live) {
+        let mut open = self.open.lock().await;
+        let wanted = |name: &str| live.accounts.iter().any(|account| account.name == *name);
+        let gone: Vec<String> = open.keys().filter(|name| !wanted(name)).cloned().collect();
+        for name in gone {
+            tracing::info!(account = name, "the account is not configured any more");
+            self.shared.accounts.remove(&name);
+            if let Some(line) = open.remove(&name) {
+                line.listener.close().await;
+            }
+        }
+        for account in &live.accounts {
+            let same = open.get(&account.name).is_some_and(|line| line.print == account.print);
+            if !same && let Err(error) = self.connect(&mut open, account, live).await {
+                tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
+            }
+        }
+    }
+
+    /// Connects one account anew; the others do not notice.
+    pub(crate) async fn restart(&self, name: &str, live: &Live) -> Result<()> {
+        let mut open = self.open.lock().await;
+        match live.accounts.iter().find(|account| account.name == name) {
+            Some(account) => self.connect(&mut open, account, live).await,
+            None => bail!("there is no account `{name}`"),
+        }
+    }
+
+    async fn connect(
+        &self,
+        open: &mut HashMap<String, Line>,
+        account: &config::Account,
+        live: &Live,
+    ) -> Result<()> {
+        let name = &account.name;
+        let channel = channel(account)?;
+        // The old connection goes first: platforms hand each event to one of two at random.
+        if let Some(line) = open.remove(name) {
+            line.listener.close().await;
+        }
+        match self.shared.accounts.get(name) {
+            Some(known) => known.set_channel(channel.clone()),
+            None => {
+                self.shared.accounts.put(name, Arc::new(Account::new(channel.clone(), policy(live, name))))
+            }
+        }
+        tracing::info!(account = name, "connecting");
+        open.insert(name.clone(), self.line(account, channel));
+        self.shared.clone().welcome_back(name).await;
+        Ok(())
+    }
+
+    fn line(&self, account: &config::Account, channel: Arc<dyn Channel>) -> Line {
+        Line { print: account.print, listener: self.listen(channel) }
+    }
+
+    fn listen(&self, channel: Arc<dyn Channel>) -> Listener {
+        let (name, stop) = (channel.account().to_owned(), self.stop.child_token());
+        let task = tokio::spawn(listen(channel, self.shared.inbox.clone(), stop.clone()));
+        Listener { name, stop, task }
+    }
+
+    /// Waits until all have said goodbye.
+    pub(crate) async fn close(&self) {
+        let mut open: Vec<Listener> = self.open.lock().await.drain().map(|(_, line)| line.listener).collect();
+        open.extend(self.local.lock().await.take());
+        futures_util::future::join_all(open.into_iter().map(Listener::close)).await;
+    }
+}
+
+impl Listener {
+    async fn close(mut self) {
+        self.stop.cancel();
+        if timeout(GOODBYE, &mut self.task).await.is_err() {
+            tracing::warn!(account = self.name, "the connection does not end; it is cut");
+            self.task.abort();
+        }
+    }
+}
+
+async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
+    let account = channel.account().to_owned();
+    match channel.listen(&inbox as &dyn Intake, stop).await {
+        Ok(()) => tracing::debug!(account, "the channel stopped"),
+        Err(error @ ChannelError::Auth(_)) => {
+            tracing::error!(account, %error, "the channel gave up: check its credentials (pudu doctor)");
+        }
+        Err(error) => tracing::error!(account, %error, "the channel gave up (pudu doctor)"),
+    }
+}
+
+/// Makes an account's channel.
+pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
+    let menu = command::TABLE.iter().map(|row| (row.name.to_owned(), row.help.to_owned())).collect();
+    let name = &account.name;
+    account.platform.channel(name, menu).with_context(|| format!("channels.{name}"))
+}
+
+/// Returns how an account treats people.
+pub(crate) fn policy(live: &Live, name: &str) -> Policy {
+    let open = |manners: &Manners| {
+        let access = Access {
+            users: manners.allowed_users.clone(),
+            chats: manners.allowed_chats.clone(),
+            pairing: manners.pairing,
+        };
+        Policy { access, mode: manners.follow_ups }
+    };
+    live.manners.get(name).map_or_else(Policy::closed, open)
+}
+
+/// Makes edited manners count from the next message on.
+pub(crate) fn apply_policies(shared: &Shared, live: &Live) {
+    for (name, account) in shared.accounts.all() {
+        if name != local::ACCOUNT {
+            account.set_policy(policy(live, &name));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Accounts while the daemon runs: who makes themselves known, which one connects anew, and the doctor.
+
+use crate::house::{House, SOON, Talker, http};
+use pudu_sim::{Fault, Telegram, telegram::Options};
+use serde_json::{Value, json};
+
+async fn post(house: &House, path: &str) -> (u16, Value) {
+    let answer = http().post(format!("http://{}{path}", house.address)).send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_stranger_makes_themselves_known_by_a_code_once() {
+    let mut house = House::open("pairing: true").await;
+    let (ada, eve) = (Talker::new(&house, "Ada"), Talker::new(&house, "Eve"));
+    ada.say("hello");
+    let refusal = ada.reads_so(|text| text.contains("I do not know you yet")).await;
+    assert!(refusal.contains("/connect CODE"), "{refusal}");
+    let (ok, said) = house.pudu(&["connect", "telegram"]);
+    assert!(ok, "{said}");
+    let code = said.split("/connect ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    assert!(said.contains(&format!("https://t.me/pudu_bot?start={code}")), "{said}");
+    ada.says(&format!("/connect {code}"), "Connected: I know you now. Say hello!").await;
+    ada.says("hello", "echo: hello").await;
+    eve.say(&format!("/connect {code}"));
+    eve.reads_so(|text| text.contains("not valid")).await;
+    assert_eq!(house.model.count(), 1, "the code opens the door to one person");
+    let (_, people) = house.get("/api/channels/telegram/people").await;
+    assert!(people.contains("Ada") && !people.contains("Eve"), "{people}");
+    house.kill();
+    house.start();
+    ada.says("still?", "echo: still?").await;
+    let url = format!("http://{}/api/channels/telegram/people/{}", house.address, ada.person);
+    assert!(http().delete(url).send().await.unwrap().status().is_success());
+    ada.say("and now?");
+    ada.reads_so(|text| text.contains("I do not know you yet")).await;
+    assert_eq!(house.model.count(), 2);
+}
+
+#[tokio::test]
+async fn without_pairing_there_are_no_codes() {
+    let house = House::open("").await;
+    assert_eq!(post(&house, "/api/channels/telegram/connect").await.0, 409);
+    assert_eq!(post(&house, "/api/channels/nobody/connect").await.0, 404);
+}
+
+/// A second account on a Telegram of its own.
+fn second(other: &Telegram, more: &str) -> String {
+    format!(
+        "  second:\n    type: telegram\n    bot_token: '{}'\n    api_url: {}\n{more}",
+        other.token(),
+        other.url()
+    )
+}
+
+#[tokio::test]
+async fn an_edited_account_connects_anew_and_the_other_does_not_notice() {
+    let other = Telegram::start(Options { token: "8:other".into(), ..Options::default() }).await.unwrap();
+    let mut house = House::furnish(Options::default(), "", &second(&other, "")).await;
+    house.start();
+    let asked = |telegram: &Telegram| telegram.look(|view| view.count("getMe"));
+    other.wait(SOON, |view| (view.count("getUpdates") > 0).then_some(())).await.unwrap();
+    house.telegram.wait(SOON, |view| (view.count("getUpdates") > 0).then_some(())).await.unwrap();
+    assert_eq!((asked(&house.telegram), asked(&other)), (1, 1));
+    house.configure("", &second(&other, "    require_mention: false\n"));
+    other.wait(SOON, |view| (view.count("getMe") == 2).then_some(())).await.unwrap();
+    assert_eq!(asked(&house.telegram), 1, "nothing of it was edited");
+    let bob = other.add_person("Bob", None);
+    let group = other.add_group(pudu_sim::telegram::Kind::Supergroup, "team", &[bob]);
+    other.say(group, bob, "anybody?").unwrap();
+    other.wait_answer(group, "echo: [Bob] anybody?", SOON).await.unwrap();
+    house.configure("", "");
+    let closed = async || loop {
+        let (_, channels) = house.get("/api/channels/").await;
+        if !channels.contains("second") {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    tokio::time::timeout(SOON, closed()).await.unwrap();
+    let ada = Talker::new(&house, "Ada");
+    ada.says("and here?", "echo: and here?").await;
+}
+
+#[tokio::test]
+async fn one_account_is_restarted_by_hand() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("before", "echo: before").await;
+    let (status, told) = post(&house, "/api/channels/telegram/restart").await;
+    assert_eq!((status, &told["success"]), (200, &json!(true)), "{told}");
+    house.telegram.wait(SOON, |view| (view.count("getMe") == 2).then_some(())).await.unwrap();
+    ada.says("after", "echo: after").await;
+    assert_eq!(ada.answers().len(), 2);
+    assert_eq!(post(&house, "/api/channels/nobody/restart").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_reply_that_waits_for_its_account_is_delivered_when_it_is_back() {
+    let mut house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    house.telegram.fail_often("sendMessage", 1.0, Fault::Internal);
+    ada.say("hello");
+    house.model.wait(SOON, |_| (house.model.count() == 1).then_some(())).await.unwrap();
+    house.kill();
+    house.telegram.heal();
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.start();
+    assert!(house.log().contains("a reply waits for its account to be back"));
+    std::fs::write(house.path("config.yaml"), config).unwrap();
+    ada.reads("echo: hello").await;
+    assert_eq!(ada.answers().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_names_what_is_wrong_and_the_mend() {
+    let house = House::build("").await;
+    let (ok, said) = house.pudu(&["doctor"]);
+    assert!(ok && said.contains("telegram (telegram)\n  ok    token: @pudu_bot"), "{said}");
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    let wrong = config.replace(&house.telegram.token(), "1:wrong");
+    std::fs::write(house.path("config.yaml"), wrong).unwrap();
+    let (ok, said) = house.pudu(&["doctor"]);
+    assert!(
+        !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
+        "{said}"
+    );
+}

@@ -1,0 +1,370 @@
+//! What people do and see on every platform: one table of scenarios, run on all of them. Each asserts what
+//! a person sees in that chat, in order.
+
+use crate::house::{House, SOON};
+use pudu_sim::{
+    Fault, Platform, Telegram,
+    model::{Answer, Reply},
+    platform::{Shown, Words},
+    telegram::Options,
+};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+/// Makes a module of tests for each platform, and in it a test for each scenario.
+macro_rules! on_each_platform {
+    ($($platform:ident)+ => $scenarios:tt) => {
+        $(mod $platform { on_each_platform!(@tests $platform $scenarios); })+
+    };
+    (@tests $platform:ident [$($scenario:ident)+]) => {
+        $(#[tokio::test]
+        async fn $scenario() {
+            let scene = super::Scene::open(super::platforms::$platform().await).await;
+            super::$scenario(scene).await;
+        })+
+    };
+}
+
+on_each_platform!(telegram => [
+    an_answer_is_streamed_into_one_message
+    a_long_answer_with_code_and_a_table_goes_on_in_further_messages
+    a_file_goes_in_and_a_file_comes_out
+    a_button_is_pressed
+    a_run_is_stopped
+    a_follow_up_is_answered_after_the_run
+    a_storm_of_refusals_delays_and_loses_nothing
+    a_redelivered_message_is_answered_once
+    a_broken_connection_loses_nothing
+    a_restart_goes_on_in_the_same_message
+    a_call_without_an_answer_doubles_nothing
+    two_people_in_a_group_are_told_apart
+    a_stranger_is_refused_once
+    talk_to_others_costs_nothing
+    an_edited_message_is_answered_as_it_reads_now
+    a_recalled_message_is_not_answered
+    nobody_is_pinged
+]);
+
+/// A simulator of each platform, fresh.
+mod platforms {
+    use super::{Arc, Options, Platform, Telegram};
+
+    pub(super) async fn telegram() -> Arc<dyn Platform> {
+        Arc::new(Telegram::start(Options::default()).await.unwrap())
+    }
+}
+
+/// A house whose daemon runs, with Ada, who talks to the bot in private.
+struct Scene {
+    house: House,
+    platform: Arc<dyn Platform>,
+    ada: String,
+    chat: String,
+}
+
+impl Scene {
+    async fn open(platform: Arc<dyn Platform>) -> Self {
+        let mut scene = Self::build(platform).await;
+        scene.house.start();
+        scene
+    }
+
+    /// Without the daemon.
+    async fn build(platform: Arc<dyn Platform>) -> Self {
+        let house = House::elsewhere(platform.clone()).await;
+        let ada = platform.person("Ada");
+        let chat = platform.private(&ada);
+        Self { house, platform, ada, chat }
+    }
+
+    /// Ada says something in private.
+    fn say(&self, text: &str) -> String {
+        self.write(&self.chat, &self.ada, text, true, None)
+    }
+
+    fn write(&self, chat: &str, person: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+        self.platform.write(&Words {
+            chat: chat.to_owned(),
+            person: person.to_owned(),
+            text: text.to_owned(),
+            to_bot,
+            answers: answers.map(str::to_owned),
+            files: Vec::new(),
+        })
+    }
+
+    /// Waits until the bot's last finished message in a chat reads so.
+    async fn reads(&self, chat: &str, answer: &str) {
+        self.sees(chat, |shown| last(shown).filter(|text| text == answer)).await;
+    }
+
+    /// Waits until what the bot shows in a chat is as wanted.
+    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+        let found = self.platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
+        found.unwrap_or_else(|timeout| panic!("{timeout}"))
+    }
+
+    /// The bot's words in a chat, whole, in order.
+    fn words(&self, chat: &str) -> Vec<String> {
+        self.platform.shown(chat).into_iter().map(|shown| shown.text).collect()
+    }
+
+    fn model_calls(&self) -> u64 {
+        self.house.model.count()
+    }
+}
+
+/// The words of the last message that will not change any more.
+fn last(shown: &[Shown]) -> Option<String> {
+    let last = shown.iter().rev().find(|shown| shown.files.is_empty() || !shown.text.is_empty())?;
+    is_final(last).then(|| last.text.trim().to_owned())
+}
+
+fn is_final(shown: &Shown) -> bool {
+    !shown.growing && !shown.buttons.iter().any(|button| button == "Stop")
+}
+
+/// Words that come one by one.
+fn slowly(text: &str) -> Answer {
+    Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
+}
+
+async fn an_answer_is_streamed_into_one_message(scene: Scene) {
+    let words: Vec<String> = (1..=24).map(|n| format!("word{n}")).collect();
+    scene.house.model.next(slowly(&words.join(" ")));
+    scene.say("count");
+    scene.reads(&scene.chat, &words.join(" ")).await;
+    let shown = scene.platform.shown(&scene.chat);
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    let history = scene.platform.history(&scene.chat, &shown[0].id);
+    let partly = |text: &&String| text.contains("word1") && !text.contains("word24");
+    assert!(history.iter().any(|text| partly(&text)), "it grew before people's eyes: {history:?}");
+    assert_eq!(scene.model_calls(), 1, "one model call for a plain answer");
+}
+
+async fn a_long_answer_with_code_and_a_table_goes_on_in_further_messages(scene: Scene) {
+    let code: String = (0..2500).map(|n| format!("let line_{n} = \"{n}\";\n")).collect();
+    let text = format!(
+        "Here it is:\n\n```rust\n{code}```\n\n| name | count |\n|---|---|\n| apples | 17 |\n\nThat was **all**."
+    );
+    scene.house.model.next(Reply::text(&text).words_per_chunk(200));
+    scene.say("code");
+    let end = |shown: &[Shown]| last(shown).filter(|text| text.contains("That was all."));
+    scene.sees(&scene.chat, end).await;
+    let whole = scene.words(&scene.chat).join("\n");
+    for n in 0..2500 {
+        assert_eq!(whole.matches(&format!("let line_{n} = ")).count(), 1, "line {n}");
+    }
+    assert!(whole.contains("apples") && whole.contains("17"), "the table is there");
+    assert!(scene.words(&scene.chat).len() > 1, "it does not fit one message");
+}
+
+async fn a_file_goes_in_and_a_file_comes_out(scene: Scene) {
+    let show = json!({"filepaths": ["/mnt/user-data/outputs/report.md"]});
+    let content = json!({"path": "/mnt/user-data/outputs/report.md", "content": "# Report"});
+    scene.house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/a.csv"})));
+    scene.house.model.next(Reply::tool("write_file", &content));
+    scene.house.model.next(Reply::tool("present_files", &show));
+    scene.house.model.next(Reply::text("Here is the report."));
+    scene.platform.write(&Words {
+        chat: scene.chat.clone(),
+        person: scene.ada.clone(),
+        text: "summarise this".to_owned(),
+        to_bot: true,
+        answers: None,
+        files: vec![("a.csv".to_owned(), "1,2".into())],
+    });
+    let file = |shown: &[Shown]| shown.iter().flat_map(|shown| shown.files.clone()).next();
+    let (name, bytes) = scene.sees(&scene.chat, file).await;
+    assert_eq!((name.as_str(), bytes.as_ref()), ("report.md", &b"# Report"[..]));
+    let requests = scene.house.model.requests();
+    assert!(requests[0].last_user().contains("summarise this"), "{:?}", requests[0]);
+    assert_eq!(requests[1].last_tool(), "1,2");
+    let words: Vec<String> = scene.words(&scene.chat).into_iter().filter(|text| !text.is_empty()).collect();
+    assert_eq!(words, ["Here is the report."]);
+}
+
+async fn a_button_is_pressed(scene: Scene) {
+    scene.say("/mode");
+    let offered = |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty()).cloned();
+    let offer = scene.sees(&scene.chat, offered).await;
+    assert_eq!(offer.buttons, ["steer", "interrupt"]);
+    assert!(scene.platform.press(&scene.chat, &scene.ada, &offer.id, "steer"));
+    scene.reads(&scene.chat, "Mode steer: a message reaches me while I work.").await;
+    assert_eq!(scene.model_calls(), 0);
+}
+
+async fn a_run_is_stopped(scene: Scene) {
+    scene.house.model.next(slowly(&"more and more and ".repeat(200)));
+    scene.say("talk");
+    let growing = |shown: &[Shown]| {
+        let last = shown.last()?;
+        (last.text.contains("more") && last.buttons.iter().any(|button| button == "Stop"))
+            .then(|| last.id.clone())
+    };
+    let talk = scene.sees(&scene.chat, growing).await;
+    assert!(scene.platform.press(&scene.chat, &scene.ada, &talk, "Stop"));
+    let stopped = |shown: &[Shown]| {
+        let talk = shown.iter().find(|shown| shown.text.contains("more"))?;
+        (is_final(talk) && talk.text.contains("Stopped.")).then_some(())
+    };
+    scene.sees(&scene.chat, stopped).await;
+    scene.say("and now?");
+    scene.reads(&scene.chat, "echo: and now?").await;
+}
+
+async fn a_follow_up_is_answered_after_the_run(scene: Scene) {
+    scene.house.model.next(slowly("one two three four five six"));
+    scene.say("first");
+    scene.house.model.wait(SOON, |_| (scene.model_calls() == 1).then_some(())).await.unwrap();
+    scene.say("second");
+    scene.reads(&scene.chat, "echo: second").await;
+    let words = scene.words(&scene.chat);
+    assert_eq!(words, ["one two three four five six", "echo: second"]);
+}
+
+async fn a_storm_of_refusals_delays_and_loses_nothing(scene: Scene) {
+    for method in scene.platform.sends() {
+        for nth in [1, 2, 4] {
+            scene.platform.fail(method, nth, Fault::TooMany(1));
+        }
+    }
+    scene.house.model.next(slowly("one two three four five six"));
+    scene.say("count");
+    scene.reads(&scene.chat, "one two three four five six").await;
+    assert_eq!(scene.words(&scene.chat).len(), 1, "{:?}", scene.words(&scene.chat));
+}
+
+async fn a_redelivered_message_is_answered_once(scene: Scene) {
+    let said = scene.say("once");
+    for _ in 0..3 {
+        scene.platform.redeliver(&scene.chat, &said);
+    }
+    scene.reads(&scene.chat, "echo: once").await;
+    scene.platform.redeliver(&scene.chat, &said);
+    scene.say("twice");
+    scene.reads(&scene.chat, "echo: twice").await;
+    assert_eq!(scene.words(&scene.chat), ["echo: once", "echo: twice"]);
+    assert_eq!(scene.model_calls(), 2);
+}
+
+async fn a_broken_connection_loses_nothing(scene: Scene) {
+    scene.house.model.next(slowly("one two three four five six"));
+    scene.say("count");
+    scene.house.model.wait(SOON, |_| (scene.model_calls() == 1).then_some(())).await.unwrap();
+    scene.platform.drop_connection();
+    scene.say("and more");
+    scene.reads(&scene.chat, "echo: and more").await;
+    assert_eq!(scene.words(&scene.chat), ["one two three four five six", "echo: and more"]);
+}
+
+async fn a_restart_goes_on_in_the_same_message(mut scene: Scene) {
+    scene.house.model.next(slowly(&"and on ".repeat(200)));
+    scene.say("talk");
+    let begun = |shown: &[Shown]| shown.first().filter(|shown| shown.text.contains("and on")).cloned();
+    let before = scene.sees(&scene.chat, begun).await;
+    scene.house.kill();
+    scene.house.model.next(Reply::text("the end"));
+    scene.house.start();
+    scene.reads(&scene.chat, "the end").await;
+    let shown = scene.platform.shown(&scene.chat);
+    assert_eq!((shown.len(), &shown[0].id), (1, &before.id), "{shown:?}");
+}
+
+async fn a_call_without_an_answer_doubles_nothing(scene: Scene) {
+    let sends = scene.platform.sends();
+    for method in sends {
+        scene.platform.fail(method, 1, Fault::CutAfter);
+    }
+    scene.say("hello");
+    scene.reads(&scene.chat, "echo: hello").await;
+    assert_eq!(scene.words(&scene.chat), ["echo: hello"]);
+    for method in sends {
+        scene.platform.fail(method, 1, Fault::BadGateway);
+        scene.platform.fail(method, 2, Fault::Garbage);
+    }
+    scene.say("again");
+    scene.reads(&scene.chat, "echo: again").await;
+    assert_eq!(scene.words(&scene.chat), ["echo: hello", "echo: again"]);
+}
+
+async fn two_people_in_a_group_are_told_apart(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    let asked = scene.write(&group, &scene.ada, "what is new?", true, None);
+    scene.reads(&group, "echo: [Ada] what is new?").await;
+    let answer = scene.platform.shown(&group)[0].clone();
+    assert_eq!(answer.answers, Some(asked), "the answer belongs to the question");
+    scene.write(&group, &bob, "and since?", true, Some(&answer.id));
+    scene.reads(&group, "echo: [Bob] and since?").await;
+    let request = scene.house.model.requests()[1].clone();
+    assert!(request.messages().iter().any(|m| m["content"] == "[Ada] what is new?"), "{request:?}");
+}
+
+async fn a_stranger_is_refused_once(scene: Scene) {
+    scene.house.configure(&format!("allowed_users: ['{}']\n", scene.ada), "");
+    let eve = scene.platform.person("Eve");
+    let hers = scene.platform.private(&eve);
+    // The edit counts from the next message on.
+    scene.say("hello");
+    scene.reads(&scene.chat, "echo: hello").await;
+    for text in ["let me in", "please", "/models", "/stop"] {
+        scene.write(&hers, &eve, text, true, None);
+    }
+    let refused = |shown: &[Shown]| last(shown).filter(|text| text.contains("do not know you"));
+    let refusal = scene.sees(&hers, refused).await;
+    assert!(refusal.contains(&eve), "it says which id to add: {refusal}");
+    scene.say("still there?");
+    scene.reads(&scene.chat, "echo: still there?").await;
+    assert_eq!(scene.words(&hers).len(), 1, "she is told once");
+    assert_eq!(scene.model_calls(), 2);
+}
+
+async fn talk_to_others_costs_nothing(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    scene.write(&group, &bob, "lunch?", false, None);
+    scene.write(&group, &scene.ada, "yes", false, None);
+    scene.write(&group, &scene.ada, "what is for lunch?", true, None);
+    scene.reads(&group, "echo: [Ada] what is for lunch?").await;
+    assert_eq!((scene.model_calls(), scene.words(&group).len()), (1, 1));
+}
+
+async fn an_edited_message_is_answered_as_it_reads_now(scene: Scene) {
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    scene.house.model.wait(SOON, |_| (scene.model_calls() == 1).then_some(())).await.unwrap();
+    let waiting = scene.say("sectond");
+    if !scene.platform.edit(&scene.chat, &waiting, "second") {
+        return;
+    }
+    scene.reads(&scene.chat, "echo: second").await;
+    assert_eq!(scene.model_calls(), 2);
+}
+
+async fn a_recalled_message_is_not_answered(scene: Scene) {
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    scene.house.model.wait(SOON, |_| (scene.model_calls() == 1).then_some(())).await.unwrap();
+    let waiting = scene.say("never mind");
+    if !scene.platform.recall(&scene.chat, &waiting) {
+        return;
+    }
+    scene.reads(&scene.chat, "one two three four five six seven eight").await;
+    scene.say("next");
+    scene.reads(&scene.chat, "echo: next").await;
+    assert_eq!(scene.words(&scene.chat), ["one two three four five six seven eight", "echo: next"]);
+}
+
+async fn nobody_is_pinged(scene: Scene) {
+    let text =
+        "Hello @everyone <!channel> <@U01234567> <at user_id=\"all\"></at> @all @here <at id=all></at> done";
+    scene.house.model.next(Reply::text(text));
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    scene.write(&group, &scene.ada, "greet all", true, None);
+    let done = |shown: &[Shown]| last(shown).filter(|text| text.ends_with("done"));
+    scene.sees(&group, done).await;
+    let shown = scene.platform.shown(&group);
+    assert!(shown.iter().all(|shown| !shown.pings), "{shown:?}");
+}
