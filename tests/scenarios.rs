@@ -3,7 +3,7 @@
 
 use crate::house::{House, SOON};
 use pudu_sim::{
-    Fault, Platform, Telegram,
+    Fault, Platform, Slack, Telegram,
     model::{Answer, Reply},
     platform::{Shown, Words},
     telegram::Options,
@@ -25,7 +25,7 @@ macro_rules! on_each_platform {
     };
 }
 
-on_each_platform!(telegram => [
+on_each_platform!(telegram slack => [
     an_answer_is_streamed_into_one_message
     a_long_answer_with_code_and_a_table_goes_on_in_further_messages
     a_file_goes_in_and_a_file_comes_out
@@ -47,7 +47,11 @@ on_each_platform!(telegram => [
 
 /// A simulator of each platform, fresh.
 mod platforms {
-    use super::{Arc, Options, Platform, Telegram};
+    use super::{Arc, Options, Platform, Slack, Telegram};
+
+    pub(super) async fn slack() -> Arc<dyn Platform> {
+        Arc::new(Slack::start(pudu_sim::slack::Options::default()).await.unwrap())
+    }
 
     pub(super) async fn telegram() -> Arc<dyn Platform> {
         Arc::new(Telegram::start(Options::default()).await.unwrap())

@@ -9,6 +9,7 @@
 
 mod other;
 mod session;
+mod slack;
 mod telegram;
 
 use self::session::Session;
@@ -84,7 +85,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &slack::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

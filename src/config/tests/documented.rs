@@ -70,7 +70,7 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}}\n";
+                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}, slack: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -104,6 +104,9 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("DATABASE_URL", "postgres://x"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),
         ("TELEGRAM_WEBHOOK_SECRET", "s"),
+        ("SLACK_BOT_TOKEN", "xoxb-a"),
+        ("SLACK_APP_TOKEN", "xapp-a"),
+        ("SLACK_SIGNING_SECRET", "s"),
     ];
     let text =
         all_keys().replace("enabled: false", "enabled: true").replace("mode: polling", "mode: webhook");
