@@ -14,6 +14,7 @@ mod lifecycle;
 mod page;
 mod postgres;
 mod scenarios;
+mod slack;
 mod talk;
 mod tidy;
 mod trouble;

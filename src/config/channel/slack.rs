@@ -51,25 +51,22 @@ fn takes_words(name: &str) -> bool {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader = Reader {
-    name: "slack",
-    credentials: &["bot_token", "app_token"],
-    read,
-    id,
-    ids: "ids like U012ABCDEF",
-};
+pub(super) const READER: Reader =
+    Reader { name: "slack", credentials: &["bot_token", "app_token"], read, id, ids: "ids like U012ABCDEF" };
 
 /// Whether events are posted.
 const DELIVERIES: &[(&str, bool)] = &[("socket", false), ("http", true)];
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let apps = "https://api.slack.com/apps";
-    let told = format!("the Bot User OAuth Token of {apps}, \"OAuth & Permissions\"; or set `enabled: false`");
+    let told =
+        format!("the Bot User OAuth Token of {apps}, \"OAuth & Permissions\"; or set `enabled: false`");
     let bot_token = section.secret("bot_token").required(&told);
     let api_url = section.url("api_url").or(Url::parse(slack::API_URL).ok()?);
     let bot_user_id = section.text("bot_user_id").optional("Slack says it");
     let posted = section.choice("event_delivery", DELIVERIES).or(false);
-    let told = format!("an app-level token (xapp-) with connections:write, made at {apps}, \"Basic Information\"");
+    let told =
+        format!("an app-level token (xapp-) with connections:write, made at {apps}, \"Basic Information\"");
     let app_token = secret(section, "app_token", !posted, "for `event_delivery: socket`", &told);
     let told = format!("the Signing Secret of {apps}, \"Basic Information\": without it anybody could post");
     let signing_secret = secret(section, "signing_secret", posted, "for `event_delivery: http`", &told);
@@ -81,7 +78,15 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     };
     let (account, commands) = (String::new(), Vec::new());
     let bot_token = bot_token?;
-    Some(Arc::new(Slack(Config { account, bot_token, api_url, delivery, require_mention, bot_user_id, commands })))
+    Some(Arc::new(Slack(Config {
+        account,
+        bot_token,
+        api_url,
+        delivery,
+        require_mention,
+        bot_user_id,
+        commands,
+    })))
 }
 
 /// Reads a secret that one of the two ways of events needs.
@@ -94,7 +99,7 @@ fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, mend: &str
 fn id(value: &Value) -> Result<String, String> {
     let text = if let Value::Text(text) = value { text.trim() } else { "" };
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
-    let fits = text.starts_with(['U', 'W', 'C', 'D', 'G']) && text.len() >= 6 && text.chars().all(plain);
+    let fits = text.starts_with(['U', 'W', 'C', 'D', 'G']) && text.chars().all(plain);
     let has_digit = text.contains(|c: char| c.is_ascii_digit());
     if fits && has_digit {
         return Ok(text.to_owned());
