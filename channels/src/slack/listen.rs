@@ -244,7 +244,6 @@ impl<'a> Session<'a> {
         match kept {
             // A connection that is gone is noticed by reading.
             Some(id) if !self.broken => self.socket.send_text(acknowledgement(&id)).await.unwrap_or_default(),
-            Some(_) => {}
             None if self.catch_up.is_none() => {
                 let (slack, intake) = (self.slack, self.intake);
                 self.catch_up = Some(Box::pin(async move {
@@ -252,7 +251,7 @@ impl<'a> Session<'a> {
                     slack.catch_up(intake).await;
                 }));
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> W
         rest = after;
         if user(inside) == Some(bot) {
             mentioned = true;
-            rest = close(&mut out, rest);
+            rest = close(&out, rest);
         } else {
             out.push_str(&reference(inside, names));
         }
@@ -46,7 +46,7 @@ fn user(inside: &str) -> Option<&str> {
 }
 
 /// The bot's name leaves no double space, and none at the start leaves its comma.
-fn close<'a>(out: &mut String, rest: &'a str) -> &'a str {
+fn close<'a>(out: &str, rest: &'a str) -> &'a str {
     let called = rest.strip_prefix([',', ':']).filter(|rest| rest.starts_with(char::is_whitespace));
     let rest = called.filter(|_| out.trim().is_empty()).unwrap_or(rest);
     if out.ends_with(char::is_whitespace) { rest.strip_prefix(' ').unwrap_or(rest) } else { rest }
