@@ -46,14 +46,14 @@ on_each_platform!(telegram slack => [
 ]);
 
 /// A simulator of each platform, fresh.
-mod platforms {
+pub(crate) mod platforms {
     use super::{Arc, Options, Platform, Slack, Telegram};
 
-    pub(super) async fn slack() -> Arc<dyn Platform> {
+    pub(crate) async fn slack() -> Arc<dyn Platform> {
         Arc::new(Slack::start(pudu_sim::slack::Options::default()).await.unwrap())
     }
 
-    pub(super) async fn telegram() -> Arc<dyn Platform> {
+    pub(crate) async fn telegram() -> Arc<dyn Platform> {
         Arc::new(Telegram::start(Options::default()).await.unwrap())
     }
 }
@@ -124,7 +124,8 @@ fn last(shown: &[Shown]) -> Option<String> {
     is_final(last).then(|| last.text.trim().to_owned())
 }
 
-fn is_final(shown: &Shown) -> bool {
+/// Tells whether a message will not change any more.
+pub(crate) fn is_final(shown: &Shown) -> bool {
     !shown.growing && !shown.buttons.iter().any(|button| button == "Stop")
 }
 

@@ -12,7 +12,6 @@ mod session;
 mod slack;
 mod telegram;
 
-use self::session::Session;
 use super::{
     problem::nearest,
     raw::{Entry, Value},
@@ -21,6 +20,7 @@ use super::{
 use indexmap::IndexMap;
 use pudu_channels::{Channel, ChannelError};
 use secrecy::SecretString;
+pub(crate) use session::Session;
 use std::{
     collections::BTreeSet,
     fmt,

@@ -95,7 +95,7 @@ config.yaml:3:25: error: channels.telegram.bot_token: the environment variable N
   mend: set NONE, or write NONE=… into the file .env beside this one
 config.yaml:3:68: error: channels.telegram.session.context.deep.er: the environment variable NONE is not set
   mend: set NONE, or write NONE=… into the file .env beside this one
-config.yaml: note: not used by this version: channels.telegram.session",
+config.yaml: note: not used by this version: channels.telegram.session.context",
     );
 }
 

@@ -12,7 +12,7 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
                 uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
     let env = [("HOST", "::1"), ("PORT", "9000"), ("TOKEN", "t"), ("YES", "on")];
     let Config { fixed, live } = good(text, env).config;
-    let Gateway { host, port, token } = fixed.gateway;
+    let Gateway { host, port, token, .. } = fixed.gateway;
     assert_eq!((host.as_str(), port, token.unwrap().expose_secret()), ("::1", 9000, "t"));
     assert_eq!(fixed.log_level, LogLevel::Warn);
     assert_eq!(live.uploads.max_files, 3);
