@@ -139,6 +139,27 @@ async fn in_a_thread_an_answer_is_a_stream_and_what_goes_on_is_its_status() {
 }
 
 #[tokio::test]
+async fn a_long_answer_in_a_thread_goes_on_in_further_messages_there() {
+    let office = Office::open(Options::default()).await;
+    let lines: String = (0..400).map(|n| format!("- item {n} of the **long** list\n")).collect();
+    let text = format!("Here:\n\n{lines}\nThat was all.");
+    office.house.model.next(Reply::text(&text).words_per_chunk(20).every(Duration::from_millis(20)));
+    let asked = office.ask("list");
+    let ended = |shown: &[Shown]| {
+        shown.last().filter(|last| !last.growing && last.text.ends_with("That was all.")).map(|_| ())
+    };
+    office.sees(&office.team, ended).await;
+    let shown = office.slack.shown(&office.team);
+    assert!(
+        shown.len() > 2 && shown.iter().all(|shown| shown.answers == Some(asked.clone()) && !shown.growing)
+    );
+    let whole = office.texts(&office.team).join("\n");
+    for n in 0..400 {
+        assert_eq!(whole.matches(&format!("item {n} of")).count(), 1, "item {n}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_slack_closes_goes_on_by_changes() {
     let office = Office::open(Options::default()).await;
     office.house.model.next(slowly(&words(24)));

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::Intake;
 use std::{collections::HashMap, time::Duration};
+use tokio::time::sleep;
 
 /// Chats in which nothing was said for so long are left.
-const LATELY: Duration = Duration::from_secs(7 * 24 * 3600);
+const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
 /// What is older than this is not answered any more.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
 /// So far before the newest message that is known it is looked: one before it may have been missed.
@@ -22,6 +23,8 @@ const MARGIN: f64 = 600.0;
 const CHATS: usize = 40;
 const MESSAGES: &str = "100";
 const THREADS: usize = 10;
+/// How long it waits where Slack asks for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(90);
 
 impl Slack {
     /// Offers what was missed.
@@ -44,7 +47,13 @@ impl Slack {
         #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 2^53")]
         let floor = since(OLDEST) as f64 / 1000.0;
         for (chat, newest) in chats.into_iter().take(CHATS) {
-            match self.look_at(&chat, (newest - MARGIN).max(floor), intake).await {
+            let from = (newest - MARGIN).max(floor);
+            let mut looked = self.look_at(&chat, from, intake).await;
+            if let Err(Missed::Slack(ApiError::Wait(after))) = looked {
+                sleep(after.min(LONGEST_WAIT)).await;
+                looked = self.look_at(&chat, from, intake).await;
+            }
+            match looked {
                 Ok(()) => {}
                 Err(Missed::Slack(error @ (ApiError::Wait(_) | ApiError::Auth(_)))) => {
                     return tracing::warn!(%error, "what was missed cannot be looked for now");

@@ -95,7 +95,8 @@ impl Heard {
 }
 
 fn mentions(message: &Message, me: &Me) -> bool {
-    message.kind == "app_mention" || message.text.contains(&format!("<@{}", me.user))
+    let named = |end| message.text.contains(&format!("<@{}{end}", me.user));
+    message.kind == "app_mention" || named('>') || named('|')
 }
 
 impl Decoder<'_> {

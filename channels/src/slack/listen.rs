@@ -6,7 +6,6 @@
 
 use super::{
     Delivery, Slack,
-    decode::Me,
     ears::{NotKept, Source},
     failure::{ApiError, fatal, off},
     wire::Frame,
@@ -16,7 +15,7 @@ use crate::{
     socket::{self, Pulse, Socket, SocketError},
     supervise::{Ended, supervise},
 };
-use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesOrdered};
+use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,15 +36,6 @@ const OFTEN: Duration = Duration::from_secs(10);
 const CROWDED: Duration = Duration::from_secs(30);
 /// After how long what was refused is looked for in the history.
 const LATER: Duration = Duration::from_secs(30);
-
-#[derive(Deserialize)]
-struct Auth {
-    user_id: String,
-    #[serde(default)]
-    bot_id: String,
-    #[serde(default)]
-    team_id: String,
-}
 
 #[derive(Deserialize)]
 struct Opened {
@@ -82,21 +72,16 @@ impl Slack {
 
     /// Learns who the bot is.
     async fn meet(&self) -> Result<(), Ended> {
-        if self.ears.office.me.get().is_some() {
-            return Ok(());
-        }
-        let told = self.ears.office.client.ask::<Auth>("auth.test").await.map_err(ended)?;
-        let Auth { user_id, bot_id, team_id } = told.body;
-        if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != user_id) {
+        let known = self.ears.office.me.get().is_some();
+        let me = self.ears.office.me().await.map_err(ended)?;
+        if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
             tracing::warn!(
                 configured = own,
-                slack = user_id,
+                slack = me.user,
                 "`bot_user_id` is not what Slack says; Slack is right"
             );
         }
-        tracing::info!(account = &*self.ears.account, user = user_id, team = team_id, "connected to Slack");
-        // The first answer stays: a token's bot does not change.
-        let _ = self.ears.office.me.set(Me { user: user_id, bot: bot_id, team: team_id });
+        tracing::info!(account = &*self.ears.account, user = me.user, team = me.team, "connected to Slack");
         Ok(())
     }
 
@@ -123,8 +108,9 @@ struct Session<'a> {
     slack: &'a Slack,
     intake: &'a dyn Intake,
     socket: Socket,
-    /// Envelopes in the order in which they came; each gives its id once it may be acknowledged.
-    kept: FuturesOrdered<BoxFuture<'a, Option<String>>>,
+    /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
+    /// for something keeps no other waiting.
+    kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
     renewed: Option<Instant>,
     catch_up: Option<BoxFuture<'a, ()>>,
@@ -138,7 +124,7 @@ impl<'a> Session<'a> {
             slack,
             intake,
             socket,
-            kept: FuturesOrdered::new(),
+            kept: FuturesUnordered::new(),
             next: None,
             renewed: None,
             catch_up: Some(Box::pin(slack.catch_up(intake))),
@@ -188,7 +174,7 @@ impl<'a> Session<'a> {
         }
         if let Some(id) = frame.envelope_id {
             self.slack.ears.health.ready();
-            self.kept.push_back(keep(self.slack, self.intake, id, &frame.kind, frame.payload));
+            self.kept.push(keep(self.slack, self.intake, id, &frame.kind, frame.payload));
         }
         Ok(())
     }
@@ -222,7 +208,7 @@ impl<'a> Session<'a> {
         self.broken = false;
         self.renewed = Some(Instant::now());
         // What is worked on still was the old connection's: it comes again on this one.
-        self.kept = FuturesOrdered::new();
+        self.kept = FuturesUnordered::new();
     }
 
     /// Acknowledges what is worked on, as far as that is soon done.
@@ -243,7 +229,9 @@ impl<'a> Session<'a> {
     async fn acknowledge(&mut self, kept: Option<String>) {
         match kept {
             // A connection that is gone is noticed by reading.
-            Some(id) if !self.broken => self.socket.send_text(acknowledgement(&id)).await.unwrap_or_default(),
+            Some(id) if !self.broken => {
+                self.socket.send_text(acknowledgement(&id)).await.ok();
+            }
             None if self.catch_up.is_none() => {
                 let (slack, intake) = (self.slack, self.intake);
                 self.catch_up = Some(Box::pin(async move {
@@ -331,3 +319,6 @@ fn ended(error: ApiError) -> Ended {
         other => Ended::Lost(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

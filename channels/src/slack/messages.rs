@@ -10,6 +10,7 @@
 //! Where the app may not read the history nothing is found, and at worst a message is there twice.
 
 use super::{
+    decode::Me,
     failure::ApiError,
     office::Office,
     page::Page,
@@ -102,12 +103,11 @@ impl SlackMessages {
     pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
         office.active.fetch_add(1, Ordering::Relaxed);
         let team = placement.hint.as_ref().and_then(|hint| hint.get("team")?.as_str());
-        let own = || office.me.get().map(|me| me.team.clone()).unwrap_or_default();
         Self {
             channel: placement.address.chat.clone(),
             thread: placement.address.topic.clone(),
             recipient: placement.sender.clone(),
-            team: team.map_or_else(own, str::to_owned),
+            team: team.unwrap_or_default().to_owned(),
             office,
             streams: HashMap::new(),
             no_stream: false,
@@ -142,9 +142,10 @@ impl SlackMessages {
         if !page.so_far.is_empty() {
             params["markdown_text"] = page.so_far.as_str().into();
         }
-        if !self.recipient.is_empty() && !self.team.is_empty() {
+        if !self.recipient.is_empty() {
+            let team = if self.team.is_empty() { &self.office.me().await?.team } else { &self.team };
             params["recipient_user_id"] = self.recipient.as_str().into();
-            params["recipient_team_id"] = self.team.as_str().into();
+            params["recipient_team_id"] = team.as_str().into();
         }
         match self.write::<Posted>("chat.startStream", &params).await {
             Ok(Posted { ts }) => {
@@ -318,18 +319,11 @@ impl SlackMessages {
         Ok(found)
     }
 
-    fn is_own(&self, message: &Message) -> bool {
-        let me = self.office.me.get();
-        me.is_some_and(|me| {
-            message.bot_id.as_deref() == Some(&me.bot) || message.user.as_deref() == Some(&me.user)
-        })
-    }
-
     /// Finds the message with a key, or a stream of ours that nobody knows.
-    fn pick(&self, messages: &[Message], key: &str, known: &HashSet<String>) -> Option<Post> {
+    fn pick(&self, me: &Me, messages: &[Message], key: &str, known: &HashSet<String>) -> Option<Post> {
         let has_key =
             |metadata: &Metadata| metadata.event_type == EVENT && metadata.event_payload["key"] == key;
-        let ours: Vec<&Message> = messages.iter().filter(|message| self.is_own(message)).collect();
+        let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
         let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
         let unknown = |message: &&&Message| {
             let ts = message.ts.as_deref().unwrap_or_default();
@@ -387,8 +381,10 @@ impl Messages for SlackMessages {
         let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
         let known: HashSet<String> =
             here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
+        // A reply that a restart cut is taken up before the connection is there.
+        let me = self.office.me().await?;
         match self.here(slot.since).await {
-            Ok(messages) => Ok(self.pick(&messages, &slot.key, &known)),
+            Ok(messages) => Ok(self.pick(me, &messages, &slot.key, &known)),
             Err(
                 error @ (ApiError::Wait(_)
                 | ApiError::Unconnected(_)

@@ -41,6 +41,16 @@ pub(super) struct Office {
 #[derive(Deserialize)]
 struct Nothing {}
 
+/// What `auth.test` tells.
+#[derive(Deserialize)]
+struct Auth {
+    user_id: String,
+    #[serde(default)]
+    bot_id: String,
+    #[serde(default)]
+    team_id: String,
+}
+
 impl Office {
     pub(super) fn new(client: Client) -> Self {
         Self {
@@ -54,6 +64,16 @@ impl Office {
             streams_off: AtomicBool::new(false),
             status_off: AtomicBool::new(false),
         }
+    }
+
+    /// Tells who the bot is; Slack is asked once.
+    pub(super) async fn me(&self) -> Result<&Me, ApiError> {
+        if let Some(me) = self.me.get() {
+            return Ok(me);
+        }
+        let Auth { user_id, bot_id, team_id } = self.client.ask("auth.test").await?.body;
+        // The first answer stays: a token's bot does not change.
+        Ok(self.me.get_or_init(|| Me { user: user_id, bot: bot_id, team: team_id }))
     }
 
     /// Calls a method that writes, unless it has to wait.

@@ -1,5 +1,6 @@
 //! What Slack sends, as far as it is needed. Everything may be missing; what is not known is passed over.
 
+use super::decode::Me;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -52,6 +53,14 @@ pub(super) struct Message {
     /// In a history: the newest reply of the thread that begins here.
     pub(super) latest_reply: Option<String>,
     pub(super) metadata: Option<Metadata>,
+}
+
+impl Message {
+    /// Tells whether the bot wrote it.
+    pub(super) fn is_by(&self, me: &Me) -> bool {
+        let bot = !me.bot.is_empty() && self.bot_id.as_deref() == Some(&me.bot);
+        bot || self.user.as_deref() == Some(&me.user)
+    }
 }
 
 /// When a message was changed by a person.

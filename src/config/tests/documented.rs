@@ -112,12 +112,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         all_keys().replace("enabled: false", "enabled: true").replace("mode: polling", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
                     mend: remove it; pudu keeps everything in one store\n\
-<<<<<<< HEAD
-                    config.yaml: note: not used by this version: channels.session, channels.slack.session, \
-                    channels.telegram.session, models[].supports_vision";
-=======
                     config.yaml: note: not used by this version: models[].supports_vision";
->>>>>>> main
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));
 }
