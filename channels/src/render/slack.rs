@@ -441,7 +441,7 @@ mod tests {
         let mut sent = String::new();
         let mut steps = 0;
         for (at, _) in whole.char_indices().skip(1) {
-            let now = markdown_so_far(&settled(&parse(&whole[..at])));
+            let now = markdown_so_far(&settled(&parse(whole.get(..at).unwrap())));
             assert!(
                 now.starts_with(&sent) || sent.starts_with(&now),
                 "{sent:?} is not the beginning of {now:?}"

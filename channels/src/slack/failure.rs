@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn every_error_has_its_meaning() {
         let seven = Duration::from_secs(7);
-        let cases: [(&str, fn(String) -> ApiError); 12] = [
+        type Meaning = fn(String) -> ApiError;
+        let cases: [(&str, Meaning); 12] = [
             ("invalid_auth", ApiError::Auth),
             ("account_inactive", ApiError::Auth),
             ("message_not_found", ApiError::Gone),

@@ -26,12 +26,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// What our messages carry.
 const EVENT: &str = "pudu_reply";
@@ -56,9 +54,41 @@ pub(super) struct SlackMessages {
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
     no_stream: bool,
-    /// What the status says, if it was set.
-    status: String,
-    typed: Arc<AtomicBool>,
+    status: Arc<Status>,
+}
+
+/// What stands below the thread, and since when.
+struct Status(Mutex<Option<(String, Instant)>>);
+
+impl Status {
+    /// A reply that a restart cut may have left words behind.
+    fn of(placement: &Placement) -> Self {
+        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
+        Self(Mutex::new(left))
+    }
+
+    /// Notes what is said now; false if it stands there already.
+    fn becomes(&self, words: &str) -> bool {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = status.as_ref().map_or("", |(words, _)| words);
+        let new = before != words;
+        if new {
+            *status = (!words.is_empty()).then(|| (words.to_owned(), Instant::now()));
+        }
+        new
+    }
+
+    /// Returns what has to be said: for the first time, or again before Slack takes it away.
+    fn due(&self) -> Option<String> {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {
+            return None;
+        }
+        let words = status.take().map_or_else(|| THINKING.to_owned(), |(words, _)| words);
+        *status = Some((words.clone(), now));
+        Some(words)
+    }
 }
 
 /// A message that is there.
@@ -111,8 +141,7 @@ impl SlackMessages {
             office,
             streams: HashMap::new(),
             no_stream: false,
-            status: String::new(),
-            typed: Arc::default(),
+            status: Arc::new(Status::of(placement)),
         }
     }
 
@@ -232,7 +261,9 @@ impl SlackMessages {
             }
             (false, false) => "chat.appendStream",
             (true, _) => {
-                params["blocks"] = page.buttons.clone().into();
+                if !page.buttons.is_empty() {
+                    params["blocks"] = page.buttons.clone().into();
+                }
                 "chat.stopStream"
             }
         };
@@ -273,19 +304,12 @@ impl SlackMessages {
         }
     }
 
-    /// Says in the thread what the agent does, if that is new.
-    async fn say_status(&mut self, page: &Page) {
-        let Some(thread) = self.thread.clone() else { return };
-        let typed = self.typed.load(Ordering::Relaxed);
-        if page.done {
-            if typed || !self.status.is_empty() {
-                self.typed.store(false, Ordering::Relaxed);
-                self.status.clear();
-                self.office.status(&self.channel, &thread, "").await;
-            }
-        } else if !page.activity.is_empty() && page.activity != self.status {
-            self.status.clone_from(&page.activity);
-            self.office.status(&self.channel, &thread, &page.activity).await;
+    /// Says in the thread what the agent does, if that is new, and takes it back at the end.
+    async fn say_status(&self, page: &Page) {
+        let Some(thread) = &self.thread else { return };
+        let words = if page.done { "" } else { page.activity.as_str() };
+        if (page.done || !words.is_empty()) && self.status.becomes(words) {
+            self.office.status(&self.channel, thread, words).await;
         }
     }
 
@@ -434,12 +458,16 @@ impl Messages for SlackMessages {
 
     fn typing(&self) -> Option<Typing> {
         let thread = self.thread.clone().filter(|_| self.office.statuses())?;
-        let (office, channel, typed) =
-            (Arc::clone(&self.office), self.channel.clone(), Arc::clone(&self.typed));
+        let (office, channel, status) =
+            (Arc::clone(&self.office), self.channel.clone(), Arc::clone(&self.status));
         Some(Typing::start(STATUS, move || {
             let (office, channel, thread) = (Arc::clone(&office), channel.clone(), thread.clone());
-            typed.store(true, Ordering::Relaxed);
-            Box::pin(async move { office.status(&channel, &thread, THINKING).await })
+            let words = status.due();
+            Box::pin(async move {
+                if let Some(words) = words {
+                    office.status(&channel, &thread, &words).await;
+                }
+            })
         }))
     }
 }

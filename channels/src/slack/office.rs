@@ -16,7 +16,6 @@ use tokio::time::timeout;
 
 /// How often one reply may change. Slack takes about a hundred additions to streams and fifty changes of
 /// messages a minute, of all replies together.
-const LEAST: Duration = Duration::from_secs(1);
 const APPEND: Duration = Duration::from_millis(650);
 const UPDATE: Duration = Duration::from_millis(1250);
 /// How long a status may take; nobody misses it.
@@ -110,7 +109,7 @@ impl Office {
     pub(super) fn interval(&self, streams: bool) -> Duration {
         let active = u32::try_from(self.active.load(Ordering::Relaxed).max(1)).unwrap_or(u32::MAX);
         let each = if streams { APPEND } else { UPDATE };
-        LEAST.max(each.saturating_mul(active))
+        each.saturating_mul(active)
     }
 
     pub(super) fn streams(&self) -> bool {

@@ -18,7 +18,7 @@ fn read(event: Value, ours: bool) -> Option<Inbound> {
     decoder.decode(&heard, &Context { names, ours })
 }
 
-fn message(more: Value) -> Value {
+fn message(more: &Value) -> Value {
     let mut event = json!({
         "type": "message", "channel": "C1", "channel_type": "channel", "user": "U1", "text": "hi",
         "ts": "1763630000.000100", "event_ts": "1763630000.000100",
@@ -34,7 +34,7 @@ fn place(topic: Option<&str>, chat: &str) -> Address {
 #[test]
 fn both_events_of_a_mention_and_the_history_have_one_key() {
     let text = json!({"text": "<@UBOT> hello <@U2>"});
-    let said = read(message(text.clone()), false).unwrap();
+    let said = read(message(&text), false).unwrap();
     assert_eq!(
         said,
         Inbound {
@@ -50,11 +50,11 @@ fn both_events_of_a_mention_and_the_history_have_one_key() {
             kind: Kind::Message { text: "hello @Bob".into(), attachments: vec![], album: None },
         }
     );
-    let mut mention = message(text.clone());
+    let mut mention = message(&text);
     mention["type"] = "app_mention".into();
     mention.as_object_mut().unwrap().remove("channel_type");
     assert_eq!(read(mention, false), Some(said.clone()));
-    let mut history = message(text);
+    let mut history = message(&text);
     history.as_object_mut().unwrap().remove("channel_type");
     history.as_object_mut().unwrap().remove("event_ts");
     assert_eq!(read(history, false), Some(said));
@@ -83,7 +83,7 @@ fn where_it_stands_decides_topic_and_whether_the_bot_is_meant() {
         ),
     ];
     for (more, ours, address, addressed) in cases {
-        let said = read(message(more.clone()), ours).unwrap();
+        let said = read(message(&more), ours).unwrap();
         assert_eq!((said.address, said.addressed), (address, addressed), "{more}");
     }
 }
@@ -103,14 +103,14 @@ fn what_is_not_a_persons_word_is_passed_over() {
         json!({"subtype": "message_changed", "message": {"user": "U1", "text": "a", "ts": "1.2"}, "previous_message": {"text": "a"}}),
         json!({"subtype": "message_changed", "message": {"bot_id": "B1", "user": "UBOT", "text": "b", "ts": "1.2"}, "previous_message": {"text": "a"}}),
     ] {
-        assert_eq!(read(message(more.clone()), false), None, "{more}");
+        assert_eq!(read(message(&more), false), None, "{more}");
     }
 }
 
 #[test]
 fn changes_and_deletions_are_of_the_message() {
     let edit = read(
-        message(json!({
+        message(&json!({
             "subtype": "message_changed", "ts": "1763630009.000100", "event_ts": "1763630009.000100",
             "message": {"user": "U1", "text": "<@UBOT> new", "ts": "1763630000.000100", "edited": {"ts": "1763630008.000000"}},
             "previous_message": {"user": "U1", "text": "<@UBOT> old", "ts": "1763630000.000100"},
@@ -121,7 +121,7 @@ fn changes_and_deletions_are_of_the_message() {
     assert_eq!(edit.key.0, "eC1:1763630000.000100:1763630008.000000");
     assert_eq!((edit.message.as_str(), edit.kind), ("1763630000.000100", Kind::Edit { text: "new".into() }));
     let gone = read(
-        message(json!({
+        message(&json!({
             "subtype": "message_deleted", "deleted_ts": "1763630000.000100", "ts": "1763630009.000100",
             "previous_message": {"user": "U1", "text": "old", "ts": "1763630000.000100"},
         })),
@@ -141,7 +141,7 @@ fn files_come_with_their_address_or_their_id() {
         {"id": "F2", "title": "b", "file_access": "check_file_info"},
         {"id": "F3", "mode": "tombstone"},
     ]});
-    let Kind::Message { attachments, .. } = read(message(files), false).unwrap().kind else { panic!() };
+    let Kind::Message { attachments, .. } = read(message(&files), false).unwrap().kind else { panic!() };
     let file = |handle: &str, name: &str, size| Attachment { handle: handle.into(), name: name.into(), size };
     assert_eq!(attachments, [file("https://files.slack.com/d", "a.txt", Some(3)), file("id:F2", "b", None)]);
 }

@@ -128,7 +128,7 @@ where
             () = async { play.await; stop.cancel(); std::future::pending().await } => Ok(()),
         }
     };
-    let ended = timeout(Duration::from_secs(20), both).await.unwrap();
+    let ended = timeout(Duration::from_secs(20), Box::pin(both)).await.unwrap();
     (ended, slack.ears.health.get().state)
 }
 
@@ -161,7 +161,7 @@ async fn what_is_kept_is_acknowledged_and_nothing_else() {
         assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
         assert_eq!(acked(&mut line).await, None, "what was refused comes again");
     };
-    assert_eq!(listening(&fake, &store, play).await, (Ok(()), HealthState::Stopped));
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn the_old_connection_gets_what_it_is_owed_before_it_is_left() {
         say(&mut third, &envelope("000003", "on the new one")).await;
         assert_eq!(acked(&mut third).await.as_deref(), Some("000003"));
     };
-    assert_eq!(listening(&fake, &store, play).await, (Ok(()), HealthState::Stopped));
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn socket_mode_that_is_switched_off_ends_it() {
         say(&mut line, &json!({"type": "disconnect", "reason": "link_disabled"})).await;
         std::future::pending().await
     };
-    assert_eq!(listening(&fake, &store, play).await, (Err(off()), HealthState::Stopped));
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Err(off()), HealthState::Stopped));
 }
 
 #[test]
