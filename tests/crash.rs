@@ -64,7 +64,7 @@ macro_rules! on_each_platform {
     };
 }
 
-on_each_platform!(telegram slack);
+on_each_platform!(telegram dingtalk slack);
 
 async fn a_killed_daemon_answers_everything_exactly_once(platform: Arc<dyn Platform>) {
     let seed = number("PUDU_CRASH_SEED").unwrap_or_else(|| fastrand::u64(..));

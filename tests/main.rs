@@ -8,6 +8,7 @@ mod chat;
 mod commands;
 mod crash;
 mod crash_rare;
+mod dingtalk;
 mod files;
 mod house;
 mod lifecycle;

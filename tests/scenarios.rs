@@ -3,7 +3,7 @@
 
 use crate::house::{House, SOON};
 use pudu_sim::{
-    Fault, Platform, Slack, Telegram,
+    Fault, Platform, Telegram,
     model::{Answer, Reply},
     platform::{Shown, Words},
     telegram::Options,
@@ -25,7 +25,7 @@ macro_rules! on_each_platform {
     };
 }
 
-on_each_platform!(telegram slack => [
+on_each_platform!(telegram dingtalk slack => [
     an_answer_is_streamed_into_one_message
     a_long_answer_with_code_and_a_table_goes_on_in_further_messages
     a_file_goes_in_and_a_file_comes_out
@@ -47,14 +47,22 @@ on_each_platform!(telegram slack => [
 
 /// A simulator of each platform, fresh.
 pub(crate) mod platforms {
-    use super::{Arc, Options, Platform, Slack, Telegram};
-
-    pub(crate) async fn slack() -> Arc<dyn Platform> {
-        Arc::new(Slack::start(pudu_sim::slack::Options::default()).await.unwrap())
-    }
+    use super::{Arc, Options, Platform, Telegram};
+    use pudu_sim::{DingTalk, Slack, dingtalk, slack};
+    use std::time::Duration;
 
     pub(crate) async fn telegram() -> Arc<dyn Platform> {
         Arc::new(Telegram::start(Options::default()).await.unwrap())
+    }
+
+    pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
+        // What was not acknowledged comes again after a minute there; nobody waits so long here.
+        let repeat = Some(Duration::from_millis(200));
+        Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
+    }
+
+    pub(crate) async fn slack() -> Arc<dyn Platform> {
+        Arc::new(Slack::start(slack::Options::default()).await.unwrap())
     }
 }
 
@@ -299,7 +307,8 @@ async fn two_people_in_a_group_are_told_apart(scene: Scene) {
     let asked = scene.write(&group, &scene.ada, "what is new?", true, None);
     scene.reads(&group, "echo: [Ada] what is new?").await;
     let answer = scene.platform.shown(&group)[0].clone();
-    assert_eq!(answer.answers, Some(asked), "the answer belongs to the question");
+    // Where a platform's bots can answer visibly, the answer belongs to the question.
+    assert!(answer.answers.as_ref().is_none_or(|answers| *answers == asked), "{answer:?}");
     scene.write(&group, &bob, "and since?", true, Some(&answer.id));
     scene.reads(&group, "echo: [Bob] and since?").await;
     let request = scene.house.model.requests()[1].clone();

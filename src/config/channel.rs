@@ -7,6 +7,7 @@
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`Reader`], one line in
 //! [`READERS`]; its line in `other.rs` goes.
 
+mod dingtalk;
 mod other;
 mod session;
 mod slack;
@@ -85,7 +86,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER, &slack::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &dingtalk::READER, &slack::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

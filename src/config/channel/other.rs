@@ -19,11 +19,6 @@ const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_u
 const OTHERS: &[Other] = &[
     Other { name: "feishu", credentials: &["app_id", "app_secret"], keys: &["domain"] },
     Other {
-        name: "dingtalk",
-        credentials: &["client_id", "client_secret"],
-        keys: &["card_template_id", "oapi_url"],
-    },
-    Other {
         name: "discord",
         credentials: &["bot_token"],
         keys: &["allowed_channels", "allowed_guilds", "mention_only", "thread_mode"],

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Model, Platform, Slack, Telegram,
+    DingTalk, Model, Slack, Telegram, dingtalk,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -25,9 +25,12 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
-    /// The port of a simulated Slack; 0 takes a free one. Not started unless asked for
-    #[arg(long)]
-    slack_port: Option<u16>,
+    /// The port of DingTalk; 0 starts none
+    #[arg(long, default_value_t = 0)]
+    dingtalk_port: u16,
+    /// The port of Slack; 0 starts none
+    #[arg(long, default_value_t = 0)]
+    slack_port: u16,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -50,22 +53,38 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
+    let _dingtalk = start_dingtalk(args.dingtalk_port).await?;
+    let _slack = start_slack(args.slack_port).await?;
     println!("model {}", model.url());
-    let slack = start_slack(args.slack_port).await?;
-    println!("ready");
-    let ended = tokio::signal::ctrl_c().await;
-    drop(slack);
-    ended
+    tokio::signal::ctrl_c().await
 }
 
-async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
-    let Some(port) = port else { return Ok(None) };
+/// Starts DingTalk on its port and says what a configuration needs.
+async fn start_dingtalk(port: u16) -> io::Result<Option<DingTalk>> {
+    if port == 0 {
+        return Ok(None);
+    }
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let dingtalk = DingTalk::bind(address, dingtalk::Options::default()).await?;
+    let options = dingtalk.options();
+    println!("dingtalk {}", dingtalk.url());
+    println!("dingtalk-id {}", options.client_id);
+    println!("dingtalk-secret {}", options.client_secret);
+    println!("dingtalk-template {}", options.template);
+    Ok(Some(dingtalk))
+}
+
+/// Starts Slack on its port and says what a configuration needs.
+async fn start_slack(port: u16) -> io::Result<Option<Slack>> {
+    if port == 0 {
+        return Ok(None);
+    }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let slack = Slack::bind(address, slack::Options::default()).await?;
+    let options = slack.options();
     println!("slack {}", slack.url());
-    for line in slack.settings().lines() {
-        println!("slack.{line}");
-    }
+    println!("slack-bot-token {}", options.bot_token);
+    println!("slack-app-token {}", options.app_token);
     Ok(Some(slack))
 }
 
