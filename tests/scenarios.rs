@@ -1,31 +1,19 @@
 //! What people do and see on every platform: one table of scenarios, run on all of them. Each asserts what
 //! a person sees in that chat, in order.
 
-use crate::house::{House, SOON};
+use crate::{
+    house::{House, SOON},
+    platforms::on_each_platform,
+};
 use pudu_sim::{
-    Fault, Platform, Telegram,
+    Fault, Platform,
     model::{Answer, Reply},
     platform::{Shown, Words},
-    telegram::Options,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// Makes a module of tests for each platform, and in it a test for each scenario.
-macro_rules! on_each_platform {
-    ($($platform:ident)+ => $scenarios:tt) => {
-        $(mod $platform { on_each_platform!(@tests $platform $scenarios); })+
-    };
-    (@tests $platform:ident [$($scenario:ident)+]) => {
-        $(#[tokio::test]
-        async fn $scenario() {
-            let scene = super::Scene::open(super::platforms::$platform().await).await;
-            super::$scenario(scene).await;
-        })+
-    };
-}
-
-on_each_platform!(telegram dingtalk slack => [
+on_each_platform!([
     an_answer_is_streamed_into_one_message
     a_long_answer_with_code_and_a_table_goes_on_in_further_messages
     a_file_goes_in_and_a_file_comes_out
@@ -45,29 +33,8 @@ on_each_platform!(telegram dingtalk slack => [
     nobody_is_pinged
 ]);
 
-/// A simulator of each platform, fresh.
-pub(crate) mod platforms {
-    use super::{Arc, Options, Platform, Telegram};
-    use pudu_sim::{DingTalk, Slack, dingtalk, slack};
-    use std::time::Duration;
-
-    pub(crate) async fn telegram() -> Arc<dyn Platform> {
-        Arc::new(Telegram::start(Options::default()).await.unwrap())
-    }
-
-    pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
-        // What was not acknowledged comes again after a minute there; nobody waits so long here.
-        let repeat = Some(Duration::from_millis(200));
-        Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
-    }
-
-    pub(crate) async fn slack() -> Arc<dyn Platform> {
-        Arc::new(Slack::start(slack::Options::default()).await.unwrap())
-    }
-}
-
 /// A house whose daemon runs, with Ada, who talks to the bot in private.
-struct Scene {
+pub(crate) struct Scene {
     house: House,
     platform: Arc<dyn Platform>,
     ada: String,

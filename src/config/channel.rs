@@ -8,6 +8,7 @@
 //! [`READERS`]; its line in `other.rs` goes.
 
 mod dingtalk;
+mod feishu;
 mod other;
 mod session;
 mod slack;
@@ -86,7 +87,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER, &dingtalk::READER, &slack::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

@@ -147,7 +147,7 @@ pub(crate) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
+    pub(crate) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
         Self { journal, own }
     }
 

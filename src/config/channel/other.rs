@@ -17,7 +17,6 @@ pub(super) struct Other {
 const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "pairing", "session"];
 
 const OTHERS: &[Other] = &[
-    Other { name: "feishu", credentials: &["app_id", "app_secret"], keys: &["domain"] },
     Other {
         name: "discord",
         credentials: &["bot_token"],

@@ -70,7 +70,8 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}, dingtalk: {}, slack: {}}\n";
+                tools: [{use: deerflow.sandbox.tools:ls_tool}]\n\
+                channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -108,9 +109,14 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("SLACK_BOT_TOKEN", "xoxb-a"),
         ("SLACK_APP_TOKEN", "xapp-a"),
         ("SLACK_SIGNING_SECRET", "s"),
+        ("FEISHU_APP_SECRET", "f"),
+        ("FEISHU_ENCRYPT_KEY", "e"),
+        ("FEISHU_VERIFICATION_TOKEN", "v"),
     ];
-    let text =
-        all_keys().replace("enabled: false", "enabled: true").replace("mode: polling", "mode: webhook");
+    let text = all_keys()
+        .replace("enabled: false", "enabled: true")
+        .replace("mode: polling", "mode: webhook")
+        .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
                     mend: remove it; pudu keeps everything in one store\n\
                     config.yaml: note: not used by this version: models[].supports_vision";

@@ -197,7 +197,7 @@ fn accounts_are_checked_as_a_whole() {
 config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
   mend: did you mean `type: telegram`?
 config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
-  mend: write `type:` with one of telegram, dingtalk, slack, feishu, discord, wecom, wechat, github, buzz
+  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord, wecom, wechat, github, buzz
 config.yaml:5:3: error: channels.slack.app_token: this is missing or empty
   mend: an app-level token (xapp-) with connections:write, made at https://api.slack.com/apps, \"Basic Information\"
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses

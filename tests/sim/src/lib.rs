@@ -26,6 +26,7 @@ pub mod telegram;
 pub use calls::{Call, Outcome};
 pub use dingtalk::DingTalk;
 pub use fault::{Fault, When};
+pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;
 pub use platform::Platform;

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Model, Slack, Telegram, dingtalk,
+    DingTalk, Feishu, Model, Slack, Telegram, dingtalk, feishu,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Simulated platforms and a scripted model.
+/// A simulated Telegram and a scripted model.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -25,12 +25,15 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
-    /// The port of DingTalk; 0 starts none
-    #[arg(long, default_value_t = 0)]
-    dingtalk_port: u16,
-    /// The port of Slack; 0 starts none
-    #[arg(long, default_value_t = 0)]
-    slack_port: u16,
+    /// The port of DingTalk; not started unless given; 0 takes a free one
+    #[arg(long)]
+    dingtalk_port: Option<u16>,
+    /// The port of Feishu's open platform; not started unless given; 0 takes a free one
+    #[arg(long)]
+    feishu_port: Option<u16>,
+    /// The port of Slack; not started unless given; 0 takes a free one
+    #[arg(long)]
+    slack_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -45,7 +48,6 @@ struct Args {
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let args = Args::parse();
-    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut options = Options::default();
     options.token = args.token.unwrap_or(options.token);
     let telegram = Telegram::bind(local(args.telegram_port), options).await?;
@@ -53,19 +55,32 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
-    let _dingtalk = start_dingtalk(args.dingtalk_port).await?;
-    let _slack = start_slack(args.slack_port).await?;
+    let _running = (
+        start_feishu(args.feishu_port).await?,
+        start_dingtalk(args.dingtalk_port).await?,
+        start_slack(args.slack_port).await?,
+    );
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
 }
 
-/// Starts DingTalk on its port and says what a configuration needs.
-async fn start_dingtalk(port: u16) -> io::Result<Option<DingTalk>> {
-    if port == 0 {
-        return Ok(None);
-    }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let dingtalk = DingTalk::bind(address, dingtalk::Options::default()).await?;
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Starts a platform if it has a port, and says what a configuration needs.
+async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
+    let Some(port) = port else { return Ok(None) };
+    let feishu = Feishu::bind(local(port), feishu::Options::default()).await?;
+    println!("feishu {}", feishu.url());
+    println!("feishu-app-id {}", feishu.app_id());
+    println!("feishu-app-secret {}", feishu.app_secret());
+    Ok(Some(feishu))
+}
+
+async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
+    let Some(port) = port else { return Ok(None) };
+    let dingtalk = DingTalk::bind(local(port), dingtalk::Options::default()).await?;
     let options = dingtalk.options();
     println!("dingtalk {}", dingtalk.url());
     println!("dingtalk-id {}", options.client_id);
@@ -75,10 +90,8 @@ async fn start_dingtalk(port: u16) -> io::Result<Option<DingTalk>> {
 }
 
 /// Starts Slack on its port and says what a configuration needs.
-async fn start_slack(port: u16) -> io::Result<Option<Slack>> {
-    if port == 0 {
-        return Ok(None);
-    }
+async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
+    let Some(port) = port else { return Ok(None) };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let slack = Slack::bind(address, slack::Options::default()).await?;
     let options = slack.options();
