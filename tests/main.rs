@@ -18,6 +18,7 @@ mod page;
 mod platforms;
 mod postgres;
 mod scenarios;
+mod slack;
 mod talk;
 mod tidy;
 mod trouble;
