@@ -7,7 +7,8 @@
 
 use crate::{
     house::{House, SOON},
-    scenarios::{is_final, platforms},
+    platforms,
+    scenarios::is_final,
 };
 use pudu_client::store::crash;
 use pudu_sim::{
@@ -55,7 +56,7 @@ struct Said {
 }
 
 /// Makes a test for each platform.
-macro_rules! on_each_platform {
+macro_rules! crash_tests {
     ($($platform:ident)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $platform() {
@@ -64,7 +65,7 @@ macro_rules! on_each_platform {
     };
 }
 
-on_each_platform!(telegram feishu);
+crash_tests!(telegram feishu dingtalk);
 
 async fn a_killed_daemon_answers_everything_exactly_once(platform: Arc<dyn Platform>) {
     let seed = number("PUDU_CRASH_SEED").unwrap_or_else(|| fastrand::u64(..));

@@ -1,31 +1,19 @@
 //! What people do and see on every platform: one table of scenarios, run on all of them. Each asserts what
 //! a person sees in that chat, in order.
 
-use crate::house::{House, SOON};
+use crate::{
+    house::{House, SOON},
+    platforms::on_each_platform,
+};
 use pudu_sim::{
-    Fault, Feishu, Platform, Telegram,
+    Fault, Platform,
     model::{Answer, Reply},
     platform::{Shown, Words},
-    telegram::Options,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// Makes a module of tests for each platform, and in it a test for each scenario.
-macro_rules! on_each_platform {
-    ($($platform:ident)+ => $scenarios:tt) => {
-        $(mod $platform { on_each_platform!(@tests $platform $scenarios); })+
-    };
-    (@tests $platform:ident [$($scenario:ident)+]) => {
-        $(#[tokio::test]
-        async fn $scenario() {
-            let scene = super::Scene::open(super::platforms::$platform().await).await;
-            super::$scenario(scene).await;
-        })+
-    };
-}
-
-on_each_platform!(telegram feishu => [
+on_each_platform!([
     an_answer_is_streamed_into_one_message
     a_long_answer_with_code_and_a_table_goes_on_in_further_messages
     a_file_goes_in_and_a_file_comes_out
@@ -45,21 +33,8 @@ on_each_platform!(telegram feishu => [
     nobody_is_pinged
 ]);
 
-/// A simulator of each platform, fresh.
-pub(crate) mod platforms {
-    use super::{Arc, Feishu, Options, Platform, Telegram};
-
-    pub(crate) async fn feishu() -> Arc<dyn Platform> {
-        Arc::new(Feishu::start(pudu_sim::feishu::Options::default()).await.unwrap())
-    }
-
-    pub(crate) async fn telegram() -> Arc<dyn Platform> {
-        Arc::new(Telegram::start(Options::default()).await.unwrap())
-    }
-}
-
 /// A house whose daemon runs, with Ada, who talks to the bot in private.
-struct Scene {
+pub(crate) struct Scene {
     house: House,
     platform: Arc<dyn Platform>,
     ada: String,
@@ -299,7 +274,8 @@ async fn two_people_in_a_group_are_told_apart(scene: Scene) {
     let asked = scene.write(&group, &scene.ada, "what is new?", true, None);
     scene.reads(&group, "echo: [Ada] what is new?").await;
     let answer = scene.platform.shown(&group)[0].clone();
-    assert_eq!(answer.answers, Some(asked), "the answer belongs to the question");
+    // Where a platform's bots can answer visibly, the answer belongs to the question.
+    assert!(answer.answers.as_ref().is_none_or(|answers| *answers == asked), "{answer:?}");
     scene.write(&group, &bob, "and since?", true, Some(&answer.id));
     scene.reads(&group, "echo: [Bob] and since?").await;
     let request = scene.house.model.requests()[1].clone();

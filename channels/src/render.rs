@@ -8,6 +8,7 @@
 //!
 //! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
 
+pub mod dingtalk;
 pub mod feishu;
 mod table;
 pub mod telegram;

@@ -7,6 +7,7 @@
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`Reader`], one line in
 //! [`READERS`]; its line in `other.rs` goes.
 
+mod dingtalk;
 mod feishu;
 mod other;
 mod session;
@@ -85,7 +86,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,11 +23,6 @@ const OTHERS: &[Other] = &[
         keys: &["bot_user_id", "event_delivery"],
     },
     Other {
-        name: "dingtalk",
-        credentials: &["client_id", "client_secret"],
-        keys: &["card_template_id", "oapi_url"],
-    },
-    Other {
         name: "discord",
         credentials: &["bot_token"],
         keys: &["allowed_channels", "allowed_guilds", "mention_only", "thread_mode"],

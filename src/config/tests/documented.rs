@@ -70,7 +70,8 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}, feishu: {}}\n";
+                tools: [{use: deerflow.sandbox.tools:ls_tool}]\n\
+                channels: {telegram: {}, feishu: {}, dingtalk: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -102,6 +103,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
+        ("DINGTALK_CLIENT_SECRET", "d"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),
         ("TELEGRAM_WEBHOOK_SECRET", "s"),
         ("FEISHU_APP_SECRET", "f"),

@@ -265,6 +265,44 @@ fn a_telegram_account_has_all_that_it_needs() {
 }
 
 #[test]
+fn a_dingtalk_account_has_all_that_it_needs() {
+    let read = |text: &str| {
+        let platform = good(text, [("T", "hush")]).config.live.accounts[0].platform.clone();
+        let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
+        assert_eq!(secrets, ["hush"]);
+        format!("{platform:?}")
+    };
+    let config = |robot: &str, card: &str, rest: &str| {
+        format!(
+            "DingTalk(Config {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
+             robot_code: {robot:?}, api_url: {:?}, oapi_url: {:?}, card: {card}, {rest} }})",
+            url::Url::parse("https://api.dingtalk.com").unwrap(),
+            url::Url::parse("https://oapi.dingtalk.com").unwrap(),
+        )
+    };
+    assert_eq!(
+        read("channels: {dingtalk: {client_id: ding1, client_secret: $T, card_template_id: \"\"}}"),
+        config("ding1", "None", "stream_interval: 800ms, group_conversations: Group")
+    );
+    assert_eq!(
+        read(
+            "channels: {bot: {type: dingtalk, client_id: ding1, client_secret: $T, robot_code: r1, card_template_id: t1,
+            card_content_key: text, card_buttons_key: b, stream_interval_ms: 1500, group_conversations: user}}"
+        ),
+        config(
+            "r1",
+            "Some(CardStyle { template: \"t1\", content_key: \"text\", buttons_key: Some(\"b\") })",
+            "stream_interval: 1.5s, group_conversations: User"
+        )
+    );
+    let typed =
+        "channels: {dingtalk: {client_id: ding1, client_secret: $T, allowed_users: [\"016a\", manager1, 7]}}";
+    let live = good(typed, [("T", "hush")]).config.live;
+    let only = ["016a", "7", "manager1"].map(str::to_owned);
+    assert_eq!(live.manners["dingtalk"].allowed_users, Allow::Only(only.into()));
+}
+
+#[test]
 fn who_may_speak_is_read_in_every_shape() {
     let only = |ids: &[&str]| Allow::Only(ids.iter().map(|id| (*id).to_owned()).collect());
     let cases = [
@@ -327,7 +365,7 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
     let accounts: Vec<_> = live.accounts.iter().map(|account| account.name.as_str()).collect();
-    assert_eq!(accounts, ["telegram"]);
+    assert_eq!(accounts, ["telegram", "dingtalk"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
 }

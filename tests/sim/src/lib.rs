@@ -24,6 +24,7 @@ mod stage;
 pub mod telegram;
 
 pub use calls::{Call, Outcome};
+pub use dingtalk::DingTalk;
 pub use fault::{Fault, When};
 pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};

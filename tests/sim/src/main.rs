@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Feishu, Model, Telegram, feishu,
+    DingTalk, Feishu, Model, Telegram, dingtalk, feishu,
     model::{Reply, RetryAfter},
     telegram::Options,
 };
@@ -24,6 +24,9 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
+    /// The port of DingTalk; not started unless given; 0 takes a free one
+    #[arg(long)]
+    dingtalk_port: Option<u16>,
     /// The port of Feishu's open platform; not started unless given; 0 takes a free one
     #[arg(long)]
     feishu_port: Option<u16>,
@@ -41,7 +44,6 @@ struct Args {
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let args = Args::parse();
-    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut options = Options::default();
     options.token = args.token.unwrap_or(options.token);
     let telegram = Telegram::bind(local(args.telegram_port), options).await?;
@@ -49,19 +51,34 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
-    let feishu = match args.feishu_port {
-        Some(port) => Some(Feishu::bind(local(port), feishu::Options::default()).await?),
-        None => None,
-    };
-    feishu.as_ref().inspect(|feishu| print_feishu(feishu));
+    let _running = (start_feishu(args.feishu_port).await?, start_dingtalk(args.dingtalk_port).await?);
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
 }
 
-fn print_feishu(feishu: &Feishu) {
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Starts a platform if it has a port, and says what a configuration needs.
+async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
+    let Some(port) = port else { return Ok(None) };
+    let feishu = Feishu::bind(local(port), feishu::Options::default()).await?;
     println!("feishu {}", feishu.url());
     println!("feishu-app-id {}", feishu.app_id());
     println!("feishu-app-secret {}", feishu.app_secret());
+    Ok(Some(feishu))
+}
+
+async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
+    let Some(port) = port else { return Ok(None) };
+    let dingtalk = DingTalk::bind(local(port), dingtalk::Options::default()).await?;
+    let options = dingtalk.options();
+    println!("dingtalk {}", dingtalk.url());
+    println!("dingtalk-id {}", options.client_id);
+    println!("dingtalk-secret {}", options.client_secret);
+    println!("dingtalk-template {}", options.template);
+    Ok(Some(dingtalk))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
