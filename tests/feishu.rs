@@ -409,6 +409,23 @@ async fn an_event_that_is_not_kept_is_not_acknowledged_and_comes_again() {
 }
 
 #[tokio::test]
+async fn a_file_in_a_group_is_read_by_answering_it() {
+    let scene = Scene::open("").await;
+    let group = scene.feishu.group("team", &[&scene.ada]);
+    let file = scene.feishu.write(&Words {
+        chat: group.clone(),
+        person: scene.ada.clone(),
+        files: vec![("a.csv".into(), "1,2".into())],
+        ..Words::default()
+    });
+    scene.house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/a.csv"})));
+    scene.house.model.next(Reply::text("Two numbers."));
+    scene.write(&group, "what is in it?", Some(&file));
+    scene.reads(&group, "Two numbers.").await;
+    assert_eq!(scene.house.model.requests()[1].last_tool(), "1,2");
+}
+
+#[tokio::test]
 async fn an_answer_in_a_private_thread_stays_there_and_it_is_the_same_conversation() {
     let scene = Scene::open("").await;
     let first = scene.talks("hello").await;

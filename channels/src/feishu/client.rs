@@ -108,7 +108,7 @@ impl Client {
             let token = self.token().await?;
             let request = self.request(Method::GET, path).bearer_auth(token.expose_secret());
             let response = request.timeout(patience).send().await.map_err(failure::unreachable)?;
-            if response.status().is_success() && !is_json(&response) {
+            if response.status().is_success() && is_file(&response) {
                 return Ok(response);
             }
             match read(response).await {
@@ -214,9 +214,11 @@ async fn exchange(request: RequestBuilder) -> Result<Envelope, Failure> {
     read(request.send().await.map_err(failure::unreachable)?).await
 }
 
-fn is_json(response: &Response) -> bool {
+/// A refusal comes as JSON, also as a 200; a file that is JSON itself comes with a name.
+fn is_file(response: &Response) -> bool {
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("application/json"))
+    response.headers().contains_key(reqwest::header::CONTENT_DISPOSITION)
+        || !kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// Reads an answer: its code first, its status where it has none.

@@ -51,7 +51,9 @@ fn probes() -> Vec<Probe> {
         ),
         probe(
             "im:message",
-            Some("recalls and presses after a restart, and forwarded messages, cannot be looked up"),
+            Some(
+                "recalls and presses after a restart, forwarded messages and files that are answered cannot be looked up",
+            ),
             Method::GET,
             "im/v1/messages/om_0",
             Value::Null,

@@ -10,7 +10,7 @@ use super::{
     event::{Envelope, Pressed, Recalled, Received, Told, millis},
     places::{Place, Places, plain},
 };
-use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
+use crate::{Address, Attachment, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{
@@ -40,8 +40,9 @@ impl Inlet {
     /// Keeps what an event tells; returns what the platform is to be told.
     pub(super) async fn take(&self, event: &Envelope, intake: &dyn Intake) -> Result<Option<Value>, Refusal> {
         self.health.event(now());
-        let pressed = matches!(event.told(), Told::Press(_));
-        let inbound = match event.told() {
+        let told = event.told();
+        let pressed = matches!(told, Told::Press(_));
+        let inbound = match told {
             Told::Message(received) => self.message(received).await,
             Told::Recall(recalled) => self.within(self.recall(recalled)).await,
             Told::Press(pressed) => self.within(self.press(&event.header.event_id, pressed)).await,
@@ -82,13 +83,17 @@ impl Inlet {
         {
             said.text = text;
         }
+        let parent = message.parent_id.filter(|id| !id.is_empty());
+        let addressed = private || mentioned || !self.require_mention;
+        if let Some(parent) = parent.as_deref().filter(|_| !private && addressed) {
+            said.files.extend(self.files_of(parent).await);
+        }
         let topic = thread.clone().filter(|_| !private);
         let place =
             Place { chat: chat.to_owned(), topic: topic.clone(), private, sender: Some(from.clone()) };
         self.places.saw(id, place);
-        let addressed = private || mentioned || !self.require_mention;
         // Only where others are there does the agent have to know who speaks.
-        let name = if !private && (addressed || message.parent_id.is_some()) {
+        let name = if !private && (addressed || parent.is_some()) {
             self.places.ask_name(&self.client, &from).await
         } else {
             self.places.name(&from)
@@ -98,7 +103,7 @@ impl Inlet {
             address: self.address(chat, topic),
             private,
             message: id.to_owned(),
-            reply_to: message.parent_id.filter(|id| !id.is_empty()),
+            reply_to: parent,
             sender: Sender { name, id: from.clone() },
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
@@ -106,6 +111,22 @@ impl Inlet {
             hint: thread.filter(|_| private).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         })
+    }
+
+    /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
+    /// read answers it. Words of others are not taken along.
+    async fn files_of(&self, message: &str) -> Vec<Attachment> {
+        let Some(id) = plain(message) else { return Vec::new() };
+        let path = format!("im/v1/messages/{id}");
+        let asked = timeout(LOOKUP / 2, self.client.call(Method::GET, &path, None)).await;
+        let Ok(Ok(told)) = asked else { return Vec::new() };
+        let text = |at: &str| told.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        if text("/items/0/sender/sender_type") != "user"
+            || told.pointer("/items/0/deleted") == Some(&json!(true))
+        {
+            return Vec::new();
+        }
+        content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
     async fn recall(&self, recalled: Recalled) -> Option<Inbound> {

@@ -30,6 +30,8 @@ impl Platform {
         match path.rsplit('/').next().unwrap_or_default() {
             "elsewhere" => axum::response::Redirect::temporary("http://127.0.0.2:1/file").into_response(),
             "file" => "bytes".into_response(),
+            "a.json" => ([("content-disposition", "attachment")], Json(json!({"code": 7}))).into_response(),
+            "refused" => Json(json!({"code": 234_003, "msg": "File not in msg."})).into_response(),
             "page" => "<html>".into_response(),
             _ => Json(json!({"code": 0, "data": {"fine": true}})).into_response(),
         }
@@ -75,6 +77,9 @@ async fn a_token_goes_to_the_platform_alone() {
     let (client, platform, _) = client().await;
     let fetched = client.fetch("im/v1/file", PATIENCE).await.unwrap().text().await.unwrap();
     assert_eq!(fetched, "bytes");
+    let json = client.fetch("im/v1/a.json", PATIENCE).await.unwrap().text().await.unwrap();
+    assert_eq!(json, r#"{"code":7}"#, "a file that looks like an answer");
+    assert_eq!(client.fetch("im/v1/refused", PATIENCE).await.map(|_| ()).unwrap_err().code, 234_003);
     let led_away = client.fetch("im/v1/elsewhere", PATIENCE).await.map(|_| ());
     assert!(led_away.is_err(), "a redirect is not followed");
     let asked = platform.asked.lock().unwrap();

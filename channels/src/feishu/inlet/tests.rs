@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attachment, BoxFuture, JournalError, Kept, Sighting};
+use crate::{BoxFuture, JournalError, Kept, Sighting};
 use std::sync::Mutex;
 
 /// Keeps what it is told.
