@@ -255,7 +255,8 @@ impl DingMessages {
         Ok(())
     }
 
-    /// A finished message stands there: what it offers is what a number means.
+    /// A finished message is about to stand there: what it offers is what a number means. Before it is sent,
+    /// because a person may be faster than DingTalk's answer.
     fn offer(&self, page: &Page, in_words: bool) {
         if page.done {
             let offered = if in_words { page.choices.as_slice() } else { &[] };
@@ -263,8 +264,9 @@ impl DingMessages {
         }
     }
 
-    fn shows_words(&self, card: bool) -> bool {
-        !card || self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
+    /// Whether a card lists its choices among the words.
+    fn lists_choices(&self) -> bool {
+        self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
     }
 }
 
@@ -315,16 +317,15 @@ impl Messages for DingMessages {
     async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Posted, CallError> {
         self.free()?;
         self.spend();
-        if self.in_cards()
-            && let Some(posted) = self.post_card(&slot.key, page).await?
-        {
-            self.carded = true;
-            self.offer(page, self.shows_words(true));
-            return Ok(posted);
+        if self.in_cards() {
+            self.offer(page, self.lists_choices());
+            if let Some(posted) = self.post_card(&slot.key, page).await? {
+                self.carded = true;
+                return Ok(posted);
+            }
         }
-        let posted = self.post_message(page).await?;
         self.offer(page, true);
-        Ok(posted)
+        self.post_message(page).await
     }
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
@@ -343,11 +344,9 @@ impl Messages for DingMessages {
         self.free()?;
         self.spend();
         self.changes += 1;
+        self.offer(page, self.lists_choices());
         match self.change(sent, page).await {
-            Ok(()) => {
-                self.offer(page, self.shows_words(true));
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
                 Err(CallError::Gone)
