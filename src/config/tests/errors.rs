@@ -197,7 +197,7 @@ fn accounts_are_checked_as_a_whole() {
 config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
   mend: did you mean `type: telegram`?
 config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
-  mend: write `type:` with one of telegram, dingtalk, feishu, slack, discord, wecom, wechat, github, buzz
+  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord, wecom, wechat, github, buzz
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
   mend: write the public https:// address that leads to pudu's gateway
 config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not accept this secret
