@@ -65,7 +65,7 @@ macro_rules! crash_tests {
     };
 }
 
-crash_tests!(telegram feishu dingtalk);
+crash_tests!(telegram feishu dingtalk slack);
 
 async fn a_killed_daemon_answers_everything_exactly_once(platform: Arc<dyn Platform>) {
     let seed = number("PUDU_CRASH_SEED").unwrap_or_else(|| fastrand::u64(..));

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod api;
+mod attacks;
 mod busy;
 mod chat;
 mod commands;
@@ -17,6 +18,7 @@ mod page;
 mod platforms;
 mod postgres;
 mod scenarios;
+mod slack;
 mod talk;
 mod tidy;
 mod trouble;

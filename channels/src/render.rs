@@ -10,6 +10,7 @@
 
 pub mod dingtalk;
 pub mod feishu;
+pub mod slack;
 mod table;
 pub mod telegram;
 mod walk;

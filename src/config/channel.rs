@@ -11,6 +11,7 @@ mod dingtalk;
 mod feishu;
 mod other;
 mod session;
+mod slack;
 mod telegram;
 
 use super::{
@@ -86,7 +87,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

@@ -156,17 +156,23 @@ impl DingMessages {
         }
     }
 
-    async fn post_card(&mut self, slot: &str, page: &Page) -> Result<Option<Posted>, CallError> {
-        let name = self.office.seal.name(slot, self.private, &self.address);
+    async fn post_card(&mut self, slot: &Slot<()>, page: &Page) -> Result<Option<Posted>, CallError> {
+        let name = self.office.seal.name(&slot.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
+        let mut sent = self.posted_card(name.clone(), page);
         let made = match made {
+            // It was perhaps there already, and shows something else.
+            Ok(()) if slot.again => {
+                (sent.shows, sent.buttons, sent.done) = (String::new(), String::new(), false);
+                self.change(&mut sent, page).await
+            }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
         match made {
-            Ok(()) => Ok(Some(self.posted_card(name, page))),
+            Ok(()) => Ok(Some(sent)),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
                 if there {
@@ -319,7 +325,7 @@ impl Messages for DingMessages {
         self.spend();
         if self.in_cards() {
             self.offer(page, self.lists_choices());
-            if let Some(posted) = self.post_card(&slot.key, page).await? {
+            if let Some(posted) = self.post_card(slot, page).await? {
                 self.carded = true;
                 return Ok(posted);
             }

@@ -18,11 +18,6 @@ const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_u
 
 const OTHERS: &[Other] = &[
     Other {
-        name: "slack",
-        credentials: &["bot_token", "app_token"],
-        keys: &["bot_user_id", "event_delivery"],
-    },
-    Other {
         name: "discord",
         credentials: &["bot_token"],
         keys: &["allowed_channels", "allowed_guilds", "mention_only", "thread_mode"],

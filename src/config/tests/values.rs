@@ -239,10 +239,46 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
         ("channels: {telegram: {bot_token: $T}}", "telegram"),
         ("channels: {telegram: {enabled: false, bot_token: $T}}", ""),
         ("channels: {telegram: {bot_token: $T}, second: {type: telegram, bot_token: $T}}", "telegram second"),
-        ("channels: {slack: {enabled: true, bot_token: $T}, telegram: {bot_token: $T}}", "telegram"),
+        ("channels: {wecom: {enabled: true, bot_id: $T}, telegram: {bot_token: $T}}", "telegram"),
+        ("channels: {slack: {bot_token: $T, app_token: $T}}", "slack"),
     ];
     for (text, expected) in cases {
         assert_eq!(names(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_slack_account_has_what_its_way_of_events_needs() {
+    let socket = "channels: {slack: {bot_token: $T, app_token: $T, bot_user_id: U1, allowed_users: U1}}\n";
+    let http =
+        "channels: {slack: {bot_token: $T, event_delivery: http, signing_secret: $T, require_mention: no,
+        api_url: 'http://127.0.0.1:9/api'}}\n";
+    let cases = [
+        (
+            socket,
+            "https://slack.com/api",
+            "Socket { app_token: SecretBox<str>([REDACTED]) }",
+            true,
+            "Some(\"U1\")",
+        ),
+        (
+            http,
+            "http://127.0.0.1:9/api",
+            "Http { signing_secret: SecretBox<str>([REDACTED]) }",
+            false,
+            "None",
+        ),
+    ];
+    for (text, url, delivery, mention, own) in cases {
+        let slack = good(text, [("T", "xoxb-1")]).config.live.accounts[0].platform.clone();
+        let url = url::Url::parse(url).unwrap();
+        assert_eq!(
+            format!("{slack:?}"),
+            format!(
+                "Slack(Config {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, delivery: {delivery}, \
+                 require_mention: {mention}, bot_user_id: {own}, commands: [] }})"
+            )
+        );
     }
 }
 

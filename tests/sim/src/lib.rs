@@ -30,6 +30,7 @@ pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;
 pub use platform::Platform;
+pub use slack::Slack;
 pub use telegram::Telegram;
 
 use std::{fmt, time::Duration};

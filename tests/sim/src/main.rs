@@ -3,8 +3,9 @@
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Feishu, Model, Telegram, dingtalk, feishu,
+    DingTalk, Feishu, Model, Slack, Telegram, dingtalk, feishu,
     model::{Reply, RetryAfter},
+    slack,
     telegram::Options,
 };
 use serde_json::json;
@@ -30,6 +31,9 @@ struct Args {
     /// The port of Feishu's open platform; not started unless given; 0 takes a free one
     #[arg(long)]
     feishu_port: Option<u16>,
+    /// The port of Slack; not started unless given; 0 takes a free one
+    #[arg(long)]
+    slack_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -51,7 +55,11 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
-    let _running = (start_feishu(args.feishu_port).await?, start_dingtalk(args.dingtalk_port).await?);
+    let _running = (
+        start_feishu(args.feishu_port).await?,
+        start_dingtalk(args.dingtalk_port).await?,
+        start_slack(args.slack_port).await?,
+    );
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
 }
@@ -79,6 +87,18 @@ async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
     println!("dingtalk-secret {}", options.client_secret);
     println!("dingtalk-template {}", options.template);
     Ok(Some(dingtalk))
+}
+
+/// Starts Slack on its port and says what a configuration needs.
+async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
+    let Some(port) = port else { return Ok(None) };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let slack = Slack::bind(address, slack::Options::default()).await?;
+    let options = slack.options();
+    println!("slack {}", slack.url());
+    println!("slack-bot-token {}", options.bot_token);
+    println!("slack-app-token {}", options.app_token);
+    Ok(Some(slack))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
