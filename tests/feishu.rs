@@ -426,6 +426,34 @@ async fn a_file_in_a_group_is_read_by_answering_it() {
 }
 
 #[tokio::test]
+async fn a_thread_under_an_answer_goes_on_with_its_conversation_also_after_a_restart() {
+    let mut scene = Scene::open("").await;
+    let group = scene.feishu.group("team", &[&scene.ada]);
+    scene.write(&group, "one", None);
+    let mut last = scene.reads(&group, "echo: [Ada] one").await;
+    for (n, text) in ["two", "three"].into_iter().enumerate() {
+        if n == 1 {
+            scene.house.kill();
+            scene.start().await;
+        }
+        let asked = scene.feishu.say(&Said {
+            chat: group.clone(),
+            person: scene.ada.clone(),
+            content: json!(format!("@_user_1 {text}")),
+            mentions: vec![("@_user_1".into(), scene.feishu.bot(), "Pudu".into())],
+            answers: Some(last.id.clone()),
+            thread: true,
+            ..Said::default()
+        });
+        last = scene.reads(&group, &format!("echo: [Ada] {text}")).await;
+        assert_eq!(last.answers, Some(asked), "it stays in the thread");
+        let request = scene.house.model.requests().pop().unwrap();
+        let goes_on = request.messages().iter().any(|message| message["content"] == "[Ada] one");
+        assert!(goes_on, "{request:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_in_a_private_thread_stays_there_and_it_is_the_same_conversation() {
     let scene = Scene::open("").await;
     let first = scene.talks("hello").await;

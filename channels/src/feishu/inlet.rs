@@ -21,6 +21,8 @@ use tokio::time::timeout;
 
 /// The platform waits three seconds for an answer; what has to be looked up gets two of them.
 const LOOKUP: Duration = Duration::from_secs(2);
+/// Conversations of messages are remembered for so long, in milliseconds.
+const MONTH: i64 = 30 * 24 * 60 * 60 * 1000;
 /// So many messages of a forwarded bundle are read.
 const BUNDLE: usize = 100;
 
@@ -43,7 +45,7 @@ impl Inlet {
         let told = event.told();
         let pressed = matches!(told, Told::Press(_));
         let inbound = match told {
-            Told::Message(received) => self.message(received).await,
+            Told::Message(received) => self.message(received, intake).await,
             Told::Recall(recalled) => self.within(self.recall(recalled)).await,
             Told::Press(pressed) => self.within(self.press(&event.header.event_id, pressed)).await,
             Told::Other => None,
@@ -64,7 +66,7 @@ impl Inlet {
         })
     }
 
-    async fn message(&self, Received { sender, message }: Received) -> Option<Inbound> {
+    async fn message(&self, Received { sender, message }: Received, intake: &dyn Intake) -> Option<Inbound> {
         let me = self.me.get()?;
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty())?;
         if sender.sender_type == "app" || sender.sender_type == "bot" || from == *me {
@@ -88,7 +90,17 @@ impl Inlet {
         if let Some(parent) = parent.as_deref().filter(|_| !private && addressed) {
             said.files.extend(self.files_of(parent).await);
         }
-        let topic = thread.clone().filter(|_| !private);
+        // A thread under a message of a conversation goes on with it; any other is a conversation of its own.
+        let root = message.root_id.filter(|id| !id.is_empty());
+        let ordinary = thread.is_some() && message.chat_type == "group";
+        let chain = match root.as_deref().filter(|_| ordinary) {
+            Some(root) => self.is_known(chat, root, intake).await,
+            None => false,
+        };
+        let topic = thread.clone().filter(|_| !private && !chain);
+        if addressed {
+            self.places.talked(id, true);
+        }
         let place =
             Place { chat: chat.to_owned(), topic: topic.clone(), private, sender: Some(from.clone()) };
         self.places.saw(id, place);
@@ -103,14 +115,26 @@ impl Inlet {
             address: self.address(chat, topic),
             private,
             message: id.to_owned(),
-            reply_to: parent,
+            reply_to: if chain { root } else { parent },
             sender: Sender { name, id: from.clone() },
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
-            // In a private chat a thread is no conversation of its own, but its answers belong into it.
-            hint: thread.filter(|_| private).map(|thread| json!({"thread": thread})),
+            // Where a thread is no conversation of its own its answers belong into it all the same.
+            hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         })
+    }
+
+    /// Tells whether a message belongs to a conversation.
+    async fn is_known(&self, chat: &str, message: &str, intake: &dyn Intake) -> bool {
+        if let Some(part) = self.places.has_talked(message) {
+            return part;
+        }
+        // What cannot be read now is asked for again.
+        let Ok(known) = intake.known(&self.account, now() - MONTH).await else { return false };
+        let found = known.iter().any(|one| one.chat == chat && one.message == message);
+        self.places.talked(message, found);
+        found
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
