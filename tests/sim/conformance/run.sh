@@ -1,7 +1,7 @@
 #!/bin/sh
-# Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream
-# and slack_sdk, all from PyPI.
-# Prints a line for each check and fails if any does. Needs python3, cargo, and a package index.
+# Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream and
+# slack_sdk from PyPI, @larksuiteoapi/node-sdk from npm.
+# Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 set -eu
 cd "$(dirname "$0")"
@@ -33,6 +33,13 @@ failed=0
 "$venv/bin/python" telegram_client.py "$(value telegram)" "$(value token)" || failed=1
 "$venv/bin/python" feishu_client.py "$(value feishu)" "$(value feishu-app-id)" "$(value feishu-app-secret)" ||
     failed=1
+if command -v npm >/dev/null; then
+    npm install --silent --prefix "$work/node" @larksuiteoapi/node-sdk
+    node feishu_client.mjs "$(value feishu)" "$(value feishu-app-id)" "$(value feishu-app-secret)" "$work/node" ||
+        failed=1
+else
+    echo "skipped: without npm Feishu's other client is not asked"
+fi
 "$venv/bin/python" openai_client.py "$(value model)" || failed=1
 "$venv/bin/python" dingtalk_client.py "$(value dingtalk)" "$(value dingtalk-id)" \
     "$(value dingtalk-secret)" "$(value dingtalk-template)" || failed=1
