@@ -373,3 +373,23 @@ async fn a_message_is_there_at_most_twice_wherever_the_daemon_is_killed() {
         }
     }
 }
+
+// The doctor's process is waited for on the test's own thread: the simulator needs another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_names_what_is_missing_and_its_mend() {
+    let dingtalk = DingTalk::start(options(true)).await.unwrap();
+    let house = House::elsewhere(Arc::new(dingtalk.clone())).await;
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(well && said.contains("a socket opens"), "{said}");
+    for scope in ["qyapi_robot_sendmsg", "Card.Streaming.Write"] {
+        dingtalk.permit(scope, false);
+    }
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(!well && said.contains("apply for qyapi_robot_sendmsg"), "{said}");
+    assert!(said.contains("apply for Card.Streaming.Write"), "{said}");
+    dingtalk.change_secret("another-secret-than-the-configured-one");
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(!well && said.contains("copy Client ID and Client Secret"), "{said}");
+    assert!(!said.contains(&Options::default().client_secret), "{said}");
+    assert!(dingtalk.shown("").is_empty() && dingtalk.sockets() == 0, "it changes nothing");
+}

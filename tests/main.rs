@@ -3,6 +3,7 @@
 
 mod accounts;
 mod api;
+mod attacks;
 mod busy;
 mod chat;
 mod commands;

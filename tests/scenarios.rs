@@ -35,14 +35,14 @@ on_each_platform!([
 
 /// A house whose daemon runs, with Ada, who talks to the bot in private.
 pub(crate) struct Scene {
-    house: House,
-    platform: Arc<dyn Platform>,
-    ada: String,
-    chat: String,
+    pub(crate) house: House,
+    pub(crate) platform: Arc<dyn Platform>,
+    pub(crate) ada: String,
+    pub(crate) chat: String,
 }
 
 impl Scene {
-    async fn open(platform: Arc<dyn Platform>) -> Self {
+    pub(crate) async fn open(platform: Arc<dyn Platform>) -> Self {
         let mut scene = Self::build(platform).await;
         scene.house.start();
         scene
@@ -57,11 +57,18 @@ impl Scene {
     }
 
     /// Ada says something in private.
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         self.write(&self.chat, &self.ada, text, true, None)
     }
 
-    fn write(&self, chat: &str, person: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+    pub(crate) fn write(
+        &self,
+        chat: &str,
+        person: &str,
+        text: &str,
+        to_bot: bool,
+        answers: Option<&str>,
+    ) -> String {
         self.platform.write(&Words {
             chat: chat.to_owned(),
             person: person.to_owned(),
@@ -73,28 +80,28 @@ impl Scene {
     }
 
     /// Waits until the bot's last finished message in a chat reads so.
-    async fn reads(&self, chat: &str, answer: &str) {
+    pub(crate) async fn reads(&self, chat: &str, answer: &str) {
         self.sees(chat, |shown| last(shown).filter(|text| text == answer)).await;
     }
 
     /// Waits until what the bot shows in a chat is as wanted.
-    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+    pub(crate) async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
         let found = self.platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
     /// The bot's words in a chat, whole, in order.
-    fn words(&self, chat: &str) -> Vec<String> {
+    pub(crate) fn words(&self, chat: &str) -> Vec<String> {
         self.platform.shown(chat).into_iter().map(|shown| shown.text).collect()
     }
 
-    fn model_calls(&self) -> u64 {
+    pub(crate) fn model_calls(&self) -> u64 {
         self.house.model.count()
     }
 }
 
 /// The words of the last message that will not change any more.
-fn last(shown: &[Shown]) -> Option<String> {
+pub(crate) fn last(shown: &[Shown]) -> Option<String> {
     let last = shown.iter().rev().find(|shown| shown.files.is_empty() || !shown.text.is_empty())?;
     is_final(last).then(|| last.text.trim().to_owned())
 }
@@ -105,7 +112,7 @@ pub(crate) fn is_final(shown: &Shown) -> bool {
 }
 
 /// Words that come one by one.
-fn slowly(text: &str) -> Answer {
+pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
 

@@ -273,7 +273,7 @@ async fn what_needs_a_hand_ends_the_connection_with_a_clear_word() {
     office.becomes("ready").await;
     office.slack.disconnect("link_disabled");
     office.becomes("stopped").await;
-    assert!(office.house.log().contains("Socket Mode is off for this app"), "{}", office.house.log());
+    office.house.logs("Socket Mode is off for this app").await;
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;
     office.slack.revoke("account_inactive");

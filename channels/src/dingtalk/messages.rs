@@ -156,17 +156,23 @@ impl DingMessages {
         }
     }
 
-    async fn post_card(&mut self, slot: &str, page: &Page) -> Result<Option<Posted>, CallError> {
-        let name = self.office.seal.name(slot, self.private, &self.address);
+    async fn post_card(&mut self, slot: &Slot<()>, page: &Page) -> Result<Option<Posted>, CallError> {
+        let name = self.office.seal.name(&slot.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
+        let mut sent = self.posted_card(name.clone(), page);
         let made = match made {
+            // It was perhaps there already, and shows something else.
+            Ok(()) if slot.again => {
+                (sent.shows, sent.buttons, sent.done) = (String::new(), String::new(), false);
+                self.change(&mut sent, page).await
+            }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
         match made {
-            Ok(()) => Ok(Some(self.posted_card(name, page))),
+            Ok(()) => Ok(Some(sent)),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
                 if there {
@@ -255,7 +261,8 @@ impl DingMessages {
         Ok(())
     }
 
-    /// A finished message stands there: what it offers is what a number means.
+    /// A finished message is about to stand there: what it offers is what a number means. Before it is sent,
+    /// because a person may be faster than DingTalk's answer.
     fn offer(&self, page: &Page, in_words: bool) {
         if page.done {
             let offered = if in_words { page.choices.as_slice() } else { &[] };
@@ -263,8 +270,9 @@ impl DingMessages {
         }
     }
 
-    fn shows_words(&self, card: bool) -> bool {
-        !card || self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
+    /// Whether a card lists its choices among the words.
+    fn lists_choices(&self) -> bool {
+        self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
     }
 }
 
@@ -315,16 +323,15 @@ impl Messages for DingMessages {
     async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Posted, CallError> {
         self.free()?;
         self.spend();
-        if self.in_cards()
-            && let Some(posted) = self.post_card(&slot.key, page).await?
-        {
-            self.carded = true;
-            self.offer(page, self.shows_words(true));
-            return Ok(posted);
+        if self.in_cards() {
+            self.offer(page, self.lists_choices());
+            if let Some(posted) = self.post_card(slot, page).await? {
+                self.carded = true;
+                return Ok(posted);
+            }
         }
-        let posted = self.post_message(page).await?;
         self.offer(page, true);
-        Ok(posted)
+        self.post_message(page).await
     }
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
@@ -343,11 +350,9 @@ impl Messages for DingMessages {
         self.free()?;
         self.spend();
         self.changes += 1;
+        self.offer(page, self.lists_choices());
         match self.change(sent, page).await {
-            Ok(()) => {
-                self.offer(page, self.shows_words(true));
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
                 Err(CallError::Gone)

@@ -116,7 +116,7 @@ fn shown(age: i64) -> Shown {
 }
 
 fn slot(n: usize, age: i64) -> Slot<Option<Made>> {
-    Slot { n, key: "k".repeat(32), since: now() - MARGIN - age, mark: Some(made(age)) }
+    Slot { n, again: false, key: "k".repeat(32), since: now() - MARGIN - age, mark: Some(made(age)) }
 }
 
 fn ledger() -> Ledger<'static> {
