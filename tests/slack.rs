@@ -325,6 +325,22 @@ async fn one_slash_command_stands_for_all_of_ours() {
 }
 
 #[tokio::test]
+async fn what_others_say_among_themselves_is_never_stored() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    let chatter = office.write(&office.team, "lunch at the secret place?", false, None);
+    let reply = office.write(&office.team, "yes, the secret place", false, Some(&chatter));
+    assert!(office.slack.edit(&office.team, &chatter, "lunch at the other secret place?"));
+    assert!(office.slack.recall(&office.team, &reply));
+    office.write(&office.direct, "hello", true, None);
+    office.reads(&office.direct, "echo: hello").await;
+    for name in ["pudu.db", "pudu.db-wal"] {
+        let bytes = std::fs::read(office.house.path(".pudu/data").join(name)).unwrap_or_default();
+        assert!(!bytes.windows(12).any(|window| window == b"secret place"), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn posted_events_need_their_signature_and_each_counts_once() {
     let mut office = Office::build(Options::default()).await;
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
