@@ -3,9 +3,12 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "the program uses what this does not")]
 
-#[path = "../../src/config.rs"]
-mod config;
+#[path = "../../src"]
+mod src {
+    pub(crate) mod config;
+}
 
+use src::config;
 use std::sync::OnceLock;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
