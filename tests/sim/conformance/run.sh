@@ -1,7 +1,8 @@
 #!/bin/sh
-# Proves the simulators with clients that others wrote: python-telegram-bot and openai, both from PyPI.
-# Prints a line for each check and fails if any does. Needs python3, cargo, and a package index.
-# CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
+# Proves the simulators with clients that others wrote: python-telegram-bot and openai from PyPI, discord.js
+# from npm.
+# Prints a line for each check and fails if any does. Needs python3, node, cargo, and the package indexes.
+# CONFORMANCE_VENV and CONFORMANCE_NODE keep the clients between runs; otherwise they are installed afresh.
 set -eu
 cd "$(dirname "$0")"
 
@@ -13,14 +14,18 @@ venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check python-telegram-bot openai
 
+node=${CONFORMANCE_NODE:-$work/node}
+[ -d "$node/node_modules/discord.js" ] ||
+    npm install --silent --no-audit --no-fund --prefix "$node" discord.js@14 >/dev/null
+
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
     "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/pudu-sim
 
-"$binary" --telegram-port 0 --model-port 0 >"$work/ports" &
+"$binary" --telegram-port 0 --model-port 0 --discord-port 0 >"$work/ports" &
 sim=$!
 tries=0
-until grep -q '^model ' "$work/ports"; do
+until grep -q '^discord.api_url' "$work/ports"; do
     tries=$((tries + 1))
     [ "$tries" -lt 100 ] || { echo "the simulator did not start" >&2; exit 1; }
     sleep 0.1
@@ -30,4 +35,5 @@ value() { sed -n "s/^$1 //p" "$work/ports"; }
 failed=0
 "$venv/bin/python" telegram_client.py "$(value telegram)" "$(value token)" || failed=1
 "$venv/bin/python" openai_client.py "$(value model)" || failed=1
+node discord_client.mjs "$(value discord)" "$(value discord.bot_token:)" "$node" || failed=1
 exit "$failed"

@@ -81,5 +81,5 @@ async fn connection(stream: TcpStream, router: Router) {
         }
     });
     // A connection that ends badly is the client's to notice: that is what the simulator is for.
-    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+    http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await.ok();
 }

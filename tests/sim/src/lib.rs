@@ -24,6 +24,7 @@ mod stage;
 pub mod telegram;
 
 pub use calls::{Call, Outcome};
+pub use discord::Discord;
 pub use fault::{Fault, When};
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;

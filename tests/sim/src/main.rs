@@ -1,9 +1,9 @@
-//! Runs the simulated Telegram and the scripted model on given ports, for playing by hand and for the
-//! official clients. Telegram's people are played over HTTP, at `/sim/`.
+//! Runs the simulated platforms and the scripted model on given ports, for playing by hand and for the
+//! official clients. People are played over HTTP, at `/sim/`.
 
 use clap::Parser;
 use pudu_sim::{
-    Model, Telegram,
+    Discord, Model, Platform, Telegram, discord,
     model::{Reply, RetryAfter},
     telegram::Options,
 };
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// A simulated Telegram and a scripted model.
+/// Simulated platforms and a scripted model.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -24,6 +24,9 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
+    /// The port of a simulated Discord; 0 takes a free one. Not started unless asked for
+    #[arg(long)]
+    discord_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -47,7 +50,21 @@ async fn main() -> io::Result<()> {
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
     println!("model {}", model.url());
-    tokio::signal::ctrl_c().await
+    let discord = start_discord(args.discord_port).await?;
+    let ended = tokio::signal::ctrl_c().await;
+    drop(discord);
+    ended
+}
+
+async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
+    let Some(port) = port else { return Ok(None) };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let discord = Discord::bind(address, discord::Options::default()).await?;
+    println!("discord {}", discord.url());
+    for line in discord.settings().lines() {
+        println!("discord.{line}");
+    }
+    Ok(Some(discord))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.
