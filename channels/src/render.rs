@@ -8,6 +8,7 @@
 //!
 //! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
 
+pub mod discord;
 mod table;
 pub mod telegram;
 mod walk;
