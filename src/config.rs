@@ -30,7 +30,7 @@ pub(crate) mod upgrade;
 mod watch;
 
 pub(crate) use {
-    channel::{Account, Allow, Capacity, FollowUps, Manners, Timing},
+    channel::{Account, Allow, Capacity, FollowUps, Manners, Session, Timing},
     class::{Dialect, Native},
     database::{Backend, Database},
     env::Env,

@@ -7,9 +7,10 @@ use crate::{
     discover,
     dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
     extensions::Extensions,
-    gateway::{self, Gateway},
+    gateway::{self, Gateway, Token},
     home::Home,
     lines::{self, Lines},
+    links::Links,
     local::{self, Local},
 };
 use anyhow::{Context, Result};
@@ -18,7 +19,7 @@ use pudu_client::{
     Client,
     store::{Claim, Db, Location, PostgresUrl, crash},
 };
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use std::{
     io::ErrorKind,
     net::SocketAddr,
@@ -89,7 +90,7 @@ impl Daemon {
         };
         let mut home = Home::take(&fixed.home)?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
-        let made = token.is_some() && fixed.gateway.token.is_none();
+        let made = token.as_ref().is_some_and(|token| token.everywhere) && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let db = open(&fixed.database, &fixed.home).await?;
         let claim = db.claim().await.context("cannot have the database alone")?;
@@ -102,6 +103,7 @@ impl Daemon {
         let local = Arc::new(Local::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
         let accounts = accounts(wanted, &live, &local)?;
+        let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
         let known = Known::read(&db).await.context("cannot read who is known")?;
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
         let store = store_words(&fixed.database.backend);
@@ -118,6 +120,7 @@ impl Daemon {
             conversations: Conversations::default(),
             refusals: Refusals::default(),
             known,
+            links,
             stranded: Mutex::default(),
         });
         if let Some(listener) = &listener {
@@ -127,8 +130,8 @@ impl Daemon {
         let extensions = Arc::default();
         let daemon = Self { _alone: (home, claim), shared, local, lines, watcher, extensions, stop, tasks };
         daemon.shared.recover().await?;
-        let address = match listener {
-            Some(listener) => Some(daemon.serve(listener, token)?),
+        let address = match listener.zip(token) {
+            Some((listener, token)) => Some(daemon.serve(listener, token)?),
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
@@ -139,7 +142,7 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, accounts }))
     }
 
-    fn serve(&self, listener: TcpListener, token: Option<SecretString>) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
         let gateway = Gateway::new(
@@ -257,7 +260,7 @@ fn rules(live: &config::Live) -> Rules {
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
 fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
     let accounts = Accounts::default();
-    let own = Policy { access: Access::everyone(), mode: FollowUps::Queue };
+    let own = Policy::open(Access::everyone(), FollowUps::Queue);
     accounts.put(local::ACCOUNT, Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
     for account in wanted {
         let policy = lines::policy(live, &account.name);
@@ -266,20 +269,16 @@ fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>)
     Ok(accounts)
 }
 
-/// Returns the token that the gateway asks for: the operator's, or one of its own where other machines can
-/// reach it.
-fn token(
-    gateway: &config::Gateway,
-    listener: Option<&TcpListener>,
-    home: &Path,
-) -> Result<Option<SecretString>> {
+/// Returns the token that the gateway asks for: the operator's or one of its own, and everywhere where one was
+/// chosen or other machines can reach it.
+fn token(gateway: &config::Gateway, listener: Option<&TcpListener>, home: &Path) -> Result<Option<Token>> {
     let Some(listener) = listener else { return Ok(None) };
     let open = !listener.local_addr()?.ip().is_loopback();
-    match &gateway.token {
-        Some(token) => Ok(Some(token.clone())),
-        None if open => gateway::token::kept(home).map(Some),
-        None => Ok(None),
-    }
+    let secret = match &gateway.token {
+        Some(token) => token.clone(),
+        None => gateway::token::kept(home)?,
+    };
+    Ok(Some(Token { secret, everywhere: open || gateway.token.is_some() }))
 }
 
 async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {

@@ -15,13 +15,14 @@ mod turn;
 mod view;
 
 pub(crate) use access::{Access, Refusals};
-pub(crate) use account::{Account, Accounts, Policy};
+pub(crate) use account::{Account, Accounts, Policy, Session};
 pub(crate) use mode::Mode;
 pub(crate) use pairing::{GOOD_FOR, Known};
 
 use crate::{
     bus::{Arrival, Inbox, Outbox},
     config::Uploads,
+    links::Links,
 };
 use access::Verdict;
 use command::Command;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) conversations: Conversations,
     pub(crate) refusals: Refusals,
     pub(crate) known: Known,
+    pub(crate) links: Links,
     /// Turns of a process before this one whose account is not there.
     pub(crate) stranded: Mutex<Vec<Stranded>>,
 }

@@ -4,6 +4,7 @@
 //! dispatcher or the client.
 
 mod chat;
+mod file;
 mod guard;
 mod health;
 mod info;
@@ -14,6 +15,8 @@ mod serve;
 pub(crate) mod token;
 mod webhook;
 
+pub(crate) use guard::Token;
+
 use crate::{config::Watcher, dispatch::Shared, lines::Lines, local::Local};
 use axum::{
     Router,
@@ -21,7 +24,6 @@ use axum::{
     middleware,
     routing::{delete, get, post},
 };
-use secrecy::SecretString;
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -51,15 +53,15 @@ struct Inner {
 }
 
 impl Gateway {
-    /// Makes a gateway that answers at `bound`. With a token, everything but health, the page and webhooks
-    /// asks for it.
+    /// Makes a gateway that answers at `bound`. What changes who may speak asks for the token; all
+    /// but health, the page, links and webhooks may.
     pub(crate) fn new(
         shared: Arc<Shared>,
         local: Arc<Local>,
         lines: Arc<Lines>,
         watcher: Arc<Watcher>,
         bound: SocketAddr,
-        token: Option<SecretString>,
+        token: Token,
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::Guard::new(bound, token);
@@ -73,6 +75,12 @@ impl Gateway {
     }
 
     fn router(self) -> Router {
+        let operated = Router::new()
+            .route("/api/channels/{name}/restart", post(info::restart))
+            .route("/api/channels/{name}/connect", post(people::connect))
+            .route("/api/channels/{name}/people", get(people::list))
+            .route("/api/channels/{name}/people/{person}", delete(people::forget))
+            .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
         let guarded = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
             .route("/api/chat/{chat}/messages", post(chat::say))
@@ -84,14 +92,12 @@ impl Gateway {
             .route("/api/models", get(info::models))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
-            .route("/api/channels/{name}/restart", post(info::restart))
-            .route("/api/channels/{name}/connect", post(people::connect))
-            .route("/api/channels/{name}/people", get(people::list))
-            .route("/api/channels/{name}/people/{person}", delete(people::forget))
+            .merge(operated)
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))
             .route("/health", get(health::health))
+            .route("/files/{token}", get(file::linked))
             .route("/ready", get(health::ready))
             .route("/api/session", post(guard::session))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));

@@ -162,7 +162,7 @@ pub(crate) fn policy(live: &Live, name: &str) -> Policy {
             chats: manners.allowed_chats.clone(),
             pairing: manners.pairing,
         };
-        Policy { access, mode: manners.follow_ups }
+        Policy { access, mode: manners.follow_ups, session: manners.session.clone() }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)
 }

@@ -13,6 +13,7 @@ mod extensions;
 mod gateway;
 mod home;
 mod lines;
+mod links;
 mod local;
 mod logging;
 

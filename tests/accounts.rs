@@ -1,12 +1,18 @@
 //! Accounts while the daemon runs: who makes themselves known, which one connects anew, and the doctor.
 
 use crate::house::{House, SOON, Talker, http};
-use pudu_sim::{Fault, Telegram, telegram::Options};
+use pudu_sim::{Fault, Telegram, model::Reply, telegram::Options};
 use serde_json::{Value, json};
 
 async fn post(house: &House, path: &str) -> (u16, Value) {
-    let answer = http().post(format!("http://{}{path}", house.address)).send().await.unwrap();
+    let post = http().post(format!("http://{}{path}", house.address)).bearer_auth(token(house));
+    let answer = post.send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+/// What whoever runs the bots shows.
+fn token(house: &House) -> String {
+    std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap()
 }
 
 #[tokio::test]
@@ -25,13 +31,14 @@ async fn a_stranger_makes_themselves_known_by_a_code_once() {
     eve.say(&format!("/connect {code}"));
     eve.reads_so(|text| text.contains("not valid")).await;
     assert_eq!(house.model.count(), 1, "the code opens the door to one person");
-    let (_, people) = house.get("/api/channels/telegram/people").await;
+    let url = format!("http://{}/api/channels/telegram/people", house.address);
+    let people = http().get(&url).bearer_auth(token(&house)).send().await.unwrap().text().await.unwrap();
     assert!(people.contains("Ada") && !people.contains("Eve"), "{people}");
     house.kill();
     house.start();
     ada.says("still?", "echo: still?").await;
     let url = format!("http://{}/api/channels/telegram/people/{}", house.address, ada.person);
-    assert!(http().delete(url).send().await.unwrap().status().is_success());
+    assert!(http().delete(url).bearer_auth(token(&house)).send().await.unwrap().status().is_success());
     ada.say("and now?");
     ada.reads_so(|text| text.contains("I do not know you yet")).await;
     assert_eq!(house.model.count(), 2);
@@ -93,6 +100,11 @@ async fn one_account_is_restarted_by_hand() {
     ada.says("after", "echo: after").await;
     assert_eq!(ada.answers().len(), 2);
     assert_eq!(post(&house, "/api/channels/nobody/restart").await.0, 404);
+    for path in ["restart", "connect"] {
+        let url = format!("http://{}/api/channels/telegram/{path}", house.address);
+        let status = http().post(url).send().await.unwrap().status();
+        assert_eq!(status, 401, "CVE-2026-25593: no write without the token, on loopback neither");
+    }
 }
 
 #[tokio::test]
@@ -126,4 +138,37 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
         !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn each_account_has_its_agent_and_a_person_may_have_another() {
+    let mut house = House::build("").await;
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    let session = format!(
+        "session:\n  assistant_id: Code_Reviewer\n  config: {{recursion_limit: 2}}\n  users:\n    '{}': {{assistant_id: poet}}\n",
+        bob.person
+    );
+    house.configure(&session, "");
+    for (name, soul) in [("code-reviewer", "You review code."), ("poet", "You write poems.")] {
+        let folder = house.path(format!(".pudu/users/default/agents/{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SOUL.md"), soul).unwrap();
+    }
+    house.start();
+    let soul = |n: usize| house.model.requests()[n].messages()[0]["content"].to_string();
+    ada.says("hello", "echo: hello").await;
+    assert!(soul(0).contains("You review code.") && !soul(0).contains("poems"), "{}", soul(0));
+    bob.says("hello", "echo: hello").await;
+    assert!(soul(1).contains("You write poems.") && !soul(1).contains("review"), "{}", soul(1));
+    for _ in 0..3 {
+        house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data/workspace"})));
+    }
+    ada.say("go on and on");
+    ada.reads_so(|text| text.contains("more steps than I am allowed")).await;
+    assert_eq!(house.model.count(), 4, "two steps, as the account says");
+    house.configure("session: {assistant_id: nobody}\n", "");
+    ada.says("/new", "New conversation started.").await;
+    ada.say("anybody?");
+    ada.reads_so(|text| text.contains("There is no agent nobody.")).await;
+    assert_eq!(house.model.count(), 4);
 }

@@ -1,6 +1,6 @@
 //! Files, both ways.
 
-use crate::house::{House, SOON, Talker};
+use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
     model::Reply,
     telegram::{Post, Upload},
@@ -69,4 +69,32 @@ async fn nothing_outside_the_outputs_is_ever_sent() {
         assert!(refused.starts_with("Error: "), "{path}: {refused}");
     }
     assert_eq!(house.telegram.count("sendDocument") + house.telegram.count("sendPhoto"), 0);
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_for_the_chat_becomes_a_link() {
+    let rest = "gateway:\n  public_url: https://pudu.example.com/bot\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let write = json!({"path": "/mnt/user-data/outputs/small.md", "content": "x"});
+    house.model.next(Reply::tool("write_file", &write));
+    house.model.next(Reply::text("Made."));
+    ada.says("make it", "Made.").await;
+    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
+    let outputs = threads.flatten().next().unwrap().path().join("user-data/outputs");
+    std::fs::File::create(outputs.join("big one.zip")).unwrap().set_len(60_000_000).unwrap();
+    house
+        .model
+        .next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/big one.zip"]})));
+    house.model.next(Reply::text("Here it is."));
+    ada.says("send it", "Here it is.\n\n📎 big one.zip (a link that is good for a day)").await;
+    let last = ada.answers().pop().unwrap();
+    let link = last.entities.iter().find_map(|entity| entity.url.clone()).unwrap();
+    let path = link.strip_prefix("https://pudu.example.com/bot").unwrap();
+    let answer = http().get(format!("http://{}{path}", house.address)).send().await.unwrap();
+    assert_eq!(answer.headers()["content-disposition"], "attachment; filename*=UTF-8''big%20one.zip");
+    assert_eq!(answer.bytes().await.unwrap().len(), 60_000_000);
+    let (status, _) = house.get(&format!("{path}x")).await;
+    assert_eq!(status, 404, "a link that was tampered with opens nothing");
 }

@@ -3,17 +3,22 @@
 
 mod accounts;
 mod api;
+mod attacks;
 mod busy;
 mod chat;
 mod commands;
 mod crash;
 mod crash_rare;
+mod dingtalk;
+mod feishu;
 mod files;
 mod house;
 mod lifecycle;
 mod page;
+mod platforms;
 mod postgres;
 mod scenarios;
+mod slack;
 mod talk;
 mod tidy;
 mod trouble;

@@ -1,31 +1,19 @@
 //! What people do and see on every platform: one table of scenarios, run on all of them. Each asserts what
 //! a person sees in that chat, in order.
 
-use crate::house::{House, SOON};
+use crate::{
+    house::{House, SOON},
+    platforms::on_each_platform,
+};
 use pudu_sim::{
-    Fault, Platform, Telegram,
+    Fault, Platform,
     model::{Answer, Reply},
     platform::{Shown, Words},
-    telegram::Options,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// Makes a module of tests for each platform, and in it a test for each scenario.
-macro_rules! on_each_platform {
-    ($($platform:ident)+ => $scenarios:tt) => {
-        $(mod $platform { on_each_platform!(@tests $platform $scenarios); })+
-    };
-    (@tests $platform:ident [$($scenario:ident)+]) => {
-        $(#[tokio::test]
-        async fn $scenario() {
-            let scene = super::Scene::open(super::platforms::$platform().await).await;
-            super::$scenario(scene).await;
-        })+
-    };
-}
-
-on_each_platform!(telegram => [
+on_each_platform!([
     an_answer_is_streamed_into_one_message
     a_long_answer_with_code_and_a_table_goes_on_in_further_messages
     a_file_goes_in_and_a_file_comes_out
@@ -45,25 +33,16 @@ on_each_platform!(telegram => [
     nobody_is_pinged
 ]);
 
-/// A simulator of each platform, fresh.
-mod platforms {
-    use super::{Arc, Options, Platform, Telegram};
-
-    pub(super) async fn telegram() -> Arc<dyn Platform> {
-        Arc::new(Telegram::start(Options::default()).await.unwrap())
-    }
-}
-
 /// A house whose daemon runs, with Ada, who talks to the bot in private.
-struct Scene {
-    house: House,
-    platform: Arc<dyn Platform>,
-    ada: String,
-    chat: String,
+pub(crate) struct Scene {
+    pub(crate) house: House,
+    pub(crate) platform: Arc<dyn Platform>,
+    pub(crate) ada: String,
+    pub(crate) chat: String,
 }
 
 impl Scene {
-    async fn open(platform: Arc<dyn Platform>) -> Self {
+    pub(crate) async fn open(platform: Arc<dyn Platform>) -> Self {
         let mut scene = Self::build(platform).await;
         scene.house.start();
         scene
@@ -78,11 +57,18 @@ impl Scene {
     }
 
     /// Ada says something in private.
-    fn say(&self, text: &str) -> String {
+    pub(crate) fn say(&self, text: &str) -> String {
         self.write(&self.chat, &self.ada, text, true, None)
     }
 
-    fn write(&self, chat: &str, person: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+    pub(crate) fn write(
+        &self,
+        chat: &str,
+        person: &str,
+        text: &str,
+        to_bot: bool,
+        answers: Option<&str>,
+    ) -> String {
         self.platform.write(&Words {
             chat: chat.to_owned(),
             person: person.to_owned(),
@@ -94,38 +80,39 @@ impl Scene {
     }
 
     /// Waits until the bot's last finished message in a chat reads so.
-    async fn reads(&self, chat: &str, answer: &str) {
+    pub(crate) async fn reads(&self, chat: &str, answer: &str) {
         self.sees(chat, |shown| last(shown).filter(|text| text == answer)).await;
     }
 
     /// Waits until what the bot shows in a chat is as wanted.
-    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+    pub(crate) async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
         let found = self.platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
     /// The bot's words in a chat, whole, in order.
-    fn words(&self, chat: &str) -> Vec<String> {
+    pub(crate) fn words(&self, chat: &str) -> Vec<String> {
         self.platform.shown(chat).into_iter().map(|shown| shown.text).collect()
     }
 
-    fn model_calls(&self) -> u64 {
+    pub(crate) fn model_calls(&self) -> u64 {
         self.house.model.count()
     }
 }
 
 /// The words of the last message that will not change any more.
-fn last(shown: &[Shown]) -> Option<String> {
+pub(crate) fn last(shown: &[Shown]) -> Option<String> {
     let last = shown.iter().rev().find(|shown| shown.files.is_empty() || !shown.text.is_empty())?;
     is_final(last).then(|| last.text.trim().to_owned())
 }
 
-fn is_final(shown: &Shown) -> bool {
+/// Tells whether a message will not change any more.
+pub(crate) fn is_final(shown: &Shown) -> bool {
     !shown.growing && !shown.buttons.iter().any(|button| button == "Stop")
 }
 
 /// Words that come one by one.
-fn slowly(text: &str) -> Answer {
+pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
 
@@ -294,7 +281,8 @@ async fn two_people_in_a_group_are_told_apart(scene: Scene) {
     let asked = scene.write(&group, &scene.ada, "what is new?", true, None);
     scene.reads(&group, "echo: [Ada] what is new?").await;
     let answer = scene.platform.shown(&group)[0].clone();
-    assert_eq!(answer.answers, Some(asked), "the answer belongs to the question");
+    // Where a platform's bots can answer visibly, the answer belongs to the question.
+    assert!(answer.answers.as_ref().is_none_or(|answers| *answers == asked), "{answer:?}");
     scene.write(&group, &bob, "and since?", true, Some(&answer.id));
     scene.reads(&group, "echo: [Bob] and since?").await;
     let request = scene.house.model.requests()[1].clone();

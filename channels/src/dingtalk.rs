@@ -1,1 +1,204 @@
-//! DingTalk.
+//! DingTalk: single chats and groups over Stream mode, answers in cards that grow or in ordinary messages.
+//!
+//! Deliberately absent: who may speak (decided in one place for all platforms), what is said, and HTTP
+//! callbacks, which need a public address and bring nothing that the stream does not.
+
+mod api;
+mod card;
+mod decode;
+mod doctor;
+mod download;
+mod failure;
+mod frame;
+mod listen;
+mod messages;
+mod offers;
+mod page;
+mod robot;
+mod seal;
+
+pub use card::CardStyle;
+pub use decode::GroupConversations;
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
+    Limits, LiveReply, Placement, SendError, live::Reply, pace::Pacer,
+};
+use api::Api;
+use decode::Decoder;
+use messages::DingMessages;
+use offers::Offers;
+use seal::Seal;
+use secrecy::{ExposeSecret, SecretString};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// Where DingTalk's API is.
+pub const API_URL: &str = "https://api.dingtalk.com";
+/// Where DingTalk's older API is, which takes uploads and answers to a message's own address.
+pub const OAPI_URL: &str = "https://oapi.dingtalk.com";
+
+/// One app with its robot.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The app's client id.
+    pub client_id: String,
+    /// The app's secret.
+    pub client_secret: SecretString,
+    /// The robot's code; mostly the client id.
+    pub robot_code: String,
+    /// Where the API is; [`API_URL`] unless a proxy or a simulator stands in.
+    pub api_url: Url,
+    /// Where the older API is; [`OAPI_URL`] unless something stands in.
+    pub oapi_url: Url,
+    /// How cards look; without it answers are ordinary messages.
+    pub card: Option<CardStyle>,
+    /// How often a growing answer may change.
+    pub stream_interval: Duration,
+    /// Where conversations begin and end in a group.
+    pub group_conversations: GroupConversations,
+}
+
+/// An app with its robot on DingTalk.
+pub struct DingTalk {
+    config: Config,
+    api: Arc<Api>,
+    office: Arc<Office>,
+    decoder: Decoder,
+    health: HealthCell,
+}
+
+/// What the replies of one account share.
+struct Office {
+    api: Arc<Api>,
+    robot_code: String,
+    style: Option<CardStyle>,
+    interval: Duration,
+    seal: Seal,
+    offers: Offers,
+    /// By chat, and for the app as a whole.
+    pacer: Pacer<String>,
+    /// The key of the app as a whole: no chat is called so.
+    everybody: String,
+    /// Until when cards are left alone after they failed for everybody.
+    rest: Mutex<Option<Instant>>,
+}
+
+impl Office {
+    /// An app may make twenty calls of one kind in a second.
+    const PER_CALL: Duration = Duration::from_millis(50);
+    /// How long cards are left alone when the fault is the app's or the template's.
+    const REST: Duration = Duration::from_secs(10 * 60);
+
+    fn rest_cards(&self) {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + Self::REST);
+    }
+
+    fn cards_rest(&self) -> bool {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > Instant::now())
+    }
+}
+
+impl DingTalk {
+    /// Makes the channel; nothing is sent before it listens or replies.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work. The text says why and holds no secret.
+    pub fn new(config: Config) -> Result<Self, ChannelError> {
+        check(&config)?;
+        let secret = config.client_secret.clone();
+        let seal = Seal::new(secret.clone());
+        let (api_url, oapi_url) = (config.api_url.clone(), config.oapi_url.clone());
+        let api = Arc::new(Api::new(config.client_id.clone(), secret, api_url, oapi_url)?);
+        let office = Office {
+            api: Arc::clone(&api),
+            robot_code: config.robot_code.clone(),
+            style: config.card.clone(),
+            interval: config.stream_interval,
+            seal: seal.clone(),
+            offers: Offers::default(),
+            pacer: Pacer::default(),
+            everybody: String::new(),
+            rest: Mutex::default(),
+        };
+        let decoder = Decoder { account: config.account.clone(), groups: config.group_conversations, seal };
+        Ok(Self { config, api, office: Arc::new(office), decoder, health: HealthCell::default() })
+    }
+}
+
+fn check(config: &Config) -> Result<(), ChannelError> {
+    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
+    if config.client_id.trim().is_empty() || config.client_secret.expose_secret().trim().is_empty() {
+        return wrong(
+            "client_id and client_secret have to be set: copy them from the app's page in the console",
+        );
+    }
+    for (name, url) in [("api_url", &config.api_url), ("oapi_url", &config.oapi_url)] {
+        if !matches!(url.scheme(), "http" | "https") {
+            return wrong(&format!("{name} has to begin with http:// or https://"));
+        }
+    }
+    Ok(())
+}
+
+impl Channel for DingTalk {
+    fn account(&self) -> &str {
+        &self.config.account
+    }
+
+    fn platform(&self) -> &'static str {
+        "dingtalk"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: download::LARGEST, upload: messages::LARGEST_FILE }
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::check(self))
+    }
+
+    fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(intake, stop))
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let messages = DingMessages::new(Arc::clone(&self.office), &placement);
+        Box::new(Reply::open(messages, &placement, journal))
+    }
+
+    /// Robots cannot react to messages; the message that holds the answer's place says enough.
+    fn acknowledge<'a>(
+        &'a self,
+        _address: &'a Address,
+        _message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(download::file(&self.api, &self.config.robot_code, attachment, to, limit))
+    }
+}

@@ -1,1 +1,205 @@
-//! Feishu.
+//! Feishu and Lark: private chats, groups and topics, by long connection or webhook.
+//!
+//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+
+mod card;
+mod client;
+mod content;
+mod desk;
+mod doctor;
+mod download;
+mod event;
+mod failure;
+mod frame;
+mod hook;
+mod inlet;
+mod listen;
+mod messages;
+mod places;
+mod protocol;
+mod seal;
+mod upload;
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
+    Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
+};
+use client::Client;
+use desk::{Desk, Office};
+use hook::FeishuWebhook;
+use inlet::Inlet;
+use messages::FeishuMessages;
+use places::{Places, plain};
+use pudu_net::reqwest::Method;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// Where Feishu's own platform is; Lark's is `https://open.larksuite.com`.
+pub const DOMAIN: &str = "https://open.feishu.cn";
+/// How often an unfinished reply changes unless the configuration says otherwise.
+pub const STREAM_INTERVAL: Duration = Duration::from_millis(500);
+/// What is put on a message that waits.
+const SEEN: &str = "OK";
+
+/// One self-built app.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The app's id.
+    pub app_id: String,
+    /// The app's secret.
+    pub app_secret: SecretString,
+    /// Where the platform is; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
+    pub domain: Url,
+    /// How events come.
+    pub mode: Mode,
+    /// Whether a message in a group has to address the bot.
+    pub require_mention: bool,
+    /// How often an unfinished reply may change.
+    pub stream_interval: Duration,
+}
+
+/// How events come.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// Over a connection that pudu opens.
+    LongConnection,
+    /// Feishu posts them.
+    Webhook {
+        /// What they are sealed and signed with.
+        encrypt_key: SecretString,
+        /// What stands in each.
+        verification_token: SecretString,
+    },
+}
+
+/// A bot on Feishu or Lark.
+pub struct Feishu {
+    config: Config,
+    office: Office,
+    me: Arc<OnceLock<String>>,
+    health: HealthCell,
+}
+
+impl Feishu {
+    /// Makes the channel; nothing is sent before it listens or replies.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work. The text says why and holds no secret.
+    pub fn new(config: Config) -> Result<Self, ChannelError> {
+        check(&config)?;
+        let client = Client::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
+        let office = Office {
+            client: Arc::new(client),
+            pacer: Arc::new(Pacer::default()),
+            places: Arc::new(Places::default()),
+            interval: config.stream_interval,
+        };
+        Ok(Self { config, office, me: Arc::default(), health: HealthCell::default() })
+    }
+
+    fn inlet(&self) -> Inlet {
+        Inlet {
+            account: self.config.account.clone(),
+            client: Arc::clone(&self.office.client),
+            places: Arc::clone(&self.office.places),
+            me: Arc::clone(&self.me),
+            require_mention: self.config.require_mention,
+            health: self.health.clone(),
+        }
+    }
+
+    /// The platform puts an emoji on a message once, however often it is asked.
+    async fn saw(&self, message: &str) -> Result<(), SendError> {
+        let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
+        let body = json!({"reaction_type": {"emoji_type": SEEN}});
+        self.office.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
+        Ok(())
+    }
+}
+
+fn check(config: &Config) -> Result<(), ChannelError> {
+    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
+    if config.app_id.trim().is_empty() || config.app_secret.expose_secret().trim().is_empty() {
+        return wrong("app_id and app_secret are needed: the developer console shows both");
+    }
+    if !matches!(config.domain.scheme(), "http" | "https") {
+        return wrong("domain has to begin with http:// or https://");
+    }
+    if let Mode::Webhook { encrypt_key, verification_token } = &config.mode
+        && (encrypt_key.expose_secret().is_empty() || verification_token.expose_secret().is_empty())
+    {
+        return wrong("a webhook needs encrypt_key and verification_token: without them anybody could post");
+    }
+    Ok(())
+}
+
+impl Channel for Feishu {
+    fn account(&self) -> &str {
+        &self.config.account
+    }
+
+    fn platform(&self) -> &'static str {
+        "feishu"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: download::LARGEST, upload: upload::FILE }
+    }
+
+    fn health(&self) -> Health {
+        self.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(intake, stop))
+    }
+
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        let Mode::Webhook { encrypt_key, verification_token } = &self.config.mode else { return None };
+        Some(Arc::new(FeishuWebhook {
+            inlet: self.inlet(),
+            encrypt_key: encrypt_key.clone(),
+            verification_token: verification_token.clone(),
+        }))
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::check(self))
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let desk = Desk::new(self.office.clone(), &placement);
+        Box::new(Reply::open(FeishuMessages::new(desk), &placement, journal))
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        _address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.saw(message))
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(download::file(&self.office.client, attachment, to, limit))
+    }
+}

@@ -12,6 +12,8 @@ pub mod dingtalk;
 pub mod discord;
 pub mod feishu;
 mod fetch;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod health;
 mod inbound;
 mod live;

@@ -185,11 +185,11 @@ impl<M: Messages> Reply<M> {
         let slot = match before {
             Some(Slot { key, since, mark, .. }) => {
                 let mark = self.messages.mark(Some(mark), since, &ledger).await?;
-                Slot { n, key, since, mark }
+                Slot { n, again: true, key, since, mark }
             }
             None => {
                 let mark = self.messages.mark(None, since, &ledger).await?;
-                Slot { n, key: fresh_key(), since, mark }
+                Slot { n, again: false, key: fresh_key(), since, mark }
             }
         };
         self.record.set(n, Part::Intended(slot.clone()));

@@ -1,1 +1,198 @@
-//! Slack.
+//! Slack: direct messages, channels and threads, by Socket Mode or by posted events.
+//!
+//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+
+mod catchup;
+mod client;
+mod decode;
+mod doctor;
+mod download;
+mod ears;
+mod failure;
+mod listen;
+mod messages;
+mod office;
+mod page;
+mod people;
+mod text;
+mod threads;
+mod upload;
+mod webhook;
+mod wire;
+
+pub use decode::Command;
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
+    Limits, LiveReply, Placement, SendError, Webhook, live::Reply,
+};
+use client::Client;
+use ears::Ears;
+use failure::ApiError;
+use messages::SlackMessages;
+use office::Office;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use std::{path::Path, sync::Arc};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+use webhook::SlackWebhook;
+
+/// Where Slack's own API is.
+pub const API_URL: &str = "https://slack.com/api";
+/// What shows that a message is seen.
+const SEEN: &str = "eyes";
+
+/// One app in one workspace.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The bot's token, `xoxb-`.
+    pub bot_token: SecretString,
+    /// Where the API is; [`API_URL`] unless a proxy stands in.
+    pub api_url: Url,
+    /// How events come.
+    pub delivery: Delivery,
+    /// Whether a message in a channel has to name the bot, or stand in a thread where it speaks.
+    pub require_mention: bool,
+    /// The bot's user id, as somebody wrote it down; Slack says it itself.
+    pub bot_user_id: Option<String>,
+    /// The commands that are typed with a slash.
+    pub commands: Vec<Command>,
+}
+
+/// How events come.
+#[derive(Clone, Debug)]
+pub enum Delivery {
+    /// Over a connection that the bot opens.
+    Socket {
+        /// The app's token, `xapp-`.
+        app_token: SecretString,
+    },
+    /// Slack posts them.
+    Http {
+        /// By which a post is known to be Slack's.
+        signing_secret: SecretString,
+    },
+}
+
+/// A bot on Slack.
+pub struct Slack {
+    config: Config,
+    ears: Ears,
+}
+
+impl Slack {
+    /// Makes the channel; nothing is sent before it listens or replies.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work. The text says why and holds no secret.
+    pub fn new(config: Config) -> Result<Self, ChannelError> {
+        check(&config)?;
+        let app_token = match &config.delivery {
+            Delivery::Socket { app_token } => Some(app_token.clone()),
+            Delivery::Http { .. } => None,
+        };
+        let client = Client::new(config.api_url.clone(), config.bot_token.clone(), app_token);
+        let ears = Ears {
+            account: config.account.as_str().into(),
+            office: Arc::new(Office::new(client.map_err(ChannelError::Config)?)),
+            require_mention: config.require_mention,
+            commands: config.commands.clone().into(),
+            health: HealthCell::default(),
+        };
+        Ok(Self { config, ears })
+    }
+
+    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        // A slash command has no message.
+        if !message.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(());
+        }
+        let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
+        match self.ears.office.tell("reactions.add", &address.chat, &params).await {
+            Err(ApiError::Refused(why)) if why == "already_reacted" => Ok(()),
+            result => Ok(result?),
+        }
+    }
+}
+
+fn check(config: &Config) -> Result<(), ChannelError> {
+    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
+    let fits = |token: &SecretString| {
+        let token = token.expose_secret();
+        !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic())
+    };
+    if !fits(&config.bot_token) {
+        return wrong("the bot token is empty or has characters that no token has");
+    }
+    if !matches!(config.api_url.scheme(), "http" | "https") {
+        return wrong("api_url has to begin with http:// or https://");
+    }
+    match &config.delivery {
+        Delivery::Socket { app_token } if !fits(app_token) => wrong("Socket Mode needs an app_token (xapp-)"),
+        Delivery::Http { signing_secret } if !fits(signing_secret) => {
+            wrong("posted events need the signing_secret: without it anybody could post")
+        }
+        Delivery::Socket { .. } | Delivery::Http { .. } => Ok(()),
+    }
+}
+
+impl Channel for Slack {
+    fn account(&self) -> &str {
+        &self.config.account
+    }
+
+    fn platform(&self) -> &'static str {
+        "slack"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: download::LARGEST, upload: upload::LARGEST }
+    }
+
+    fn health(&self) -> Health {
+        self.ears.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(intake, stop))
+    }
+
+    fn webhook(&self) -> Option<Arc<dyn Webhook>> {
+        let Delivery::Http { signing_secret } = &self.config.delivery else { return None };
+        Some(Arc::new(SlackWebhook { ears: self.ears.clone(), secret: signing_secret.clone() }))
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::check(self))
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let messages = SlackMessages::new(Arc::clone(&self.ears.office), &placement);
+        Box::new(Reply::open(messages, &placement, journal))
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.saw(address, message))
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+    }
+}

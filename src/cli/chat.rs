@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_configured_address_is_one_that_can_be_called() {
         let check = |host: &str, port: u16, expect: Option<&str>| {
-            let gateway = config::Gateway { host: host.into(), port, token: None };
+            let gateway = config::Gateway { host: host.into(), port, token: None, public_url: None };
             assert_eq!(address(&gateway).as_deref(), expect, "{host}:{port}");
         };
         check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));

@@ -34,7 +34,7 @@ pub(super) fn connect(start: &Start, account: &str) -> ExitCode {
 async fn ask(start: &Start, account: &str) -> Result<String> {
     let home = start.home();
     let place = home::neighbour(&home).context("no pudu runs in this folder: start it first")?;
-    let mut url = net::reqwest::Url::parse(&place)?;
+    let mut url = url::Url::parse(&place)?;
     if let Ok(mut path) = url.path_segments_mut() {
         path.clear().extend(["api", "channels", account, "connect"]);
     }

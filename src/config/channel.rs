@@ -7,11 +7,13 @@
 //! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`Reader`], one line in
 //! [`READERS`]; its line in `other.rs` goes.
 
+mod dingtalk;
+mod feishu;
 mod other;
 mod session;
+mod slack;
 mod telegram;
 
-use self::session::Session;
 use super::{
     problem::nearest,
     raw::{Entry, Value},
@@ -20,6 +22,7 @@ use super::{
 use indexmap::IndexMap;
 use pudu_channels::{Channel, ChannelError};
 use secrecy::SecretString;
+pub(crate) use session::Session;
 use std::{
     collections::BTreeSet,
     fmt,
@@ -84,7 +87,7 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER];
+const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,7 @@
 use super::{Start, problem::Problem, reader::Section};
 use secrecy::{ExposeSecret, SecretString};
 use std::net::{IpAddr, Ipv6Addr};
+use url::Url;
 
 /// The HTTP API and the page.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Gateway {
     pub(crate) port: u16,
     /// What a caller must show; without it whoever reaches the port may use pudu.
     pub(crate) token: Option<SecretString>,
+    /// Where people reach it from outside; links to files begin with it.
+    pub(crate) public_url: Option<Url>,
 }
 
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
@@ -23,6 +26,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
     let host = section.text("host").or("127.0.0.1".to_owned());
     let port = section.number("port", 0..=u16::MAX).or(8001);
     let token = section.secret("token").optional("none");
+    let public_url = section.url("public_url").optional("none");
     let (host, port) = from_env(&section, start, host, port);
     let (host, port) = from_flag(&section, start, host, port);
     let plain = |c: char| c.is_ascii_graphic() && !";,\"\\".contains(c);
@@ -39,7 +43,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
         let what = format!("{host} can be reached from other machines, and no token is chosen");
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
-    Gateway { host, port, token }
+    Gateway { host, port, token, public_url }
 }
 
 fn from_env(section: &Section<'_>, start: &Start, host: String, port: u16) -> (String, u16) {

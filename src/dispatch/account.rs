@@ -1,11 +1,18 @@
 //! The accounts that there are, and how each treats people.
 
 use super::{Access, Mode};
+use crate::config;
 use pudu_channels::Channel;
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
 };
+
+/// The agent that answers where nobody named another.
+const LEAD: &str = "lead_agent";
+/// DeerFlow's ceiling for a run's steps.
+const MOST_STEPS: u64 = 1000;
 
 /// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
 pub(crate) struct Account {
@@ -14,16 +21,46 @@ pub(crate) struct Account {
 }
 
 /// How an account treats people. Changes for the next message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) access: Access,
     pub(crate) mode: Mode,
+    pub(crate) session: config::Session,
+}
+
+/// Who answers a person, and with what settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// The agent; `None` is the lead agent.
+    pub(crate) agent: Option<String>,
+    /// The model, where nobody chose another.
+    pub(crate) model: Option<String>,
+    /// How many model calls a run may take.
+    pub(crate) steps: Option<u32>,
 }
 
 impl Policy {
+    /// A policy without settings for runs.
+    pub(crate) fn open(access: Access, mode: Mode) -> Self {
+        Self { access, mode, session: config::Session::default() }
+    }
+
+    /// Returns what holds for runs that answer a person.
+    pub(super) fn session(&self, person: &str) -> Session {
+        let session = self.session.of_user(person);
+        let text = |key| session.context.get(key).and_then(Value::as_str).map(str::to_owned);
+        let agent = session.assistant_id.clone().or_else(|| text("agent_name"));
+        let steps = session.config.get("recursion_limit").and_then(Value::as_u64);
+        Session {
+            agent: agent.filter(|name| name.trim().replace('-', "_") != LEAD),
+            model: text("model_name"),
+            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MOST_STEPS)).ok()),
+        }
+    }
+
     /// That of an account which the configuration does not name any more.
     pub(crate) fn closed() -> Self {
-        Self { access: Access::nobody(), mode: Mode::Queue }
+        Self::open(Access::nobody(), Mode::Queue)
     }
 }
 

@@ -262,7 +262,8 @@ impl Conversation {
             return;
         }
         let control = Control::default();
-        self.start(Job { parcel, placement, thread, run, model, said, again, control });
+        let session = self.account.policy().session(&placement.sender);
+        self.start(Job { parcel, placement, thread, run, model, session, said, again, control });
     }
 
     /// Performs a turn, now or when the one at work is over.

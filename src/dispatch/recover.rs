@@ -141,12 +141,14 @@ impl Shared {
         patiently("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
         let read = || self.db.conversation(&row.conversation);
         let known = patiently("a conversation could not be read", read).await.flatten();
+        let session = account.policy().session(&placement.sender);
         let job = Job {
             parcel,
             placement,
             thread,
             run,
             model: known.and_then(|known| known.model),
+            session,
             again: said.first().is_some_and(asks_again),
             said,
             control: Control::default(),

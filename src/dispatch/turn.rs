@@ -1,6 +1,6 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Shared, view};
+use super::{Account, Session, Shared, view};
 use crate::{
     bus::{Arrival, Parcel},
     config::Uploads,
@@ -32,12 +32,23 @@ pub(super) struct Job {
     pub(super) run: RunId,
     /// The model that people chose.
     pub(super) model: Option<String>,
+    /// What the account says of runs for this person.
+    pub(super) session: Session,
     /// What people said.
     pub(super) said: Vec<Arrival>,
     /// Whether the last question is asked again, instead of what was said.
     pub(super) again: bool,
     /// How to reach the run.
     pub(super) control: Control,
+}
+
+impl Job {
+    /// What the run is to do: people's choice of a model comes before the account's session.
+    fn task(&self, input: Vec<Human>, again: Option<MessageId>) -> Task {
+        let Session { agent, model, steps } = self.session.clone();
+        let model = self.model.clone().or(model);
+        Task { thread: self.thread.clone(), run: self.run.clone(), input, again, model, agent, steps }
+    }
 }
 
 /// How a turn ended, for the conversation.
@@ -85,11 +96,10 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Atomic
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
-    let task =
-        Task { thread: job.thread.clone(), run: job.run.clone(), input, again, model: job.model.clone() };
+    let task = job.task(input, again);
     let mut run = shared.client.start(task, job.control.clone());
     let Some(ended) = show(&mut run, &mut *reply).await else { return TurnEnd::default() };
-    let mut view = view::finished(&shared.client, &job.thread, &ended).await;
+    let mut view = view::finished(shared, account.channel().limits(), &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }

@@ -1,11 +1,15 @@
 //! What people see of a run: the fold of its events while it works, and its end in words.
 
-use pudu_channels::{Choice, FinalView, OutFile, ReplyView};
+use super::Shared;
+use crate::clock;
+use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
-    Client, Ended,
+    Ended,
     base::{Outcome, ThreadId},
     harness::{Activity, Progress},
 };
+use std::path::Path;
+use url::Url;
 
 /// Shown while something can be stopped.
 fn stop() -> Choice {
@@ -46,8 +50,8 @@ fn capital(text: &str) -> String {
 }
 
 /// Returns what stays.
-pub(super) async fn finished(client: &Client, thread: &ThreadId, ended: &Ended) -> FinalView {
-    let (files, missing) = files(client, thread, &ended.artifacts).await;
+pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId, ended: &Ended) -> FinalView {
+    let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
     let (note, choices) = match &ended.outcome {
         Outcome::Success => (String::new(), Vec::new()),
         Outcome::Stopped => ("*Stopped.*".to_owned(), Vec::new()),
@@ -65,14 +69,22 @@ pub(super) async fn finished(client: &Client, thread: &ThreadId, ended: &Ended) 
     FinalView { text, files, choices }
 }
 
-/// Finds the files to send; what is not there is told.
-async fn files(client: &Client, thread: &ThreadId, paths: &[String]) -> (Vec<OutFile>, String) {
-    let sandbox = client.sandbox(thread);
+/// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
+async fn files(
+    shared: &Shared,
+    limits: Limits,
+    thread: &ThreadId,
+    paths: &[String],
+) -> (Vec<OutFile>, String) {
+    let sandbox = shared.client.sandbox(thread);
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
         match sandbox.locate(path).await {
-            Ok(path) => files.push(OutFile { name, path }),
+            Ok(file) => match link(shared, limits, thread, path, &file).await {
+                Some(link) => missing.push(format!("📎 [{name}]({link}) (a link that is good for a day)")),
+                None => files.push(OutFile { name, path: file }),
+            },
             Err(error) => {
                 tracing::warn!(%error, "a file to send is not there");
                 missing.push(format!("⚠️ `{name}` could not be sent: it is not there any more."));
@@ -80,6 +92,12 @@ async fn files(client: &Client, thread: &ThreadId, paths: &[String]) -> (Vec<Out
         }
     }
     (files, missing.join("\n"))
+}
+
+/// Makes a link to a file that is too large for the chat; `None` for any other.
+async fn link(shared: &Shared, limits: Limits, thread: &ThreadId, path: &str, file: &Path) -> Option<Url> {
+    let size = tokio::fs::metadata(file).await.ok()?.len();
+    if size <= limits.upload { None } else { shared.links.to(thread, path, clock::now()) }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! The local chats over HTTP: say, press, follow, fetch.
 
-use super::{Gateway, guard::refuse};
+use super::{Gateway, file as files, guard::refuse};
 use crate::{
     console,
     local::{Change, Line},
 };
 use axum::{
     Json,
-    body::Body,
     extract::{Path, State, rejection::JsonRejection},
     http::{StatusCode, header},
     response::{
@@ -20,7 +19,6 @@ use pudu_channels::{Kept, Refusal};
 use pudu_client::base::MessageId;
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
-use tokio_util::io::ReaderStream;
 
 /// The longest message that is taken, in bytes.
 const LONGEST: usize = 256 * 1024;
@@ -165,21 +163,5 @@ pub(super) async fn file(
 ) -> Response {
     let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
     let Some(file) = gateway.0.local.file(&chat, &line, index) else { return missing() };
-    let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
-    let name: String = file.name.bytes().map(percent).collect();
-    let headers = [
-        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
-    ];
-    (headers, Body::from_stream(ReaderStream::new(open))).into_response()
-}
-
-fn percent(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
+    files::download(&file.path, &file.name).await.unwrap_or_else(missing)
 }

@@ -3,7 +3,8 @@
 //! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to
 //! be this machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be
 //! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in
-//! a URL.
+//! a URL. Who may speak to the bots and how they are connected is changed only with the token, on a loopback
+//! address as well: not everybody on this machine runs the bots.
 
 use super::Gateway;
 use axum::{
@@ -25,11 +26,18 @@ const COOKIE: &str = "pudu_token";
 pub(super) struct Guard {
     loopback: bool,
     port: u16,
-    token: Option<SecretString>,
+    token: Token,
+}
+
+/// The gateway's token, and what asks for it.
+pub(crate) struct Token {
+    pub(crate) secret: SecretString,
+    /// Whether everything asks for it, or only what changes who may speak.
+    pub(crate) everywhere: bool,
 }
 
 impl Guard {
-    pub(super) fn new(bound: SocketAddr, token: Option<SecretString>) -> Self {
+    pub(super) fn new(bound: SocketAddr, token: Token) -> Self {
         Self { loopback: bound.ip().is_loopback(), port: bound.port(), token }
     }
 
@@ -52,11 +60,14 @@ impl Guard {
     }
 
     fn knows(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
+        !self.token.everywhere || self.shows_token(headers)
+    }
+
+    fn shows_token(&self, headers: &HeaderMap) -> bool {
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
         let given = bearer.or_else(|| cookie(headers));
-        given.is_some_and(|given| same(given, token))
+        given.is_some_and(|given| same(given, &self.token.secret))
     }
 }
 
@@ -87,6 +98,15 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
     next.run(request).await
 }
 
+/// Lets through who runs the bots. Comes behind [`check`].
+pub(super) async fn operator(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    if !gateway.0.guard.shows_token(request.headers()) {
+        let how = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
+        return refuse(StatusCode::UNAUTHORIZED, how);
+    }
+    next.run(request).await
+}
+
 /// Lets through who is not another site.
 pub(super) async fn same_site(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     // Probes ask by address; they get nothing that a page could use.
@@ -105,8 +125,7 @@ pub(super) struct Login {
 
 /// Gives the page a cookie for its token.
 pub(super) async fn session(State(gateway): State<Gateway>, Json(login): Json<Login>) -> Response {
-    let known = gateway.0.guard.token.as_ref().is_none_or(|token| same(login.token.expose_secret(), token));
-    if !known {
+    if !same(login.token.expose_secret(), &gateway.0.guard.token.secret) {
         return refuse(StatusCode::UNAUTHORIZED, "the token is wrong");
     }
     let cookie = format!(
@@ -131,7 +150,8 @@ mod tests {
     }
 
     fn guard(bound: &str, token: Option<&str>) -> Guard {
-        Guard::new(bound.parse().unwrap(), token.map(|token| token.to_owned().into()))
+        let (secret, everywhere) = (token.unwrap_or("of our own").into(), token.is_some());
+        Guard::new(bound.parse().unwrap(), Token { secret, everywhere })
     }
 
     #[test]

@@ -130,6 +130,9 @@ pub(crate) struct Slot<M> {
     /// Which part of the reply it is, from 0.
     #[serde(skip)]
     pub(crate) n: usize,
+    /// Whether it was perhaps sent already, and not found.
+    #[serde(skip)]
+    pub(crate) again: bool,
     /// The same as long as it is the same message: 32 letters and digits. For platforms that know a
     /// repetition by it.
     pub(crate) key: String,
@@ -147,7 +150,7 @@ pub(crate) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
+    pub(crate) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
         Self { journal, own }
     }
 

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_record_is_stored_like_this() {
-        let slot = Slot { n: 0, key: "k1".into(), since: 1, mark: 5 };
+        let slot = Slot { n: 0, again: false, key: "k1".into(), since: 1, mark: 5 };
         let record: Record<Card, i64> = Record {
             parts: vec![Part::Sent(Card { id: "m5".into(), page: 2 }), Part::Intended(slot)],
             files: vec![

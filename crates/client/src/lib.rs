@@ -4,6 +4,7 @@
 //! What is deliberately absent: chats, HTTP and configuration files.
 
 mod live;
+mod persona;
 mod run;
 mod setup;
 mod threads;

@@ -1,11 +1,11 @@
 //! One run, from the wish to its end.
 
-use crate::{Client, Setup};
+use crate::{Client, Setup, persona};
 use pudu_base::{
     Event, Failure, FailureClass, Human, Message, MessageId, Outcome, RunId, ThreadId, ThreadState, Update,
     Usage,
 };
-use pudu_harness::{Agent, Replay, Steering, Turn, lead_chain};
+use pudu_harness::{Agent, Bounds, Replay, Steering, Turn, lead_chain};
 use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -25,8 +25,12 @@ pub struct Task {
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
-    /// The model; the default if none or unknown.
+    /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
+    /// Who answers; the lead agent if none.
+    pub agent: Option<String>,
+    /// How many model calls it may take; as many as the setup allows if none.
+    pub steps: Option<u32>,
 }
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
@@ -82,8 +86,9 @@ pub(crate) async fn work(
         () = cancel.cancelled() => None,
     };
     let setup = client.setup();
-    let Some(agent) = agent(&client, &setup, &task) else {
-        return failed("No model is configured.", &replay, &steering).await;
+    let agent = match agent(&client, &setup, &task).await {
+        Ok(agent) => agent,
+        Err(hint) => return failed(&hint, &replay, &steering).await,
     };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
@@ -121,14 +126,26 @@ pub(crate) async fn work(
     ended
 }
 
-fn agent(client: &Client, setup: &Setup, task: &Task) -> Option<Agent> {
-    Some(Agent {
-        model: setup.model(task.model.as_deref())?.clone(),
+/// Puts together who answers. The error is for people.
+async fn agent(client: &Client, setup: &Setup, task: &Task) -> Result<Agent, String> {
+    let persona = match &task.agent {
+        Some(name) => Some(persona::find(&client.0.home, name).await?),
+        None => None,
+    };
+    let wanted = task.model.as_deref().or_else(|| persona.as_ref()?.model.as_deref());
+    let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
+    let system = match &persona {
+        Some(persona) => format!("{}\n\n<soul>\n{}\n</soul>", setup.system, persona.soul.trim()).into(),
+        None => setup.system.clone(),
+    };
+    let steps = task.steps.unwrap_or(setup.bounds.steps);
+    Ok(Agent {
+        model,
         tools: setup.tools.clone(),
         sandbox: Arc::new(client.sandbox(&task.thread)),
         log: client.0.threads.log(),
-        system: setup.system.clone(),
-        bounds: setup.bounds,
+        system,
+        bounds: Bounds { steps, ..setup.bounds },
     })
 }
 

@@ -17,17 +17,6 @@ pub(super) struct Other {
 const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "pairing", "session"];
 
 const OTHERS: &[Other] = &[
-    Other { name: "feishu", credentials: &["app_id", "app_secret"], keys: &["domain"] },
-    Other {
-        name: "slack",
-        credentials: &["bot_token", "app_token"],
-        keys: &["bot_user_id", "event_delivery"],
-    },
-    Other {
-        name: "dingtalk",
-        credentials: &["client_id", "client_secret"],
-        keys: &["card_template_id", "oapi_url"],
-    },
     Other {
         name: "discord",
         credentials: &["bot_token"],

@@ -1,4 +1,5 @@
-//! Which agent answers, and with what settings. Kept as it was typed: it is for the run to understand.
+//! Which agent answers, and with what settings. Kept as it was typed: the run takes of it what it knows, which
+//! is `recursion_limit` in `config`, and `model_name` and `agent_name` in `context`; a file with more is told so.
 
 use super::super::reader::Section;
 use serde_json::{Map, Value as Json};
@@ -25,8 +26,13 @@ pub(super) fn read(of: &Section<'_>) -> Session {
         context: section.map("context").or(Map::new()),
         users: section.map("users").or(Map::new()),
     };
-    if session != Session::default() {
-        of.later(&["session"]);
+    let others =
+        |map: &Map<String, Json>, known: &[&str]| map.keys().any(|key| !known.contains(&key.as_str()));
+    if others(&session.config, &["recursion_limit"]) {
+        section.later(&["config"]);
+    }
+    if others(&session.context, &["agent_name", "model_name"]) {
+        section.later(&["context"]);
     }
     session
 }
@@ -43,7 +49,6 @@ impl Session {
     }
 
     /// Returns what holds for one person.
-    #[allow(dead_code, reason = "runs do not take a session yet; a session in the file is told to be unused")]
     pub(crate) fn of_user(&self, id: &str) -> Self {
         let own = self.users.get(id).and_then(Json::as_object);
         let map =

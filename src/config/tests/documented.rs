@@ -70,7 +70,8 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\nchannels: {telegram: {}}\n";
+                tools: [{use: deerflow.sandbox.tools:ls_tool}]\n\
+                channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -102,15 +103,23 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
+        ("DINGTALK_CLIENT_SECRET", "d"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),
         ("TELEGRAM_WEBHOOK_SECRET", "s"),
+        ("SLACK_BOT_TOKEN", "xoxb-a"),
+        ("SLACK_APP_TOKEN", "xapp-a"),
+        ("SLACK_SIGNING_SECRET", "s"),
+        ("FEISHU_APP_SECRET", "f"),
+        ("FEISHU_ENCRYPT_KEY", "e"),
+        ("FEISHU_VERIFICATION_TOKEN", "v"),
     ];
-    let text =
-        all_keys().replace("enabled: false", "enabled: true").replace("mode: polling", "mode: webhook");
+    let text = all_keys()
+        .replace("enabled: false", "enabled: true")
+        .replace("mode: polling", "mode: webhook")
+        .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
                     mend: remove it; pudu keeps everything in one store\n\
-                    config.yaml: note: not used by this version: channels.session, channels.telegram.session, \
-                    models[].supports_vision";
+                    config.yaml: note: not used by this version: models[].supports_vision";
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));
 }

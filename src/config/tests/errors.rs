@@ -95,7 +95,7 @@ config.yaml:3:25: error: channels.telegram.bot_token: the environment variable N
   mend: set NONE, or write NONE=… into the file .env beside this one
 config.yaml:3:68: error: channels.telegram.session.context.deep.er: the environment variable NONE is not set
   mend: set NONE, or write NONE=… into the file .env beside this one
-config.yaml: note: not used by this version: channels.telegram.session",
+config.yaml: note: not used by this version: channels.telegram.session.context",
     );
 }
 
@@ -197,7 +197,9 @@ fn accounts_are_checked_as_a_whole() {
 config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
   mend: did you mean `type: telegram`?
 config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
-  mend: write `type:` with one of telegram, feishu, slack, dingtalk, discord, wecom, wechat, github, buzz
+  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord, wecom, wechat, github, buzz
+config.yaml:5:3: error: channels.slack.app_token: this is missing or empty
+  mend: an app-level token (xapp-) with connections:write, made at https://api.slack.com/apps, \"Basic Information\"
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
   mend: write the public https:// address that leads to pudu's gateway
 config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not accept this secret
@@ -205,9 +207,7 @@ config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not
 config.yaml:7:3: error: channels.four.webhook.url: this is missing or empty
   mend: write the public https:// address that leads to pudu's gateway
 config.yaml:7:3: error: channels.four.webhook.secret_token: this is missing or empty
-  mend: choose 1 to 256 letters, digits, `_` or `-`
-config.yaml:5:3: warning: channels.slack: slack is not in this version; the account is left out
-  mend: set `enabled: false` to be without this warning",
+  mend: choose 1 to 256 letters, digits, `_` or `-`",
     );
 }
 

@@ -12,7 +12,7 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
                 uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
     let env = [("HOST", "::1"), ("PORT", "9000"), ("TOKEN", "t"), ("YES", "on")];
     let Config { fixed, live } = good(text, env).config;
-    let Gateway { host, port, token } = fixed.gateway;
+    let Gateway { host, port, token, .. } = fixed.gateway;
     assert_eq!((host.as_str(), port, token.unwrap().expose_secret()), ("::1", 9000, "t"));
     assert_eq!(fixed.log_level, LogLevel::Warn);
     assert_eq!(live.uploads.max_files, 3);
@@ -239,10 +239,46 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
         ("channels: {telegram: {bot_token: $T}}", "telegram"),
         ("channels: {telegram: {enabled: false, bot_token: $T}}", ""),
         ("channels: {telegram: {bot_token: $T}, second: {type: telegram, bot_token: $T}}", "telegram second"),
-        ("channels: {slack: {enabled: true, bot_token: $T}, telegram: {bot_token: $T}}", "telegram"),
+        ("channels: {wecom: {enabled: true, bot_id: $T}, telegram: {bot_token: $T}}", "telegram"),
+        ("channels: {slack: {bot_token: $T, app_token: $T}}", "slack"),
     ];
     for (text, expected) in cases {
         assert_eq!(names(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_slack_account_has_what_its_way_of_events_needs() {
+    let socket = "channels: {slack: {bot_token: $T, app_token: $T, bot_user_id: U1, allowed_users: U1}}\n";
+    let http =
+        "channels: {slack: {bot_token: $T, event_delivery: http, signing_secret: $T, require_mention: no,
+        api_url: 'http://127.0.0.1:9/api'}}\n";
+    let cases = [
+        (
+            socket,
+            "https://slack.com/api",
+            "Socket { app_token: SecretBox<str>([REDACTED]) }",
+            true,
+            "Some(\"U1\")",
+        ),
+        (
+            http,
+            "http://127.0.0.1:9/api",
+            "Http { signing_secret: SecretBox<str>([REDACTED]) }",
+            false,
+            "None",
+        ),
+    ];
+    for (text, url, delivery, mention, own) in cases {
+        let slack = good(text, [("T", "xoxb-1")]).config.live.accounts[0].platform.clone();
+        let url = url::Url::parse(url).unwrap();
+        assert_eq!(
+            format!("{slack:?}"),
+            format!(
+                "Slack(Config {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, delivery: {delivery}, \
+                 require_mention: {mention}, bot_user_id: {own}, commands: [] }})"
+            )
+        );
     }
 }
 
@@ -262,6 +298,44 @@ fn a_telegram_account_has_all_that_it_needs() {
     );
     let secrets: Vec<_> = telegram.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
     assert_eq!(secrets, ["1:x", "s-1_A"]);
+}
+
+#[test]
+fn a_dingtalk_account_has_all_that_it_needs() {
+    let read = |text: &str| {
+        let platform = good(text, [("T", "hush")]).config.live.accounts[0].platform.clone();
+        let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
+        assert_eq!(secrets, ["hush"]);
+        format!("{platform:?}")
+    };
+    let config = |robot: &str, card: &str, rest: &str| {
+        format!(
+            "DingTalk(Config {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
+             robot_code: {robot:?}, api_url: {:?}, oapi_url: {:?}, card: {card}, {rest} }})",
+            url::Url::parse("https://api.dingtalk.com").unwrap(),
+            url::Url::parse("https://oapi.dingtalk.com").unwrap(),
+        )
+    };
+    assert_eq!(
+        read("channels: {dingtalk: {client_id: ding1, client_secret: $T, card_template_id: \"\"}}"),
+        config("ding1", "None", "stream_interval: 800ms, group_conversations: Group")
+    );
+    assert_eq!(
+        read(
+            "channels: {bot: {type: dingtalk, client_id: ding1, client_secret: $T, robot_code: r1, card_template_id: t1,
+            card_content_key: text, card_buttons_key: b, stream_interval_ms: 1500, group_conversations: user}}"
+        ),
+        config(
+            "r1",
+            "Some(CardStyle { template: \"t1\", content_key: \"text\", buttons_key: Some(\"b\") })",
+            "stream_interval: 1.5s, group_conversations: User"
+        )
+    );
+    let typed =
+        "channels: {dingtalk: {client_id: ding1, client_secret: $T, allowed_users: [\"016a\", manager1, 7]}}";
+    let live = good(typed, [("T", "hush")]).config.live;
+    let only = ["016a", "7", "manager1"].map(str::to_owned);
+    assert_eq!(live.manners["dingtalk"].allowed_users, Allow::Only(only.into()));
 }
 
 #[test]
@@ -327,7 +401,7 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
     let accounts: Vec<_> = live.accounts.iter().map(|account| account.name.as_str()).collect();
-    assert_eq!(accounts, ["telegram"]);
+    assert_eq!(accounts, ["telegram", "dingtalk"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
 }

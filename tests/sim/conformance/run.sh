@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves the simulators with clients that others wrote: python-telegram-bot and openai from PyPI, discord.js
-# from npm.
+# Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream
+# and slack_sdk from PyPI, discord.js from npm.
 # Prints a line for each check and fails if any does. Needs python3, node, cargo, and the package indexes.
 # CONFORMANCE_VENV and CONFORMANCE_NODE keep the clients between runs; otherwise they are installed afresh.
 set -eu
@@ -12,7 +12,8 @@ trap '[ -z "$sim" ] || kill "$sim" 2>/dev/null || true; rm -rf "$work"' EXIT INT
 
 venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check python-telegram-bot openai
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    python-telegram-bot openai lark-oapi dingtalk-stream slack_sdk
 
 node=${CONFORMANCE_NODE:-$work/node}
 [ -d "$node/node_modules/discord.js" ] ||
@@ -22,10 +23,11 @@ cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
     "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/pudu-sim
 
-"$binary" --telegram-port 0 --model-port 0 --discord-port 0 >"$work/ports" &
+"$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
+    >"$work/ports" &
 sim=$!
 tries=0
-until grep -q '^discord.api_url' "$work/ports"; do
+until grep -q '^model ' "$work/ports"; do
     tries=$((tries + 1))
     [ "$tries" -lt 100 ] || { echo "the simulator did not start" >&2; exit 1; }
     sleep 0.1
@@ -34,6 +36,11 @@ value() { sed -n "s/^$1 //p" "$work/ports"; }
 
 failed=0
 "$venv/bin/python" telegram_client.py "$(value telegram)" "$(value token)" || failed=1
+"$venv/bin/python" feishu_client.py "$(value feishu)" "$(value feishu-app-id)" "$(value feishu-app-secret)" ||
+    failed=1
 "$venv/bin/python" openai_client.py "$(value model)" || failed=1
-node discord_client.mjs "$(value discord)" "$(value discord.bot_token:)" "$node" || failed=1
+"$venv/bin/python" dingtalk_client.py "$(value dingtalk)" "$(value dingtalk-id)" \
+    "$(value dingtalk-secret)" "$(value dingtalk-template)" || failed=1
+"$venv/bin/python" slack_client.py "$(value slack)" "$(value slack-bot-token)" "$(value slack-app-token)" || failed=1
+node discord_client.mjs "$(value discord)" "$(value discord-bot-token)" "$node" || failed=1
 exit "$failed"

@@ -1,1 +1,366 @@
-//! A simulated DingTalk.
+//! A DingTalk server with one app and its robot, true to the documented behaviour: both hosts, the stream,
+//! the sessions' addresses and the cards on one port.
+//!
+//! The bot talks to [`DingTalk::url`]; a test plays the people through [`Platform`] and breaks things through
+//! the handle. Deliberately absent: HTTP callbacks, interactive cards of the older kind, pinned cards, work
+//! notices, contacts, and every API that a chat bot does not need; a call of one is answered as unknown.
+
+mod cards;
+mod error;
+mod files;
+mod people;
+mod robot;
+mod server;
+mod session;
+mod stream;
+mod view;
+mod world;
+
+use crate::{
+    Call, Fault, Hold, Hook, When, control,
+    gate::Stop,
+    http::Server,
+    platform::{Platform, Shown, Words},
+    stage::Stage,
+};
+use axum::{Json, Router, routing::post};
+use serde_json::{Value, json};
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use world::World;
+pub use world::{Options, Standing};
+
+/// The server's inside.
+pub(crate) type Core = Stage<World>;
+
+/// The handle of a running server. Clones are the same server; it ends with the last.
+#[derive(Clone)]
+pub struct DingTalk {
+    core: Arc<Core>,
+    /// None in the handle that the server's own control holds: it must not keep the server alive.
+    _running: Option<Arc<Running>>,
+}
+
+/// What ends with the last handle.
+struct Running {
+    _server: Server,
+    /// Ends the sockets and the courier, which outlive the requests that began them.
+    _stop: DropGuard,
+}
+
+impl DingTalk {
+    /// Starts a server on a free port of loopback.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start(options: Options) -> io::Result<Self> {
+        Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
+    }
+
+    /// Starts a server on a given address.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
+        let core = Arc::new(Core::new(World::new(options)));
+        let stop = CancellationToken::new();
+        let people: Arc<dyn Platform> = Arc::new(Self { core: Arc::clone(&core), _running: None });
+        let router = control::router(people)
+            .merge(special(&core))
+            .merge(server::router(Arc::clone(&core), stop.clone()));
+        let server = Server::start(address, router).await?;
+        core.lock().url = format!("http://{}", server.address());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(stream::courier(Arc::clone(&core))));
+        let running = Running { _server: server, _stop: stop.drop_guard() };
+        Ok(Self { core, _running: Some(Arc::new(running)) })
+    }
+
+    /// The address to configure for both hosts, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.core.look(|world| world.url.clone())
+    }
+
+    /// How the platform is set up.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.core.look(|world| world.options.clone())
+    }
+
+    /// Adds a person from outside the organisation: no staff id, so that no robot message reaches them.
+    pub fn outsider(&self, name: &str) -> String {
+        self.core.act(|world| world.add_person(name, false))
+    }
+
+    /// Sets what becomes of messages that the robot sends to a person.
+    pub fn standing(&self, person: &str, standing: Standing) {
+        self.core.act(|world| {
+            let found = world.people.iter_mut().filter(|one| one.id() == person);
+            found.for_each(|one| one.standing = standing);
+        });
+    }
+
+    /// A person sends a message with a body of a test's own making, for kinds that people here cannot cause.
+    pub fn post(&self, words: &Words, body: &Value) -> String {
+        self.core.act(|world| world.post(words, body))
+    }
+
+    /// Tells the bot of an event of a test's own making.
+    pub fn tell(&self, kind: &'static str, topic: &'static str, data: Value) {
+        self.core.act(|world| {
+            let of = format!("own-{}", world.fresh());
+            world.tell(kind, topic, &of, data);
+        });
+    }
+
+    /// Announces that the sockets end; the platform is silent on them from now on.
+    pub fn disconnect(&self) {
+        self.core.act(World::disconnect);
+    }
+
+    /// Pings every socket now.
+    pub fn ping(&self) {
+        self.core.act(World::ping_now);
+    }
+
+    /// Makes the sockets go deaf and dumb while they stay open, as a lost route does.
+    pub fn freeze(&self) {
+        self.core.act(World::freeze_links);
+    }
+
+    /// How many sockets take events.
+    #[must_use]
+    pub fn sockets(&self) -> usize {
+        self.core.look(|world| world.links.len())
+    }
+
+    /// How many events wait for an acknowledgement.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.core.look(|world| world.deliveries.len())
+    }
+
+    /// Sets after how long an event that was not acknowledged comes again; `None` is never.
+    pub fn repeat(&self, after: Option<Duration>) {
+        self.core.act(|world| world.options.repeat = after);
+    }
+
+    /// Takes a permission from the app, or gives it back.
+    pub fn permit(&self, scope: &str, given: bool) {
+        self.core.act(
+            |world| {
+                if given { world.lost.remove(scope) } else { world.lost.insert(scope.to_owned()) }
+            },
+        );
+    }
+
+    /// Lets so many calls of one API pass in a second; `None` is all.
+    pub fn limit_qps(&self, most: Option<u32>) {
+        self.core.act(|world| world.qps = most);
+    }
+
+    /// Leaves so many calls to the month; `None` is without end.
+    pub fn limit_month(&self, left: Option<u64>) {
+        self.core.act(|world| world.month = left);
+    }
+
+    /// Bans the bot's address, or lets it in again.
+    pub fn ban(&self, banned: bool) {
+        self.core.act(|world| world.banned = banned);
+    }
+
+    /// Makes the next so many cards fail to be delivered, under an answer that says HTTP 200.
+    pub fn lose_cards(&self, count: u32) {
+        self.core.act(|world| world.undelivered = count);
+    }
+
+    /// Lets cards hold so many characters; `None` is any number.
+    pub fn limit_card(&self, most: Option<usize>) {
+        self.core.act(|world| world.card_limit = most);
+    }
+
+    /// Makes the access token that was handed out worthless.
+    pub fn expire_token(&self) {
+        self.core.act(|world| world.token = None);
+    }
+
+    /// Makes the addresses at which messages may be answered worthless.
+    pub fn expire_sessions(&self) {
+        self.core.act(|world| world.sessions.clear());
+    }
+
+    /// Gives the app another secret.
+    pub fn change_secret(&self, secret: &str) {
+        self.core.act(|world| world.options.client_secret = secret.to_owned());
+    }
+
+    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    #[must_use]
+    pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
+        self.core.act(|world| world.books.faults.hold(method, nth, when))
+    }
+
+    /// How often a method was called.
+    #[must_use]
+    pub fn count(&self, method: &str) -> u64 {
+        self.core.look(|world| world.books.calls.count(method))
+    }
+
+    /// Waits until a socket is open to which no end was announced. False when none is in time.
+    pub async fn renewed(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while self.core.look(|world| world.lasting_links()) == 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        true
+    }
+
+    /// Waits until a socket is open that takes events. False when none is in time.
+    pub async fn connected(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while self.sockets() == 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        true
+    }
+}
+
+impl fmt::Debug for DingTalk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DingTalk").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// What only this platform does, over HTTP.
+fn special(core: &Arc<Core>) -> Router {
+    let act = |change: fn(&mut World)| {
+        let core = Arc::clone(core);
+        post(async move || {
+            core.act(change);
+            Json(json!({}))
+        })
+    };
+    Router::new()
+        .route("/sim/disconnect", act(World::disconnect))
+        .route("/sim/freeze", act(World::freeze_links))
+        .route("/sim/expire", act(|world| world.token = None))
+}
+
+/// The methods by which words become visible or change.
+const SENDS: [&str; 6] = [
+    "robot/oToMessages/batchSend",
+    "robot/groupMessages/send",
+    "sessionWebhook",
+    "card/instances/createAndDeliver",
+    "card/streaming",
+    "card/instances",
+];
+
+impl Platform for DingTalk {
+    fn name(&self) -> &'static str {
+        "dingtalk"
+    }
+
+    fn settings(&self) -> String {
+        self.core.look(|world| {
+            let (options, url) = (&world.options, &world.url);
+            let mut lines = format!(
+                "client_id: {}\nclient_secret: {}\napi_url: {url}\noapi_url: {url}\n",
+                options.client_id, options.client_secret
+            );
+            if options.cards {
+                lines.push_str(&format!(
+                    "card_template_id: {}\ncard_content_key: {}\ncard_buttons_key: {}\nstream_interval_ms: 200\n",
+                    options.template, options.content_key, options.buttons_key
+                ));
+            }
+            lines
+        })
+    }
+
+    fn person(&self, name: &str) -> String {
+        self.core.act(|world| world.add_person(name, true))
+    }
+
+    fn private(&self, person: &str) -> String {
+        person.to_owned()
+    }
+
+    fn group(&self, title: &str, members: &[&str]) -> String {
+        self.core.act(|world| world.add_group(title, members))
+    }
+
+    fn write(&self, words: &Words) -> String {
+        self.core.act(|world| world.write(words))
+    }
+
+    fn edit(&self, _: &str, _: &str, _: &str) -> bool {
+        false
+    }
+
+    fn recall(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
+    fn press(&self, chat: &str, person: &str, message: &str, label: &str) -> bool {
+        self.core.act(|world| cards::press(world, chat, person, message, label))
+    }
+
+    fn shown(&self, chat: &str) -> Vec<Shown> {
+        self.core.look(|world| view::shown(world, chat))
+    }
+
+    fn history(&self, chat: &str, message: &str) -> Vec<String> {
+        self.core.look(|world| view::history(world, chat, message))
+    }
+
+    fn redeliver(&self, _: &str, message: &str) {
+        self.core.act(|world| world.tell_again(message));
+    }
+
+    fn drop_connection(&self) {
+        self.core.act(World::cut_links);
+    }
+
+    fn sends(&self) -> &'static [&'static str] {
+        &SENDS
+    }
+
+    fn fail(&self, method: &str, nth: u64, fault: Fault) {
+        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
+    }
+
+    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
+        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
+    }
+
+    fn heal(&self) {
+        self.core.act(|world| world.books.faults.clear());
+    }
+
+    fn calls(&self, method: &str) -> Vec<Call> {
+        self.core.look(|world| {
+            let all = world.books.calls.all();
+            all.filter(|call| method == "*" || call.method == method).cloned().collect()
+        })
+    }
+
+    fn watch(&self) -> watch::Receiver<()> {
+        self.core.watch()
+    }
+}

@@ -24,11 +24,14 @@ mod stage;
 pub mod telegram;
 
 pub use calls::{Call, Outcome};
+pub use dingtalk::DingTalk;
 pub use discord::Discord;
 pub use fault::{Fault, When};
+pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};
 pub use model::Model;
 pub use platform::Platform;
+pub use slack::Slack;
 pub use telegram::Telegram;
 
 use std::{fmt, time::Duration};

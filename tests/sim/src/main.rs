@@ -3,8 +3,9 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Discord, Model, Platform, Telegram, discord,
+    DingTalk, Discord, Feishu, Model, Slack, Telegram, dingtalk, discord, feishu,
     model::{Reply, RetryAfter},
+    slack,
     telegram::Options,
 };
 use serde_json::json;
@@ -24,7 +25,16 @@ struct Args {
     /// The port of the model's API; 0 takes a free one
     #[arg(long, default_value_t = 8082)]
     model_port: u16,
-    /// The port of a simulated Discord; 0 takes a free one. Not started unless asked for
+    /// The port of DingTalk; not started unless given; 0 takes a free one
+    #[arg(long)]
+    dingtalk_port: Option<u16>,
+    /// The port of Feishu's open platform; not started unless given; 0 takes a free one
+    #[arg(long)]
+    feishu_port: Option<u16>,
+    /// The port of Slack; not started unless given; 0 takes a free one
+    #[arg(long)]
+    slack_port: Option<u16>,
+    /// The port of Discord; not started unless given; 0 takes a free one
     #[arg(long)]
     discord_port: Option<u16>,
     /// The bot's token
@@ -41,7 +51,6 @@ struct Args {
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let args = Args::parse();
-    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut options = Options::default();
     options.token = args.token.unwrap_or(options.token);
     let telegram = Telegram::bind(local(args.telegram_port), options).await?;
@@ -49,21 +58,59 @@ async fn main() -> io::Result<()> {
     script(&model, args.words.map(|words| Reply::words(words, Duration::from_millis(args.words_ms))));
     println!("telegram {}", telegram.url());
     println!("token {}", telegram.token());
+    let _running = (
+        start_feishu(args.feishu_port).await?,
+        start_dingtalk(args.dingtalk_port).await?,
+        start_slack(args.slack_port).await?,
+        start_discord(args.discord_port).await?,
+    );
     println!("model {}", model.url());
-    let discord = start_discord(args.discord_port).await?;
-    let ended = tokio::signal::ctrl_c().await;
-    drop(discord);
-    ended
+    tokio::signal::ctrl_c().await
 }
 
-async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Starts a platform if it has a port, and says what a configuration needs.
+async fn start_feishu(port: Option<u16>) -> io::Result<Option<Feishu>> {
+    let Some(port) = port else { return Ok(None) };
+    let feishu = Feishu::bind(local(port), feishu::Options::default()).await?;
+    println!("feishu {}", feishu.url());
+    println!("feishu-app-id {}", feishu.app_id());
+    println!("feishu-app-secret {}", feishu.app_secret());
+    Ok(Some(feishu))
+}
+
+async fn start_dingtalk(port: Option<u16>) -> io::Result<Option<DingTalk>> {
+    let Some(port) = port else { return Ok(None) };
+    let dingtalk = DingTalk::bind(local(port), dingtalk::Options::default()).await?;
+    let options = dingtalk.options();
+    println!("dingtalk {}", dingtalk.url());
+    println!("dingtalk-id {}", options.client_id);
+    println!("dingtalk-secret {}", options.client_secret);
+    println!("dingtalk-template {}", options.template);
+    Ok(Some(dingtalk))
+}
+
+/// Starts Slack on its port and says what a configuration needs.
+async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
     let Some(port) = port else { return Ok(None) };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let discord = Discord::bind(address, discord::Options::default()).await?;
+    let slack = Slack::bind(address, slack::Options::default()).await?;
+    let options = slack.options();
+    println!("slack {}", slack.url());
+    println!("slack-bot-token {}", options.bot_token);
+    println!("slack-app-token {}", options.app_token);
+    Ok(Some(slack))
+}
+
+/// Starts Discord on its port and says what a configuration needs.
+async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
+    let Some(port) = port else { return Ok(None) };
+    let discord = Discord::bind(local(port), discord::Options::default()).await?;
     println!("discord {}", discord.url());
-    for line in discord.settings().lines() {
-        println!("discord.{line}");
-    }
+    println!("discord-bot-token {}", discord.options().token);
     Ok(Some(discord))
 }
 

@@ -1,1 +1,369 @@
-//! A simulated Slack.
+//! A Slack workspace with one app in it, true to the documented behaviour: Web API, Socket Mode and posted
+//! events.
+//!
+//! The bot talks to [`Slack::url`]; a test plays the people through [`Platform`] and the handle. Deliberately
+//! absent: other apps, private channels, group messages, views, Enterprise Grid and the real-time API of
+//! old; a call of a method that is not known is answered as such and stays in the record.
+
+mod blocks;
+mod chat;
+mod core;
+mod envelopes;
+mod error;
+mod files;
+mod hook;
+mod methods;
+mod pace;
+mod params;
+mod people;
+mod play;
+mod server;
+mod socket;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod text;
+mod wire;
+mod world;
+
+pub use world::{Options, Status};
+
+use self::{core::Core, envelopes::Frame, params::Params, socket::Link, world::World};
+use crate::{
+    Call, Fault, Hook, Platform, When, control,
+    gate::{Hold, Stop},
+    http::Server,
+    platform::{Shown, Words},
+    stage::Reply,
+};
+use serde_json::{Value, json};
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The handle of a running server. Clones are the same server; it ends with the last.
+#[derive(Clone)]
+pub struct Slack {
+    core: Arc<Core>,
+    running: Option<Arc<Running>>,
+}
+
+struct Running {
+    _server: Server,
+    _tasks: DropGuard,
+}
+
+impl Slack {
+    /// Starts a server on a free port of loopback.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start(options: Options) -> io::Result<Self> {
+        Self::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await
+    }
+
+    /// Starts a server on a given address.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn bind(address: SocketAddr, options: Options) -> io::Result<Self> {
+        let core = Arc::new(Core::new(World::new(options)));
+        let stop = CancellationToken::new();
+        // The control holds a handle that does not keep the server alive: it lives in the server.
+        let handle = Self { core: Arc::clone(&core), running: None };
+        let link = Link { core: Arc::clone(&core), stop: stop.clone() };
+        let router = control::router(Arc::new(handle.clone())).merge(play::router(handle));
+        let router = router.merge(server::router(link));
+        let server = Server::start(address, router).await?;
+        core.act(|world| world.url = format!("http://{}", server.address()));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(envelopes::deliver(Arc::clone(&core))));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(hook::deliver(Arc::clone(&core))));
+        let running = Running { _server: server, _tasks: stop.drop_guard() };
+        Ok(Self { core, running: Some(Arc::new(running)) })
+    }
+
+    /// The address to configure as the API's, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.core.look(|world| format!("{}/api", world.url))
+    }
+
+    /// How it was set up.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.core.look(|world| world.options.clone())
+    }
+
+    /// Posts events to an address from now on, in place of Socket Mode.
+    pub fn post_events(&self, url: &str) {
+        self.core.act(|world| world.events_url = Some(url.to_owned()));
+    }
+
+    /// A person types one of the app's commands, `/pudu` for example, with words behind it.
+    pub fn command(&self, chat: &str, person: &str, command: &str, words: &str) -> bool {
+        self.core.act(|world| world.command(chat, person, command, words))
+    }
+
+    /// Tells every connection that it has to end: `warning`, `refresh_requested` or `link_disabled`, which
+    /// switches Socket Mode off. After anything but a warning the connection closes.
+    pub fn disconnect(&self, reason: &str) {
+        self.core.act(|world| {
+            world.envelopes.disabled |= reason == "link_disabled";
+            let frame = json!({
+                "type": "disconnect", "reason": reason, "debug_info": {"host": "applink-simulated-1"},
+            });
+            for socket in &world.envelopes.sockets {
+                socket.frames.try_send(Frame::Text(frame.clone())).ok();
+                if reason != "warning" {
+                    socket.frames.try_send(Frame::Close).ok();
+                }
+            }
+        });
+    }
+
+    /// Sends every connection a frame of a test's own making.
+    pub fn frame(&self, frame: &Value) {
+        self.core.act(|world| {
+            for socket in &world.envelopes.sockets {
+                socket.frames.try_send(Frame::Text(frame.clone())).ok();
+            }
+        });
+    }
+
+    /// Tells the bot of an event of a test's own making.
+    pub fn event(&self, event: &Value) {
+        self.core.act(|world| {
+            let id = world.id('E');
+            world.tell("events_api", wire::callback(event, &id), false);
+        });
+    }
+
+    /// Takes a scope away, or gives it back.
+    pub fn scope(&self, scope: &str, given: bool) {
+        self.core.act(|world| {
+            if given {
+                world.scopes.insert(scope.to_owned())
+            } else {
+                world.scopes.remove(scope)
+            };
+        });
+    }
+
+    /// Makes both tokens useless: every call is refused with this error from now on.
+    pub fn revoke(&self, error: &str) {
+        self.core.act(|world| world.revoked = Some(error.to_owned()));
+    }
+
+    /// Takes the bot out of a channel.
+    pub fn kick(&self, chat: &str) {
+        self.core.act(|world| {
+            if let Some(channel) = world.channels.get_mut(chat) {
+                channel.bot_in = false;
+            }
+        });
+    }
+
+    /// Switches the rate limits on or off.
+    pub fn pace(&self, on: bool) {
+        self.core.act(|world| world.meter.on = on);
+    }
+
+    /// Closes all streams, as the platform does with those that idle.
+    pub fn close_streams(&self) {
+        self.core.act(stream::close_all);
+    }
+
+    /// What the bot says it does, by thread; cleared ones have no words.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Status> {
+        self.core.look(|world| world.statuses.clone())
+    }
+
+    /// The reactions of the bot to a message.
+    #[must_use]
+    pub fn reactions(&self, chat: &str, message: &str) -> Vec<String> {
+        self.core.look(|world| {
+            let found = world.channels.get(chat).and_then(|of| of.message(message));
+            found.map(|message| message.reactions.clone()).unwrap_or_default()
+        })
+    }
+
+    /// How many events wait for their acknowledgement.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.core.look(World::unacknowledged)
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.core.look(|world| world.envelopes.sockets.len())
+    }
+
+    /// Events that were given up after all tries, or that came while nobody was there.
+    #[must_use]
+    pub fn lost(&self) -> Vec<String> {
+        self.core.look(|world| world.envelopes.lost.clone())
+    }
+
+    /// Whether a message of the bot lets Slack fetch what its links lead to.
+    #[must_use]
+    pub fn previews(&self, chat: &str, message: &str) -> bool {
+        self.core.look(|world| {
+            world
+                .channels
+                .get(chat)
+                .and_then(|of| of.message(message))
+                .is_some_and(|message| message.unfurled)
+        })
+    }
+
+    /// Stops the nth call of a method from now on, before or after its effect, until it is let go.
+    #[must_use]
+    pub fn hold(&self, method: &str, nth: u64, when: When) -> Hold<Call> {
+        self.core.act(|world| world.books.faults.hold(method, nth, when))
+    }
+
+    /// Makes calls of a method fail with a chance between 0 and 1.
+    pub fn fail_often(&self, method: &str, chance: f64, fault: Fault) {
+        self.core.act(|world| world.books.faults.fail_often(method, chance, fault));
+    }
+
+    /// Calls a method in process with the bot's token; returns the whole answer, `null` where it was cut.
+    pub async fn call(&self, method: &str, params: Value) -> Value {
+        let token = self.core.look(|world| world.options.bot_token.clone());
+        let fields = params.as_object().cloned().unwrap_or_default();
+        let mut params = Params::from_record(fields);
+        params.json = false;
+        match self.core.call(method, Some(&token), params).await {
+            Reply::Json(_, body) | Reply::Headed(_, _, body) => body,
+            _ => Value::Null,
+        }
+    }
+
+    /// The signature of a body, as the platform makes it.
+    #[must_use]
+    pub fn sign(&self, at: u64, body: &[u8]) -> String {
+        hook::sign(&self.options().signing_secret, at, body)
+    }
+}
+
+impl Platform for Slack {
+    fn name(&self) -> &'static str {
+        "slack"
+    }
+
+    fn settings(&self) -> String {
+        let Options { bot_token, app_token, .. } = self.options();
+        format!("bot_token: {bot_token}\napp_token: {app_token}\napi_url: {}\n", self.url())
+    }
+
+    fn person(&self, name: &str) -> String {
+        self.core.act(|world| world.add_person(name))
+    }
+
+    fn private(&self, person: &str) -> String {
+        self.core.look(|world| world.private(person))
+    }
+
+    fn group(&self, title: &str, members: &[&str]) -> String {
+        self.core.act(|world| world.add_channel(title, members))
+    }
+
+    fn write(&self, words: &Words) -> String {
+        self.core.act(|world| world.write(words))
+    }
+
+    fn edit(&self, chat: &str, message: &str, text: &str) -> bool {
+        self.core.act(|world| world.person_edits(chat, message, text))
+    }
+
+    fn recall(&self, chat: &str, message: &str) -> bool {
+        self.core.act(|world| world.person_recalls(chat, message))
+    }
+
+    fn press(&self, chat: &str, person: &str, message: &str, label: &str) -> bool {
+        self.core.act(|world| world.press(chat, person, message, label))
+    }
+
+    fn shown(&self, chat: &str) -> Vec<Shown> {
+        self.core.look(|world| {
+            let messages = world.channels.get(chat).map(|of| of.messages.as_slice()).unwrap_or_default();
+            let own = messages.iter().filter(|message| methods::is_own(message) && !message.deleted);
+            own.map(|message| show(world, message)).collect()
+        })
+    }
+
+    fn history(&self, chat: &str, message: &str) -> Vec<String> {
+        self.core.look(|world| {
+            let messages = world.channels.get(chat).map(|of| of.messages.as_slice()).unwrap_or_default();
+            let found = messages.iter().find(|other| other.ts == message);
+            found.map(|message| message.history.clone()).unwrap_or_default()
+        })
+    }
+
+    fn redeliver(&self, chat: &str, message: &str) {
+        self.core.act(|world| world.repeat(chat, message));
+    }
+
+    fn drop_connection(&self) {
+        self.core.act(|world| {
+            for socket in &world.envelopes.sockets {
+                socket.frames.try_send(Frame::Drop).ok();
+            }
+        });
+    }
+
+    fn sends(&self) -> &'static [&'static str] {
+        &["chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream"]
+    }
+
+    fn fail(&self, method: &str, nth: u64, fault: Fault) {
+        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
+    }
+
+    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
+        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
+    }
+
+    fn heal(&self) {
+        self.core.act(|world| world.books.faults.clear());
+    }
+
+    fn calls(&self, method: &str) -> Vec<Call> {
+        self.core.look(|world| {
+            let wanted = |call: &&Call| method == "*" || call.method == method;
+            world.books.calls.all().filter(wanted).cloned().collect()
+        })
+    }
+
+    fn watch(&self) -> watch::Receiver<()> {
+        self.core.watch()
+    }
+}
+
+fn show(world: &World, message: &world::Message) -> Shown {
+    let files = message.files.iter().filter_map(|id| world.files.get(id));
+    Shown {
+        id: message.ts.clone(),
+        text: text::visible(world, message),
+        growing: stream::growing(world, message),
+        buttons: blocks::buttons(&message.blocks).map(|(says, _)| says.to_owned()).collect(),
+        files: files.map(|file| (file.name.clone(), file.bytes.clone())).collect(),
+        answers: message.thread.clone(),
+        pings: text::pings(message),
+    }
+}
+
+impl fmt::Debug for Slack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slack")
+            .field("url", &self.url())
+            .field("served", &self.running.is_some())
+            .finish_non_exhaustive()
+    }
+}

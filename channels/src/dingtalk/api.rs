@@ -1,0 +1,203 @@
+//! Calls to DingTalk's two hosts: tokens, bounds, and nothing secret in what comes back of them.
+
+use super::failure::{Failure, read, unreachable};
+use crate::{ChannelError, OutFile};
+use futures_util::StreamExt;
+use pudu_net::reqwest::{Client, Method, RequestBuilder, Response, header, multipart};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+use tokio::time::Instant;
+use url::Url;
+
+/// How long a call may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an upload of the largest file may take.
+const UPLOAD: Duration = Duration::from_secs(120);
+/// The largest answer that is read, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// A token is made anew so long before its end.
+const RESERVE: Duration = Duration::from_secs(5 * 60);
+/// How long a token is good where DingTalk does not say it.
+const TOKEN: u64 = 7200;
+
+/// The app's calls.
+pub(super) struct Api {
+    http: Client,
+    pub(super) api_url: Url,
+    pub(super) oapi_url: Url,
+    client_id: String,
+    secret: SecretString,
+    token: Mutex<Option<Token>>,
+}
+
+struct Token {
+    text: SecretString,
+    until: Instant,
+}
+
+/// What the token endpoint says besides the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// DingTalk's time, where it tells it.
+    pub(super) there: Option<SystemTime>,
+}
+
+impl Api {
+    pub(super) fn new(
+        client_id: String,
+        secret: SecretString,
+        api_url: Url,
+        oapi_url: Url,
+    ) -> Result<Self, ChannelError> {
+        let http = pudu_net::client().map_err(|error| ChannelError::Config(error.to_string()))?;
+        Ok(Self { http, api_url, oapi_url, client_id, secret, token: Mutex::new(None) })
+    }
+
+    /// Makes a call with the access token; once more with a new one if the old is not good any more.
+    pub(super) async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        match self.once(method.clone(), path, body).await {
+            Err(Failure::Token(_)) => {
+                self.forget();
+                self.once(method, path, body).await
+            }
+            result => result,
+        }
+    }
+
+    async fn once(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        let token = self.token().await?;
+        let request = self.http.request(method, join(&self.api_url, path)?).json(body);
+        send(request.header("x-acs-dingtalk-access-token", token.expose_secret())).await
+    }
+
+    /// Asks for the right to connect: an endpoint and a ticket.
+    pub(super) async fn open(&self, topics: &[&str]) -> Result<(Url, SecretString), Failure> {
+        let topics: Vec<Value> =
+            topics.iter().map(|topic| json!({"type": "CALLBACK", "topic": topic})).collect();
+        let body = json!({
+            "clientId": self.client_id, "clientSecret": self.secret.expose_secret(), "subscriptions": topics,
+            "ua": concat!("pudu/", env!("CARGO_PKG_VERSION")), "localIp": "127.0.0.1",
+        });
+        let url = join(&self.api_url, "/v1.0/gateway/connections/open")?;
+        // Without this header the answer is XML.
+        let request = self.http.post(url).header(header::ACCEPT, "application/json").json(&body);
+        let answer = send(request).await?;
+        let unreadable = || Failure::Unknown("the answer names no endpoint".to_owned());
+        let endpoint = answer["endpoint"].as_str().and_then(|text| Url::parse(text).ok());
+        let endpoint = endpoint.ok_or_else(unreadable)?;
+        let secure = self.api_url.scheme() != "https" || endpoint.scheme() == "wss";
+        if !secure || !matches!(endpoint.scheme(), "ws" | "wss") {
+            return Err(Failure::Refused("the endpoint is not a safe WebSocket address".to_owned()));
+        }
+        let ticket = answer["ticket"].as_str().ok_or_else(unreadable)?;
+        Ok((endpoint, ticket.into()))
+    }
+
+    /// Returns a good token.
+    async fn token(&self) -> Result<SecretString, Failure> {
+        if let Some(token) = self.kept() {
+            return Ok(token);
+        }
+        // Two that ask at once get the same token: nothing is gained by a lock.
+        let (answer, _) = self.ask_token().await?;
+        let text = answer["accessToken"].as_str().filter(|text| !text.is_empty());
+        let text: SecretString =
+            text.ok_or_else(|| Failure::Unknown("the answer has no token".to_owned()))?.into();
+        let lasts = Duration::from_secs(answer["expireIn"].as_u64().unwrap_or(TOKEN));
+        let until = Instant::now() + lasts.saturating_sub(RESERVE).max(lasts / 2);
+        let token = Token { text: text.clone(), until };
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        Ok(text)
+    }
+
+    /// Tries the credentials.
+    pub(super) async fn ask_token(&self) -> Result<(Value, Clock), Failure> {
+        let body = json!({"appKey": self.client_id, "appSecret": self.secret.expose_secret()});
+        let request = self.http.post(join(&self.api_url, "/v1.0/oauth2/accessToken")?).json(&body);
+        let response = request.timeout(PATIENCE).send().await.map_err(unreachable)?;
+        let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+        let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        match answer(response).await {
+            Ok(answer) => Ok((answer, Clock { there })),
+            // It is the credentials here that are not good, whatever it says.
+            Err(Failure::Token(what)) => Err(Failure::Credentials(what)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn kept(&self) -> Option<SecretString> {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        token.as_ref().filter(|token| token.until > Instant::now()).map(|token| token.text.clone())
+    }
+
+    fn forget(&self) {
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Posts to a session's own address, which carries its right in itself.
+    pub(super) async fn post_session(&self, url: Url, body: &Value) -> Result<(), Failure> {
+        send(self.http.post(url).json(body)).await.map(drop)
+    }
+
+    /// Uploads a file; returns its media id.
+    pub(super) async fn upload(&self, file: &OutFile, size: u64, kind: &str) -> Result<String, Failure> {
+        match self.upload_once(file, size, kind).await {
+            Err(Failure::Token(_)) => {
+                self.forget();
+                self.upload_once(file, size, kind).await
+            }
+            result => result,
+        }
+    }
+
+    async fn upload_once(&self, file: &OutFile, size: u64, kind: &str) -> Result<String, Failure> {
+        let token = self.token().await?;
+        let mut url = join(&self.oapi_url, "/media/upload")?;
+        url.query_pairs_mut().append_pair("access_token", token.expose_secret());
+        let content =
+            tokio::fs::File::open(&file.path).await.map_err(|error| Failure::Refused(error.to_string()))?;
+        let stream = tokio_util::io::ReaderStream::new(content);
+        let body = pudu_net::reqwest::Body::wrap_stream(stream);
+        let part = multipart::Part::stream_with_length(body, size).file_name(file.name.clone());
+        let form = multipart::Form::new().text("type", kind.to_owned()).part("media", part);
+        let answer =
+            answer(self.http.post(url).multipart(form).timeout(UPLOAD).send().await.map_err(unreachable)?)
+                .await?;
+        let id = answer["media_id"].as_str().filter(|id| !id.is_empty());
+        id.map(str::to_owned).ok_or_else(|| Failure::Unknown("the answer has no media id".to_owned()))
+    }
+
+    /// Asks for a file by its address, without any token: the address is the right to it.
+    pub(super) async fn fetch(&self, url: Url, patience: Duration) -> Result<Response, Failure> {
+        self.http.get(url).timeout(patience).send().await.map_err(unreachable)
+    }
+}
+
+async fn send(request: RequestBuilder) -> Result<Value, Failure> {
+    let response = request.timeout(PATIENCE).send().await.map_err(unreachable)?;
+    answer(response).await
+}
+
+async fn answer(response: Response) -> Result<Value, Failure> {
+    let status = response.status().as_u16();
+    let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let wait = wait.and_then(|value| value.trim().parse().ok());
+    let (mut body, mut stream) = (Vec::new(), response.bytes_stream());
+    while let Some(chunk) = stream.next().await {
+        body.extend_from_slice(&chunk.map_err(unreachable)?);
+        if body.len() > LARGEST {
+            return Err(Failure::Unknown("the answer is too large".to_owned()));
+        }
+    }
+    read(status, wait, &body)
+}
+
+/// Puts a path behind a base, which may have a path of its own (a proxy).
+fn join(base: &Url, path: &str) -> Result<Url, Failure> {
+    let text = format!("{}{path}", base.as_str().trim_end_matches('/'));
+    Url::parse(&text).map_err(|error| Failure::Refused(error.to_string()))
+}

@@ -1,0 +1,165 @@
+//! The calls of one card: made and delivered, streamed into, changed.
+
+use super::{
+    api::Api,
+    failure::Failure,
+    page::{Page, digest},
+    robot::Target,
+};
+use pudu_net::reqwest::Method;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long is waited before a call is made again that counts once however often it is made.
+const AGAIN: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
+/// A wait that DingTalk asks for and that is not longer is kept here and now.
+const SHORT_WAIT: Duration = Duration::from_secs(2);
+
+/// How cards look: the template and its variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardStyle {
+    /// The template's id, from DingTalk's card platform.
+    pub template: String,
+    /// Its Markdown variable.
+    pub content_key: String,
+    /// Its variable for buttons, if it has one.
+    pub buttons_key: Option<String>,
+}
+
+/// What is kept in a card's name is all that there is to it.
+pub(super) struct Card<'a> {
+    pub(super) api: &'a Api,
+    pub(super) style: &'a CardStyle,
+    pub(super) robot_code: &'a str,
+    /// Its `outTrackId`: the same name makes no second card.
+    pub(super) name: &'a str,
+}
+
+impl Card<'_> {
+    /// Makes the card in a chat. HTTP 200 does not mean that anybody sees it.
+    pub(super) async fn make(&self, target: &Target, page: &Page) -> Result<(), Failure> {
+        let mut body = json!({
+            "cardTemplateId": self.style.template,
+            "outTrackId": self.name,
+            "callbackType": "STREAM",
+            "cardData": {"cardParamMap": self.values(page)},
+            "imGroupOpenSpaceModel": {"supportForward": true},
+            "imRobotOpenSpaceModel": {"supportForward": true},
+            "userIdType": 1,
+        });
+        match target {
+            Target::Group(group) => {
+                body["openSpaceId"] = format!("dtv1.card//IM_GROUP.{group}").into();
+                body["imGroupOpenDeliverModel"] = json!({"robotCode": self.robot_code});
+            }
+            Target::Person(staff) => {
+                body["openSpaceId"] = format!("dtv1.card//IM_ROBOT.{staff}").into();
+                body["imRobotOpenDeliverModel"] =
+                    json!({"spaceType": "IM_ROBOT", "robotCode": self.robot_code});
+            }
+            Target::Session => return Err(Failure::Refused("no card reaches this person".to_owned())),
+        }
+        let answer = self.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
+        delivered(&answer)
+    }
+
+    /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
+    /// it is and of which one it is.
+    pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), Failure> {
+        let guid = digest(&[self.name, &nth.to_string(), text, if finish { "end" } else { "" }]);
+        let body = json!({
+            "outTrackId": self.name, "guid": guid, "key": self.style.content_key, "content": text,
+            // A Markdown variable takes only whole contents.
+            "isFull": true, "isFinalize": finish, "isError": false,
+        });
+        self.call(Method::PUT, "/v1.0/card/streaming", &body).await.map(drop)
+    }
+
+    /// Changes the buttons, if the template has any.
+    pub(super) async fn set_buttons(&self, page: &Page) -> Result<(), Failure> {
+        let Some(key) = &self.style.buttons_key else { return Ok(()) };
+        self.put(Map::from_iter([(key.clone(), page.buttons().into())])).await
+    }
+
+    /// Changes everything of a card that is finished already.
+    pub(super) async fn replace(&self, page: &Page) -> Result<(), Failure> {
+        let mut values = self.values(page);
+        values.insert("flowStatus".to_owned(), "3".into());
+        self.put(values).await
+    }
+
+    async fn put(&self, values: Map<String, Value>) -> Result<(), Failure> {
+        let body = json!({
+            "outTrackId": self.name, "cardData": {"cardParamMap": values},
+            "cardUpdateOptions": {"updateCardDataByKey": true},
+        });
+        self.call(Method::PUT, "/v1.0/card/instances", &body).await.map(drop)
+    }
+
+    /// Makes a call that counts once however often it is made: again at once where its outcome is unknown.
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut result = self.api.call(method.clone(), path, body).await;
+        for pause in AGAIN {
+            match &result {
+                Err(Failure::Unknown(_) | Failure::Unconnected(_)) => sleep(pause).await,
+                Err(Failure::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
+                _ => break,
+            }
+            result = self.api.call(method.clone(), path, body).await;
+        }
+        result.and_then(succeeded)
+    }
+
+    /// The template's variables: texts, every one.
+    fn values(&self, page: &Page) -> Map<String, Value> {
+        let mut values = Map::from_iter([(self.style.content_key.clone(), self.text(page).into())]);
+        if let Some(key) = &self.style.buttons_key {
+            values.insert(key.clone(), page.buttons().into());
+        }
+        values
+    }
+
+    /// The words: what can be chosen stands among them where the template has no buttons.
+    pub(super) fn text(&self, page: &Page) -> String {
+        if self.style.buttons_key.is_some() { page.text.clone() } else { page.in_words() }
+    }
+}
+
+/// HTTP 200 does not mean that it was done.
+fn succeeded(answer: Value) -> Result<Value, Failure> {
+    if answer["success"] != false {
+        return Ok(answer);
+    }
+    let why: String = answer["errorMsg"].as_str().unwrap_or("no reason given").chars().take(300).collect();
+    Err(Failure::Refused(format!("DingTalk did not take the card's change: {why}")))
+}
+
+fn delivered(answer: &Value) -> Result<(), Failure> {
+    let results = answer["result"]["deliverResults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let failed = results.iter().find(|result| result["success"] == false);
+    match failed {
+        Some(result) => {
+            let why: String = result["errorMsg"].as_str().unwrap_or_default().chars().take(300).collect();
+            Err(Failure::Refused(format!("the card was not delivered: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_200_can_say_that_nobody_sees_the_card() {
+        let answer = |results: Value| json!({"success": true, "result": {"deliverResults": results}});
+        assert_eq!(delivered(&answer(json!([{"success": true}]))), Ok(()));
+        assert_eq!(delivered(&answer(json!([]))), Ok(()));
+        assert_eq!(delivered(&json!({})), Ok(()));
+        assert!(succeeded(json!({"success": true})).is_ok() && succeeded(json!({})).is_ok());
+        assert!(matches!(succeeded(json!({"success": false})), Err(Failure::Refused(_))));
+        let failed = delivered(&answer(json!([{"success": false, "errorMsg": "spaceId is illegal"}])));
+        assert_eq!(failed, Err(Failure::Refused("the card was not delivered: spaceId is illegal".into())));
+    }
+}

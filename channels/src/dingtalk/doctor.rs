@@ -1,0 +1,126 @@
+//! What can be wrong with an account, asked of DingTalk itself.
+
+use super::{DingTalk, failure::Failure, listen::PULSE};
+use crate::{Check, socket::Socket};
+use pudu_net::reqwest::Method;
+use secrecy::ExposeSecret;
+use serde_json::json;
+use std::time::{Duration, SystemTime};
+
+/// A clock that is off by more than this makes addresses for answers look good or bad that are not.
+const SKEW: Duration = Duration::from_secs(60);
+/// A topic whose events nobody here wants: a socket that is only tried must not take anybody's messages.
+const UNUSED: &str = "/v1.0/graph/api/invoke";
+
+/// Looks at credentials, clock, stream, and the permissions to send.
+pub(super) async fn check(dingtalk: &DingTalk) -> Vec<Check> {
+    let clock = match dingtalk.api.ask_token().await {
+        Ok((_, clock)) => clock,
+        Err(error) => return vec![credentials(&error)],
+    };
+    let mut found = vec![Check::good("credentials", "client id and secret are good")];
+    found.extend(clock.there.map(|there| skew(there, SystemTime::now())));
+    found.push(stream(dingtalk).await);
+    let body = json!({"robotCode": dingtalk.office.robot_code});
+    let sending = dingtalk.api.call(Method::POST, "/v1.0/robot/groupMessages/send", &body).await;
+    found.push(permission(
+        "sending messages",
+        "qyapi_robot_sendmsg (企业内机器人发送消息权限)",
+        sending.err(),
+    ));
+    found.push(cards(dingtalk).await);
+    found
+}
+
+fn credentials(error: &Failure) -> Check {
+    match error {
+        Failure::Credentials(why) => Check::bad(
+            "credentials",
+            why,
+            "copy Client ID and Client Secret from the app's page \"Credentials and basic information\"",
+        ),
+        other => Check::bad(
+            "connection",
+            other.to_string(),
+            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
+        ),
+    }
+}
+
+fn skew(there: SystemTime, here: SystemTime) -> Check {
+    let off = there.duration_since(here).or_else(|_| here.duration_since(there)).unwrap_or_default();
+    if off <= SKEW {
+        return Check::good("clock", "as DingTalk's");
+    }
+    let why = format!("this machine's clock is off by {} s", off.as_secs());
+    Check::poor("clock", why, "let the clock be set by NTP")
+}
+
+async fn stream(dingtalk: &DingTalk) -> Check {
+    let what = "stream";
+    let mend =
+        "open the app's page \"Events and callbacks\", choose Stream mode, and publish the app's version";
+    let (mut url, ticket) = match dingtalk.api.open(&[UNUSED]).await {
+        Ok(opened) => opened,
+        Err(error) => return Check::bad(what, error.to_string(), mend),
+    };
+    url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
+    match Socket::connect(url.as_str(), PULSE).await {
+        Ok(socket) => {
+            socket.close().await;
+            Check::good(what, "a socket opens")
+        }
+        Err(error) => Check::bad(
+            what,
+            error.to_string(),
+            "let this machine open WebSockets to the outside (proxy, firewall)",
+        ),
+    }
+}
+
+async fn cards(dingtalk: &DingTalk) -> Check {
+    let what = "cards";
+    if dingtalk.office.style.is_none() {
+        let mend = "make an AI card template and set `card_template_id`: answers then grow in place";
+        return Check::poor(what, "no `card_template_id`: answers come whole, at the end", mend);
+    }
+    // Without its parts the call changes nothing; a missing permission is told first.
+    let body = json!({"outTrackId": "pudu-doctor", "guid": "pudu-doctor", "key": "", "content": ""});
+    let asked = dingtalk.api.call(Method::PUT, "/v1.0/card/streaming", &body).await;
+    permission(what, "Card.Streaming.Write and Card.Instance.Write", asked.err())
+}
+
+/// Any answer but one about permissions says that there is the permission.
+fn permission(what: &str, name: &str, error: Option<Failure>) -> Check {
+    match error {
+        Some(Failure::Forbidden(why)) => {
+            let mend =
+                format!("apply for {name} on the app's page \"Permissions\", then publish the app's version");
+            Check::bad(what, why, mend)
+        }
+        Some(Failure::Unconnected(why) | Failure::Unknown(why)) => {
+            Check::poor(what, why, "run the doctor again")
+        }
+        _ => Check::good(what, "permitted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Found;
+
+    #[test]
+    fn what_is_wrong_comes_with_its_mend() {
+        let good = |check: Check| matches!(check.found, Found::Good(_));
+        let now = SystemTime::now();
+        assert!(good(skew(now + Duration::from_secs(20), now)));
+        assert!(!good(skew(now - Duration::from_secs(200), now)));
+        assert!(good(permission("x", "y", None)));
+        assert!(good(permission("x", "y", Some(Failure::Refused("a part is missing".into())))));
+        let check = permission("x", "y", Some(Failure::Forbidden("no".into())));
+        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("apply for y")));
+        let check = credentials(&Failure::Credentials("no".into()));
+        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("Client Secret")));
+    }
+}

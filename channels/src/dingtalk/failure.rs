@@ -1,0 +1,197 @@
+//! What DingTalk's errors mean: statuses, codes in words, numbers, and pages without either.
+//!
+//! Two traps: HTTP 403 is mostly "too fast" and only sometimes "not allowed", and HTTP 200 is a failure where
+//! a number in it is not 0.
+
+use pudu_net::reqwest;
+use serde_json::Value;
+use std::{error::Error, time::Duration};
+
+/// Too many calls in a second: the documents say to wait one.
+const TOO_FAST: Duration = Duration::from_secs(1);
+/// An address that asked far too much is banned for five minutes.
+const BANNED: Duration = Duration::from_secs(5 * 60);
+/// What a session's address asks for when it got too much: about ten minutes, tried earlier.
+const FLOODED: Duration = Duration::from_secs(60);
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    /// Not before then. Nothing was done.
+    #[error("DingTalk asks to wait {0:?}")]
+    Wait(Duration),
+    /// This one person gets too many at the moment. Nothing was done.
+    #[error("DingTalk holds back messages to this person for {0:?}")]
+    Flooded(Duration),
+    /// The access token is not good any more. Nothing was done.
+    #[error("the access token is not valid: {0}")]
+    Token(String),
+    /// The app's credentials are not good.
+    #[error("the credentials are not valid: {0}")]
+    Credentials(String),
+    /// The app lacks the permission, or the month's calls are used up. Nothing was done.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Trying again does not help. Nothing was done.
+    #[error("{0}")]
+    Refused(String),
+    /// `unknownError`: of a card's stream it mostly means that the template has no such variable.
+    #[error("{0}")]
+    Strange(String),
+    /// No connection came about. Nothing was done.
+    #[error("{0}")]
+    Unconnected(String),
+    /// It may be done or not.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// Reads an answer: its content, or what went wrong.
+pub(super) fn read(status: u16, retry_after: Option<u64>, body: &[u8]) -> Result<Value, Failure> {
+    let content: Option<Value> = serde_json::from_slice(body).ok();
+    let Some(content) = content.filter(Value::is_object) else { return Err(unreadable(status, retry_after)) };
+    if content["punish"] == "deny" {
+        return Err(Failure::Wait(BANNED));
+    }
+    match (status, number(&content)) {
+        (200..300, None | Some(0)) => Ok(content),
+        (200..300, Some(number)) => Err(numbered(number, &text(&content, "errmsg"))),
+        _ => Err(coded(status, retry_after, &text(&content, "code"), &text(&content, "message"))),
+    }
+}
+
+/// The older host's number of an error. Some of its answers say it as text.
+fn number(content: &Value) -> Option<i64> {
+    let number = &content["errcode"];
+    number.as_i64().or_else(|| number.as_str()?.parse().ok())
+}
+
+fn text(content: &Value, name: &str) -> String {
+    let text = content[name].as_str().unwrap_or_default();
+    text.chars().take(300).collect()
+}
+
+/// An error with a code in words.
+fn coded(status: u16, retry_after: Option<u64>, code: &str, message: &str) -> Failure {
+    let what = format!("{message} ({code}, HTTP {status})");
+    let has = |part: &str| code.contains(part);
+    if has("QpsLimit") || has("Throttling") || status == 429 {
+        return Failure::Wait(retry_after.map_or(TOO_FAST, Duration::from_secs).max(TOO_FAST));
+    }
+    match status {
+        _ if has("invalidClientIdOrSecret") || has("authFailed") => Failure::Credentials(what),
+        401 => Failure::Token(what),
+        403 => Failure::Forbidden(what),
+        400..500 => Failure::Refused(what),
+        500 if code == "unknownError" => Failure::Strange(what),
+        503 if has("ServiceUnavailable") => {
+            Failure::Wait(retry_after.map_or(2 * TOO_FAST, Duration::from_secs))
+        }
+        _ => Failure::Unknown(what),
+    }
+}
+
+/// An error with a number, under HTTP 200.
+fn numbered(number: i64, message: &str) -> Failure {
+    let what = format!("{message} ({number})");
+    match number {
+        90_002 | 90_018 => Failure::Wait(TOO_FAST),
+        130_101 => Failure::Wait(FLOODED),
+        40_001 | 40_014 | 42_001 => Failure::Token(what),
+        90_020 => Failure::Forbidden(what),
+        -1 => Failure::Unknown(what),
+        _ => Failure::Refused(what),
+    }
+}
+
+/// An answer that is not JSON: something on the way made it, or DingTalk's own gate.
+fn unreadable(status: u16, retry_after: Option<u64>) -> Failure {
+    let what = format!("an answer that cannot be read (HTTP {status})");
+    match status {
+        403 => Failure::Wait(BANNED),
+        413 => Failure::Refused("the request is too large".to_owned()),
+        429 => Failure::Wait(retry_after.map_or(TOO_FAST, Duration::from_secs).max(TOO_FAST)),
+        _ => Failure::Unknown(what),
+    }
+}
+
+/// Describes an error of the HTTP client without the URL, in which tokens stand.
+pub(super) fn unreachable(error: reqwest::Error) -> Failure {
+    let unconnected = error.is_connect();
+    let error = error.without_url();
+    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    if unconnected { Failure::Unconnected(text) } else { Failure::Unknown(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seconds(seconds: u64) -> Failure {
+        Failure::Wait(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn every_answer_has_its_meaning() {
+        let api = |status: u16, code: &str| {
+            let body = json!({"requestid": "r", "code": code, "message": "m"}).to_string();
+            let what = format!("m ({code}, HTTP {status})");
+            (read(status, None, body.as_bytes()), what)
+        };
+        let check = |status, code: &str, meaning: fn(String) -> Failure| {
+            let (found, what) = api(status, code);
+            assert_eq!(found, Err(meaning(what)), "{status} {code}");
+        };
+        check(401, "InvalidAuthentication", Failure::Token);
+        check(400, "invalidClientIdOrSecret", Failure::Credentials);
+        check(401, "authFailed", Failure::Credentials);
+        check(403, "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi", |_| seconds(1));
+        check(403, "Forbidden.AccessDenied.QpsLimitForApi", |_| seconds(1));
+        check(403, "Forbidden.AccessDenied.ApiCountLimitForOrg", Failure::Forbidden);
+        check(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied", Failure::Forbidden);
+        check(400, "invalidParameter.msgParam", Failure::Refused);
+        check(404, "InvalidAction.NotFound", Failure::Refused);
+        check(500, "unknownError", Failure::Strange);
+        check(500, "InternalError", Failure::Unknown);
+        check(503, "ServiceUnavailable", |_| seconds(2));
+        check(429, "x", |_| seconds(1));
+    }
+
+    #[test]
+    fn http_200_is_a_failure_where_its_number_is_not_0() {
+        let old =
+            |number: Value| read(200, None, json!({"errcode": number, "errmsg": "m"}).to_string().as_bytes());
+        let check = |number: i64, meaning: Failure| assert_eq!(old(number.into()), Err(meaning), "{number}");
+        assert!(old(0.into()).is_ok() && old("0".into()).is_ok());
+        check(90_018, seconds(1));
+        check(90_002, seconds(1));
+        check(130_101, seconds(60));
+        check(40_014, Failure::Token("m (40014)".into()));
+        check(90_020, Failure::Forbidden("m (90020)".into()));
+        check(300_001, Failure::Refused("m (300001)".into()));
+        check(-1, Failure::Unknown("m (-1)".into()));
+        assert_eq!(old("90018".into()), Err(seconds(1)));
+    }
+
+    #[test]
+    fn an_answer_without_any_code_has_a_meaning_too() {
+        let ban = json!({"status": 1111, "wait": 5, "punish": "deny"}).to_string();
+        let check = |status, body: &str, meaning: Failure| {
+            assert_eq!(read(status, None, body.as_bytes()), Err(meaning), "{status} {body}");
+        };
+        check(200, &ban, seconds(300));
+        check(403, &ban, seconds(300));
+        check(403, "<html>403</html>", seconds(300));
+        check(502, "<html>502</html>", Failure::Unknown("an answer that cannot be read (HTTP 502)".into()));
+        check(200, "{\"ok\":tru", Failure::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        check(200, "[]", Failure::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        check(413, "", Failure::Refused("the request is too large".into()));
+        assert_eq!(read(429, Some(7), b""), Err(seconds(7)));
+    }
+}

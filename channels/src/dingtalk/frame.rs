@@ -1,0 +1,132 @@
+//! The frames of the stream: what comes over the socket, and how it is answered. Text in, text out.
+
+use serde_json::{Value, json};
+
+/// The topic of bot messages.
+pub(super) const MESSAGES: &str = "/v1.0/im/bot/messages/get";
+/// The topic of presses on cards.
+pub(super) const CARDS: &str = "/v1.0/card/instances/callback";
+
+/// What a frame is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Frame {
+    /// A person wrote to the bot.
+    Message(Ticket, Value),
+    /// A person pressed a button of a card.
+    Press(Ticket, Value),
+    /// Something that is answered at once and has no meaning here: a ping, an event.
+    Answer(String),
+    /// The platform will close this socket and delivers nothing on it any more.
+    Disconnect,
+    /// Not a frame, or one that wants no answer.
+    Nothing,
+}
+
+/// What a frame is answered by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    /// The frame's id: the same when it is delivered again.
+    pub(super) id: String,
+}
+
+impl Ticket {
+    /// Returns the frame that says that an event is kept.
+    pub(super) fn taken(&self) -> String {
+        ack(200, "OK", &self.id, &json!({"response": {}}).to_string())
+    }
+}
+
+/// Reads a frame. Anything can come; what cannot be read is nothing.
+pub(super) fn read(text: &str) -> Frame {
+    let frame: Value = serde_json::from_str(text).unwrap_or_default();
+    let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let headers = &frame["headers"];
+    let (kind, topic, id) = (word(&frame, "type"), word(headers, "topic"), word(headers, "messageId"));
+    let data = word(&frame, "data");
+    let content = || serde_json::from_str(&data).unwrap_or(Value::Null);
+    match (kind.as_str(), topic.as_str()) {
+        ("SYSTEM", "disconnect") => Frame::Disconnect,
+        // What came in the ping goes back in its answer.
+        ("SYSTEM", _) if !id.is_empty() => Frame::Answer(ack(200, "OK", &id, &data)),
+        (_, _) if id.is_empty() => Frame::Nothing,
+        ("CALLBACK", MESSAGES) => Frame::Message(Ticket { id }, content()),
+        ("CALLBACK", CARDS) => Frame::Press(Ticket { id }, content()),
+        ("CALLBACK", _) => Frame::Answer(ack(404, "not handled here", &id, "{}")),
+        ("EVENT", _) => {
+            Frame::Answer(ack(200, "OK", &id, &json!({"status": "SUCCESS", "message": "ok"}).to_string()))
+        }
+        _ => Frame::Nothing,
+    }
+}
+
+fn ack(code: u16, message: &str, id: &str, data: &str) -> String {
+    let headers = json!({"messageId": id, "contentType": "application/json"});
+    json!({"code": code, "headers": headers, "message": message, "data": data}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn frame(kind: &str, topic: &str, id: Option<&str>, data: &Value) -> String {
+        let mut headers = json!({"topic": topic, "contentType": "application/json", "time": "1690362102194"});
+        if let Some(id) = id {
+            headers["messageId"] = id.into();
+        }
+        json!({"specVersion": "1.0", "type": kind, "headers": headers, "data": data.to_string()}).to_string()
+    }
+
+    fn answer(code: u16, message: &str, id: &str, data: &str) -> Frame {
+        let headers = json!({"messageId": id, "contentType": "application/json"});
+        Frame::Answer(json!({"code": code, "headers": headers, "message": message, "data": data}).to_string())
+    }
+
+    #[test]
+    fn every_frame_has_its_answer() {
+        let ping = json!({"opaque": "3a1b"});
+        let ticket = Ticket { id: "m1".into() };
+        let said = json!({"msgId": "x"});
+        let cases = [
+            (frame("SYSTEM", "ping", Some("p1"), &ping), answer(200, "OK", "p1", &ping.to_string())),
+            (frame("SYSTEM", "KEEPALIVE", None, &json!({})), Frame::Nothing),
+            (frame("SYSTEM", "disconnect", None, &json!({"reason": "x"})), Frame::Disconnect),
+            (frame("CALLBACK", MESSAGES, Some("m1"), &said), Frame::Message(ticket.clone(), said.clone())),
+            (frame("CALLBACK", CARDS, Some("m1"), &said), Frame::Press(ticket, said)),
+            (
+                frame("CALLBACK", "/other", Some("m1"), &json!({})),
+                answer(404, "not handled here", "m1", "{}"),
+            ),
+            (
+                frame("EVENT", "user_add_org", Some("e1"), &json!({})),
+                answer(200, "OK", "e1", "{\"message\":\"ok\",\"status\":\"SUCCESS\"}"),
+            ),
+            (frame("CALLBACK", MESSAGES, None, &json!({})), Frame::Nothing),
+            ("{\"type\":\"CALLBACK\"".to_owned(), Frame::Nothing),
+            ("[1,2]".to_owned(), Frame::Nothing),
+            (String::new(), Frame::Nothing),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_whose_content_cannot_be_read_is_still_one_to_acknowledge() {
+        let text = json!({
+            "type": "CALLBACK", "headers": {"topic": MESSAGES, "messageId": "m1"}, "data": "{\"cut",
+        });
+        assert_eq!(read(&text.to_string()), Frame::Message(Ticket { id: "m1".into() }, Value::Null));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn nothing_that_comes_breaks_it(text in ".{0,400}", kind in "SYSTEM|CALLBACK|EVENT|x", data in ".{0,80}") {
+            read(&text);
+            let headers = json!({"topic": MESSAGES, "messageId": text});
+            read(&json!({"type": kind, "headers": headers, "data": data}).to_string());
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The messages of one reply on DingTalk.
+//!
+//! A card grows in place: it is made under a name of ours and streamed into under names of the changes, so
+//! that nothing is there twice. Where there is no card (no template, a person from outside, a card that is
+//! not delivered or takes no words) the reply is ordinary messages, which cannot change: one holds the place,
+//! is taken back when the answer is there, and the answer follows.
+//!
+//! What cannot be had: certainty about an ordinary message whose sending had no answer. DingTalk knows no key
+//! for it, so it is sent again, and may be there twice.
+
+use super::{
+    Office,
+    card::Card,
+    decode::Hint,
+    failure::Failure,
+    page::{Page, digest},
+    robot::{Content, Robot, Target},
+};
+use crate::{
+    Address, OutFile, Placement, SendError,
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot},
+    name::is_picture,
+    split::{Limit, Unit},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{path::Path, sync::Arc, time::Duration};
+
+/// The largest file that DingTalk takes, in bytes.
+pub(super) const LARGEST_FILE: u64 = 20_000_000;
+/// Unfinished changes of one reply, at most: a month has 10,000 calls in DingTalk's standard edition.
+const MOST_CHANGES: u32 = 300;
+/// After so many changes they come half as often.
+const SLOWER: u32 = 60;
+/// The slowest that changes come.
+const SLOWEST: Duration = Duration::from_secs(30);
+/// What is left of a card whose words went elsewhere. A card cannot be deleted.
+const MOVED: &str = "⤵";
+
+/// The messages of one reply.
+pub(super) struct DingMessages {
+    office: Arc<Office>,
+    address: Address,
+    private: bool,
+    robot: Robot,
+    /// Whether cards are no longer tried for this reply.
+    plain: bool,
+    /// Whether it has a card that works: it goes on in cards whatever happens to others.
+    carded: bool,
+    /// How many unfinished changes were made.
+    changes: u32,
+}
+
+/// A message that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Posted {
+    id: String,
+    /// Whether it is a card.
+    #[serde(default)]
+    card: bool,
+    /// Whether it will not change any more.
+    #[serde(default)]
+    done: bool,
+    /// How many changes a card has seen.
+    #[serde(default)]
+    nth: u32,
+    /// A short name for what it shows.
+    #[serde(default)]
+    shows: String,
+    /// A short name for a card's buttons.
+    #[serde(default)]
+    buttons: String,
+}
+
+impl Sent for Posted {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        let card = super::seal::Seal::private(id).is_some();
+        Some(Self {
+            id: id.to_owned(),
+            card,
+            done: false,
+            nth: 0,
+            shows: String::new(),
+            buttons: String::new(),
+        })
+    }
+}
+
+impl DingMessages {
+    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+        let hint = placement.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
+        let hint = hint.unwrap_or(Hint { staff: true, ..Hint::default() });
+        let chat = placement.address.chat.clone();
+        let target = match (placement.private, hint.staff) {
+            (false, _) => Target::Group(chat),
+            (true, true) => Target::Person(chat),
+            (true, false) => Target::Session,
+        };
+        let plain = target == Target::Session;
+        let robot = Robot { code: office.robot_code.clone(), target, hint };
+        Self {
+            office,
+            address: placement.address.clone(),
+            private: placement.private,
+            robot,
+            plain,
+            carded: false,
+            changes: 0,
+        }
+    }
+
+    /// Whether the reply is shown in cards now.
+    fn in_cards(&self) -> bool {
+        !self.plain && self.office.style.is_some() && (self.carded || !self.office.cards_rest())
+    }
+
+    fn card<'a>(&'a self, name: &'a str) -> Option<Card<'a>> {
+        let style = self.office.style.as_ref()?;
+        Some(Card { api: &self.office.api, style, robot_code: &self.office.robot_code, name })
+    }
+
+    /// Counts a call against what the chat and the app may be given.
+    fn spend(&self) {
+        self.office.pacer.spend(&self.address.chat, self.interval());
+        self.office.pacer.spend(&self.office.everybody, Office::PER_CALL);
+    }
+
+    /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
+    fn interval(&self) -> Duration {
+        let slower = self.office.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
+        slower.min(SLOWEST.max(self.office.interval))
+    }
+
+    fn failed(&self, failure: Failure) -> CallError {
+        if let Failure::Wait(wait) = failure {
+            self.office.pacer.hold(&self.office.everybody, wait);
+        }
+        failure.into()
+    }
+
+    /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
+    fn give_up_cards(&mut self, failure: &Failure) {
+        self.plain = true;
+        let general = matches!(failure, Failure::Strange(_) | Failure::Forbidden(_));
+        tracing::warn!(
+            error = %failure,
+            "a card could not be used; the reply goes on as messages. Check `card_template_id`, \
+             `card_content_key` and the app's card permissions"
+        );
+        if general {
+            self.office.rest_cards();
+        }
+    }
+
+    async fn post_card(&mut self, slot: &Slot<()>, page: &Page) -> Result<Option<Posted>, CallError> {
+        let name = self.office.seal.name(&slot.key, self.private, &self.address);
+        let Some(card) = self.card(&name) else { return Ok(None) };
+        let made = card.make(&self.robot.target, page).await;
+        let there = made.is_ok();
+        let mut sent = self.posted_card(name.clone(), page);
+        let made = match made {
+            // It was perhaps there already, and shows something else.
+            Ok(()) if slot.again => {
+                (sent.shows, sent.buttons, sent.done) = (String::new(), String::new(), false);
+                self.change(&mut sent, page).await
+            }
+            Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
+            result => result,
+        };
+        match made {
+            Ok(()) => Ok(Some(sent)),
+            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                self.give_up_cards(&error);
+                if there {
+                    self.leave(&name, 0).await;
+                }
+                Ok(None)
+            }
+            // The card is there, only not finished: under another name it would be there twice.
+            Err(error) if there => {
+                self.failed(error.clone());
+                Err(CallError::Unknown(error.to_string()))
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn posted_card(&self, id: String, page: &Page) -> Posted {
+        Posted {
+            id,
+            card: true,
+            done: page.done,
+            nth: 1,
+            shows: digest(&[&page.text]),
+            buttons: digest(&[&page.buttons()]),
+        }
+    }
+
+    /// Ends a card whose words are elsewhere, as far as that can be done.
+    async fn leave(&self, name: &str, nth: u32) {
+        let Some(card) = self.card(name) else { return };
+        let page = Page {
+            text: MOVED.to_owned(),
+            title: String::new(),
+            choices: Vec::new(),
+            done: true,
+            neutral: false,
+        };
+        let left = match card.stream(MOVED, true, nth).await {
+            Ok(()) => card.set_buttons(&page).await,
+            Err(_) => card.replace(&page).await,
+        };
+        if let Err(error) = left {
+            tracing::debug!(%error, "a card that is not needed any more stays as it is");
+        }
+    }
+
+    async fn post_message(&mut self, page: &Page) -> Result<Posted, CallError> {
+        let content = Content::Markdown { title: page.title.clone(), text: page.message() };
+        let sent = self.robot.send(&self.office.api, &content).await;
+        let id = sent.map_err(|error| self.failed(error))?;
+        Ok(Posted {
+            id,
+            card: false,
+            done: page.done,
+            nth: 0,
+            shows: digest(&[&page.text]),
+            buttons: digest(&[&page.buttons()]),
+        })
+    }
+
+    /// Makes a card show a page.
+    async fn change(&mut self, sent: &mut Posted, page: &Page) -> Result<(), Failure> {
+        let name = sent.id.clone();
+        let Some(card) = self.card(&name) else { return Err(Failure::Refused("no cards".to_owned())) };
+        let changed = if sent.done {
+            card.replace(page).await
+        } else {
+            match card.stream(&card.text(page), page.done, sent.nth).await {
+                // It may be finished already: what was finished can still be replaced.
+                Err(Failure::Refused(_)) if page.done => card.replace(page).await,
+                result => result,
+            }
+        };
+        changed?;
+        let buttons = digest(&[&page.buttons()]);
+        if sent.buttons != buttons && !sent.done {
+            match card.set_buttons(page).await {
+                // The words are there, which counts.
+                Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                    tracing::warn!(%error, "a card's buttons could not be changed: check `card_buttons_key`");
+                }
+                result => result?,
+            }
+        }
+        *sent = Posted { nth: sent.nth + 1, ..self.posted_card(name, page) };
+        Ok(())
+    }
+
+    /// A finished message is about to stand there: what it offers is what a number means. Before it is sent,
+    /// because a person may be faster than DingTalk's answer.
+    fn offer(&self, page: &Page, in_words: bool) {
+        if page.done {
+            let offered = if in_words { page.choices.as_slice() } else { &[] };
+            self.office.offers.set(&self.address, offered);
+        }
+    }
+
+    /// Whether a card lists its choices among the words.
+    fn lists_choices(&self) -> bool {
+        self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
+    }
+}
+
+impl Messages for DingMessages {
+    type Page = Page;
+    type Sent = Posted;
+    type Mark = ();
+
+    const PLATFORM: &'static str = "DingTalk";
+    /// Cards with more than about 3,000 characters were seen to stay blank.
+    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
+    const LARGEST_FILE: u64 = LARGEST_FILE;
+
+    fn page(&self, draft: &Draft) -> Page {
+        Page::new(draft)
+    }
+
+    fn overfull(&self, page: &Page) -> bool {
+        page.is_overfull()
+    }
+
+    fn grows(&self) -> bool {
+        self.in_cards()
+    }
+
+    async fn ready(&mut self) {
+        self.office.pacer.ready(&self.office.everybody, Office::PER_CALL).await;
+        self.office.pacer.ready(&self.address.chat, self.interval()).await;
+    }
+
+    fn free(&self) -> Result<(), CallError> {
+        self.office.pacer.held(&self.office.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    }
+
+    async fn mark(
+        &mut self,
+        _before: Option<()>,
+        _since: i64,
+        _ledger: &Ledger<'_>,
+    ) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn find(&mut self, _slot: &Slot<()>, _ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
+        Ok(None)
+    }
+
+    async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Posted, CallError> {
+        self.free()?;
+        self.spend();
+        if self.in_cards() {
+            self.offer(page, self.lists_choices());
+            if let Some(posted) = self.post_card(slot, page).await? {
+                self.carded = true;
+                return Ok(posted);
+            }
+        }
+        self.offer(page, true);
+        self.post_message(page).await
+    }
+
+    async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
+        let same = sent.shows == digest(&[&page.text]) && sent.buttons == digest(&[&page.buttons()]);
+        if same && sent.done == page.done {
+            return Ok(());
+        }
+        self.carded |= sent.card;
+        if !sent.card || !self.in_cards() {
+            // What cannot change waits for the end; then another takes its place.
+            return if page.done { Err(CallError::Gone) } else { Ok(()) };
+        }
+        if !page.done && self.changes >= MOST_CHANGES {
+            return Ok(());
+        }
+        self.free()?;
+        self.spend();
+        self.changes += 1;
+        self.offer(page, self.lists_choices());
+        match self.change(sent, page).await {
+            Ok(()) => Ok(()),
+            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                self.give_up_cards(&error);
+                Err(CallError::Gone)
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
+        if sent.card {
+            self.leave(&sent.id, sent.nth).await;
+            return Ok(());
+        }
+        if sent.id.is_empty() {
+            return Ok(());
+        }
+        self.robot.recall(&self.office.api, &sent.id).await.map_err(|error| self.failed(error))
+    }
+
+    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        self.free()?;
+        if self.robot.target == Target::Session {
+            let why = "DingTalk takes no files for people outside the organisation";
+            return Err(CallError::Refused(why.to_owned()));
+        }
+        self.spend();
+        let picture = is_picture(&file.name);
+        let kind = if picture { "image" } else { "file" };
+        let id = self.office.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
+        let ending = Path::new(&file.name).extension().map(|ending| ending.to_string_lossy().into_owned());
+        let content = if picture {
+            Content::Picture(id)
+        } else {
+            Content::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
+        };
+        self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error))
+    }
+
+    fn memo(&self) -> Value {
+        if self.plain && self.robot.target != Target::Session { json!({"plain": true}) } else { Value::Null }
+    }
+
+    fn remember(&mut self, memo: &Value) {
+        self.plain |= memo["plain"] == true;
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Wait(wait) | Failure::Flooded(wait) => Self::Wait(wait),
+            Failure::Refused(what) | Failure::Forbidden(what) => Self::Refused(what),
+            Failure::Token(_) | Failure::Credentials(_) | Failure::Unconnected(_) => {
+                Self::Unconnected(failure.to_string())
+            }
+            Failure::Strange(what) | Failure::Unknown(what) => Self::Unknown(what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

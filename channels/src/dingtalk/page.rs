@@ -1,0 +1,115 @@
+//! What one message shows, as a card and as an ordinary message.
+
+use crate::{
+    Choice,
+    live::{Draft, SIGN},
+    render::dingtalk::markdown,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// The longest title, in characters. It is what the list of chats shows of a message.
+const TITLE: usize = 40;
+/// The largest text, in bytes: DingTalk takes about 20 KB with what stands around it.
+const LARGEST: usize = 16_000;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The words, as Markdown.
+    pub(super) text: String,
+    /// The first words, without marks.
+    pub(super) title: String,
+    /// What can be chosen.
+    pub(super) choices: Vec<Choice>,
+    /// Whether it will not change any more.
+    pub(super) done: bool,
+    /// Whether it holds no words of the answer yet.
+    pub(super) neutral: bool,
+}
+
+impl Page {
+    pub(super) fn new(draft: &Draft) -> Self {
+        let first = draft.rich.text.lines().find(|line| !line.trim().is_empty()).unwrap_or(SIGN);
+        Self {
+            text: markdown(&draft.rich),
+            title: first.trim().chars().take(TITLE).collect(),
+            choices: draft.choices.iter().filter(|choice| !choice.label.trim().is_empty()).cloned().collect(),
+            done: draft.done,
+            neutral: draft.neutral,
+        }
+    }
+
+    pub(super) fn is_overfull(&self) -> bool {
+        self.in_words().len() > LARGEST
+    }
+
+    /// The text where nothing can be pressed: the choices stand below it, each with what to type.
+    pub(super) fn in_words(&self) -> String {
+        let mut text = self.text.clone();
+        if !self.done || self.choices.is_empty() {
+            return text;
+        }
+        for (n, choice) in self.choices.iter().enumerate() {
+            let gap = if n == 0 { "\n\n" } else { "\n" };
+            let _ = write!(text, "{gap}{}. {} (`{}`)", n + 1, choice.label, choice.action);
+        }
+        text
+    }
+
+    /// What an ordinary message says: it does not change, so that one which is not the answer yet holds only
+    /// the place.
+    pub(super) fn message(&self) -> String {
+        match (self.done, self.neutral) {
+            (true, _) => self.in_words(),
+            (false, true) => self.text.clone(),
+            (false, false) => SIGN.to_owned(),
+        }
+    }
+
+    /// The buttons as the value of a card's variable.
+    pub(super) fn buttons(&self) -> String {
+        let button = |choice: &Choice| json!({"text": choice.label, "id": choice.action, "color": "gray", "request": true});
+        Value::Array(self.choices.iter().map(button).collect()).to_string()
+    }
+}
+
+/// A short name for some text.
+pub(super) fn digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    #[test]
+    fn a_message_says_what_can_be_typed_where_nothing_can_be_pressed() {
+        let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
+        let choices = vec![choice("Try again", "/retry"), choice("Stop", "/stop")];
+        let draft = Draft { rich: parse("**It** failed\nbadly"), choices, neutral: false, done: true };
+        let page = Page::new(&draft);
+        assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)\n2. Stop (`/stop`)");
+        assert_eq!(page.title, "It failed");
+        let growing = Page::new(&Draft { done: false, ..draft.clone() });
+        assert_eq!(
+            (growing.message().as_str(), growing.in_words().as_str()),
+            (SIGN, "**It** failed  \nbadly")
+        );
+        let neutral =
+            Page::new(&Draft { rich: parse("⏳ Thinking…"), done: false, neutral: true, ..draft });
+        assert_eq!(neutral.message(), "⏳ Thinking…");
+        let buttons: Value = serde_json::from_str(&page.buttons()).unwrap();
+        assert_eq!((&buttons[1]["text"], &buttons[1]["id"]), (&json!("Stop"), &json!("/stop")));
+    }
+}

@@ -1,0 +1,194 @@
+//! Ordinary messages: to a person, to a group, or to the address that one message came with.
+
+use super::{api::Api, decode::Hint, failure::Failure, listen::now};
+use pudu_net::reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use url::Url;
+
+/// A person gets too many messages at the moment.
+const FLOODED: Duration = Duration::from_secs(5);
+/// A session's address is not used so shortly before its end, in milliseconds.
+const SESSION_RESERVE: i64 = 60_000;
+
+/// Whom messages go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A person of the organisation, by staff id.
+    Person(String),
+    /// A group, by conversation id.
+    Group(String),
+    /// Somebody whom only the address of their message reaches.
+    Session,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Words.
+    Markdown { title: String, text: String },
+    /// A picture that was uploaded.
+    Picture(String),
+    /// A file that was uploaded: media id, name and ending.
+    File(String, String, String),
+}
+
+impl Content {
+    fn key(&self) -> &'static str {
+        match self {
+            Self::Markdown { .. } => "sampleMarkdown",
+            Self::Picture(_) => "sampleImageMsg",
+            Self::File(..) => "sampleFile",
+        }
+    }
+
+    fn param(&self) -> Value {
+        match self {
+            Self::Markdown { title, text } => json!({"title": title, "text": text}),
+            Self::Picture(id) => json!({"photoURL": id}),
+            Self::File(id, name, ending) => json!({"mediaId": id, "fileName": name, "fileType": ending}),
+        }
+    }
+}
+
+/// Sends as one robot to one chat.
+pub(super) struct Robot {
+    pub(super) code: String,
+    pub(super) target: Target,
+    pub(super) hint: Hint,
+}
+
+impl Robot {
+    /// Sends something; returns the key by which it can be taken back, empty where there is none.
+    pub(super) async fn send(&self, api: &Api, content: &Content) -> Result<String, Failure> {
+        let by_robot = match &self.target {
+            Target::Person(staff) => self.to_person(api, staff, content).await,
+            Target::Group(group) => self.to_group(api, group, content).await,
+            Target::Session => Err(Failure::Refused("the person is not in the organisation".to_owned())),
+        };
+        match by_robot {
+            // The message's own address needs no permission and counts no calls.
+            Err(error @ (Failure::Forbidden(_) | Failure::Refused(_))) => match self.session(api) {
+                Some(url) => {
+                    tracing::debug!(%error, "the answer goes to the message's own address");
+                    self.to_session(api, url, content).await
+                }
+                None => Err(error),
+            },
+            result => result,
+        }
+    }
+
+    async fn to_person(&self, api: &Api, staff: &str, content: &Content) -> Result<String, Failure> {
+        let mut body = self.body(content);
+        body["userIds"] = json!([staff]);
+        let answer = api.call(Method::POST, "/v1.0/robot/oToMessages/batchSend", &body).await?;
+        arrived(&answer)?;
+        Ok(key(&answer))
+    }
+
+    async fn to_group(&self, api: &Api, group: &str, content: &Content) -> Result<String, Failure> {
+        let mut body = self.body(content);
+        body["openConversationId"] = group.into();
+        let answer = api.call(Method::POST, "/v1.0/robot/groupMessages/send", &body).await?;
+        Ok(key(&answer))
+    }
+
+    async fn to_session(&self, api: &Api, url: Url, content: &Content) -> Result<String, Failure> {
+        let Content::Markdown { title, text } = content else {
+            return Err(Failure::Refused(
+                "DingTalk takes no files where it lets the robot send no messages".to_owned(),
+            ));
+        };
+        // Nobody is named: `at` is left out.
+        let body = json!({"msgtype": "markdown", "markdown": {"title": title, "text": text}});
+        api.post_session(url, &body).await?;
+        Ok(String::new())
+    }
+
+    /// Takes a message back.
+    pub(super) async fn recall(&self, api: &Api, key: &str) -> Result<(), Failure> {
+        let mut body = json!({"robotCode": self.code, "processQueryKeys": [key]});
+        let path = match &self.target {
+            Target::Person(_) => "/v1.0/robot/otoMessages/batchRecall",
+            Target::Group(group) => {
+                body["openConversationId"] = group.as_str().into();
+                "/v1.0/robot/groupMessages/recall"
+            }
+            Target::Session => return Ok(()),
+        };
+        api.call(Method::POST, path, &body).await.map(drop)
+    }
+
+    /// The message's own address, while it is good. It came from outside: only our hosts get an answer.
+    fn session(&self, api: &Api) -> Option<Url> {
+        let url = Url::parse(&self.hint.session).ok()?;
+        let ours = [&api.oapi_url, &api.api_url].iter().any(|base| base.origin() == url.origin());
+        (ours && self.hint.until - SESSION_RESERVE > now()).then_some(url)
+    }
+
+    fn body(&self, content: &Content) -> Value {
+        json!({"robotCode": self.code, "msgKey": content.key(), "msgParam": content.param().to_string()})
+    }
+}
+
+fn key(answer: &Value) -> String {
+    answer["processQueryKey"].as_str().unwrap_or_default().to_owned()
+}
+
+/// HTTP 200 does not mean that the one person got it.
+fn arrived(answer: &Value) -> Result<(), Failure> {
+    let names = |name: &str| answer[name].as_array().is_some_and(|people| !people.is_empty());
+    if names("flowControlledStaffIdList") {
+        return Err(Failure::Flooded(FLOODED));
+    }
+    if names("invalidStaffIdList") {
+        return Err(Failure::Refused(
+            "DingTalk does not know this person's staff id, or it is not in the robot's scope".to_owned(),
+        ));
+    }
+    if names("filteredStaffIdList") {
+        return Err(Failure::Refused("DingTalk filters the robot's messages to this person".to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_200_can_name_who_did_not_get_it() {
+        let check = |answer: Value, expected: Option<Failure>| assert_eq!(arrived(&answer).err(), expected);
+        check(json!({"processQueryKey": "k"}), None);
+        check(json!({"processQueryKey": "k", "invalidStaffIdList": []}), None);
+        check(json!({"flowControlledStaffIdList": ["a"]}), Some(Failure::Flooded(FLOODED)));
+        assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(Failure::Refused(_))));
+        assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(Failure::Refused(_))));
+    }
+
+    #[test]
+    fn only_our_hosts_get_an_answer_and_only_while_the_address_is_good() {
+        let api = Api::new(
+            "id".into(),
+            "secret".into(),
+            Url::parse("https://api.dingtalk.com").unwrap(),
+            Url::parse("https://oapi.dingtalk.com").unwrap(),
+        )
+        .unwrap();
+        let check = |session: &str, until: i64, good: bool| {
+            let hint = Hint { staff: false, session: session.into(), until };
+            let robot = Robot { code: "r".into(), target: Target::Session, hint };
+            assert_eq!(robot.session(&api).is_some(), good, "{session}");
+        };
+        let later = now() + 3_600_000;
+        check("https://oapi.dingtalk.com/robot/sendBySession?session=x", later, true);
+        check("https://oapi.dingtalk.com/robot/sendBySession?session=x", now() + 1000, false);
+        check("http://oapi.dingtalk.com/robot/sendBySession?session=x", later, false);
+        check("https://oapi.dingtalk.com:8443/robot/sendBySession?session=x", later, false);
+        check("https://oapi.dingtalk.com.evil.example/robot/sendBySession", later, false);
+        check("https://oapi.dingtalk.com@evil.example/", later, false);
+        check("http://169.254.169.254/latest/meta-data", later, false);
+        check("", later, false);
+    }
+}

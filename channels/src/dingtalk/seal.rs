@@ -1,0 +1,86 @@
+//! Names for cards that prove where they stand.
+//!
+//! A card's name (`outTrackId`) is ours to choose and comes back with every press. So it carries a seal over
+//! the place in which the card was put: a press that claims to come from another place does not fit it.
+
+use crate::Address;
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
+use std::fmt::Write;
+
+/// How much of the seal is kept, in bytes. A guess needs 2⁶³ presses on average.
+const KEPT: usize = 8;
+
+/// Makes names, and tells whether a name is one of ours for a place.
+#[derive(Clone)]
+pub(super) struct Seal(SecretString);
+
+impl Seal {
+    pub(super) fn new(secret: SecretString) -> Self {
+        Self(secret)
+    }
+
+    /// Names a card: the same name for the same key and place.
+    pub(super) fn name(&self, key: &str, private: bool, address: &Address) -> String {
+        let kind = if private { 'p' } else { 'g' };
+        format!("{kind}-{key}-{}", self.over(key, private, address))
+    }
+
+    /// Tells from a name whether its card is in a private chat; `None` when it is not one of ours.
+    pub(super) fn private(name: &str) -> Option<bool> {
+        match name.split_once('-')?.0 {
+            "p" => Some(true),
+            "g" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Tells whether a name was made for this place.
+    pub(super) fn fits(&self, name: &str, address: &Address) -> bool {
+        let mut parts = name.splitn(3, '-');
+        let (Some(kind), Some(key), Some(seal)) = (parts.next(), parts.next(), parts.next()) else {
+            return false;
+        };
+        let good = self.over(key, kind == "p", address);
+        bool::from(subtle::ConstantTimeEq::ct_eq(good.as_bytes(), seal.as_bytes()))
+    }
+
+    fn over(&self, key: &str, private: bool, address: &Address) -> String {
+        let secret = self.0.expose_secret().as_bytes();
+        // A key of any length is one for this algorithm.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return String::new() };
+        mac.update(format!("pudu card\n{key}\n{private}\n{}", address.key()).as_bytes());
+        let mut text = String::new();
+        for byte in mac.finalize().into_bytes().iter().take(KEPT) {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_its_own_place_and_no_other() {
+        let seal = Seal::new("secret".into());
+        let place = |chat: &str, topic: Option<&str>| Address {
+            account: "dingtalk".into(),
+            chat: chat.into(),
+            topic: topic.map(Into::into),
+        };
+        let name = seal.name("key1", false, &place("cid1", None));
+        assert_eq!(Seal::private(&name), Some(false));
+        assert!(name.len() < 64 && seal.fits(&name, &place("cid1", None)), "{name}");
+        assert!(!seal.fits(&name, &place("cid2", None)));
+        assert!(!seal.fits(&name, &place("cid1", Some("u1"))));
+        assert!(!seal.fits(&name.replacen('g', "p", 1), &place("cid1", None)));
+        assert!(!Seal::new("other".into()).fits(&name, &place("cid1", None)));
+        for garbage in ["", "g", "g-key1", "g-key1-", "x-y-z", "-"] {
+            assert!(!seal.fits(garbage, &place("cid1", None)), "{garbage}");
+        }
+        assert_eq!(Seal::private("x-y-z"), None);
+    }
+}

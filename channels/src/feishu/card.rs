@@ -1,0 +1,155 @@
+//! What one message shows: as a card, and as a post or a text where cards do not pass.
+
+use crate::{
+    Choice,
+    live::{Draft, SIGN},
+    render::feishu::card_markdown,
+};
+use serde_json::{Value, json};
+
+/// The element whose text streams in.
+pub(super) const ELEMENT: &str = "text";
+/// A card may have 30 KB; what the platform adds to it is not known.
+const LARGEST: usize = 28 * 1024;
+/// The longest preview in the list of chats, in characters.
+const SUMMARY: usize = 80;
+
+/// What a message shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// The words as a card's Markdown; never empty.
+    pub(super) markdown: String,
+    /// The same without markup.
+    pub(super) plain: String,
+    /// The buttons.
+    pub(super) choices: Vec<Choice>,
+    /// Whether it will not change any more.
+    pub(super) done: bool,
+}
+
+impl Page {
+    pub(super) fn new(draft: &Draft) -> Self {
+        let markdown = card_markdown(&draft.rich);
+        Self {
+            markdown: if markdown.is_empty() { SIGN.to_owned() } else { markdown },
+            plain: draft.rich.text.clone(),
+            choices: draft.choices.clone(),
+            done: draft.done,
+        }
+    }
+
+    /// Returns what a card shows when it is made.
+    pub(super) fn sign() -> Self {
+        Self { markdown: SIGN.to_owned(), plain: SIGN.to_owned(), choices: Vec::new(), done: false }
+    }
+
+    /// Tells whether its markup makes it too long for a card.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.card(true).to_string().len() > LARGEST
+    }
+
+    /// Returns the card. `update_multi` is what lets it be changed.
+    pub(super) fn card(&self, streaming: bool) -> Value {
+        let mut elements = vec![json!({"tag": "markdown", "element_id": ELEMENT, "content": self.markdown})];
+        if !self.choices.is_empty() {
+            elements.push(buttons(&self.choices));
+        }
+        let config = json!({
+            "update_multi": true,
+            "streaming_mode": streaming,
+            "summary": {"content": self.summary()},
+        });
+        json!({"schema": "2.0", "config": config, "body": {"elements": elements}})
+    }
+
+    /// Returns what the list of chats shows of it.
+    pub(super) fn summary(&self) -> String {
+        let words: Vec<&str> = self.plain.split_whitespace().collect();
+        let words = words.join(" ");
+        let short: String = words.chars().take(SUMMARY).collect();
+        if short.len() < words.len() { format!("{short}…") } else { short }
+    }
+
+    /// Returns it as a post, whose Markdown is the cards'.
+    pub(super) fn post(&self) -> Value {
+        let text = format!("{}{}", self.markdown, self.told_choices());
+        json!({"zh_cn": {"content": [[{"tag": "md", "text": text}]]}})
+    }
+
+    /// Returns it as a text. A tag that would name somebody is broken.
+    pub(super) fn text(&self) -> Value {
+        json!({"text": format!("{}{}", self.plain, self.told_choices()).replace('<', "<\u{200b}")})
+    }
+
+    /// Without buttons people type what a button would mean.
+    fn told_choices(&self) -> String {
+        let line = |choice: &Choice| format!("\n{}: {}", choice.label, choice.action);
+        self.choices.iter().map(line).collect()
+    }
+}
+
+fn buttons(choices: &[Choice]) -> Value {
+    let column = |(n, choice): (usize, &Choice)| {
+        let button = json!({
+            "tag": "button",
+            "element_id": format!("choice_{n}"),
+            "text": {"tag": "plain_text", "content": choice.label},
+            "type": "default",
+            "behaviors": [{"type": "callback", "value": {"action": choice.action}}],
+        });
+        json!({"tag": "column", "width": "auto", "elements": [button]})
+    };
+    let columns: Vec<Value> = choices.iter().enumerate().map(column).collect();
+    json!({"tag": "column_set", "flex_mode": "flow", "columns": columns})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    fn page(text: &str, choices: &[(&str, &str)]) -> Page {
+        let choice =
+            |(label, action): &(&str, &str)| Choice { label: (*label).into(), action: (*action).into() };
+        let choices = choices.iter().map(choice).collect();
+        Page::new(&Draft { rich: parse(text), choices, ..Draft::default() })
+    }
+
+    #[test]
+    fn a_card_has_words_and_buttons_and_can_be_changed() {
+        let card = page("**hi** <at id=all>", &[("Stop", "/stop")]).card(true);
+        let button = json!({
+            "tag": "button", "element_id": "choice_0", "text": {"tag": "plain_text", "content": "Stop"},
+            "type": "default", "behaviors": [{"type": "callback", "value": {"action": "/stop"}}],
+        });
+        let expected = json!({
+            "schema": "2.0",
+            "config": {
+                "update_multi": true, "streaming_mode": true, "summary": {"content": "hi <at id=all>"},
+            },
+            "body": {"elements": [
+                {"tag": "markdown", "element_id": "text", "content": "**hi** &#60;at id=all&#62;"},
+                {"tag": "column_set", "flex_mode": "flow", "columns": [
+                    {"tag": "column", "width": "auto", "elements": [button]},
+                ]},
+            ]},
+        });
+        assert_eq!(card, expected);
+    }
+
+    #[test]
+    fn without_cards_the_words_say_what_to_type_and_name_nobody() {
+        let page = page("pick <at id=all></at>", &[("One", "1")]);
+        assert_eq!(page.text()["text"], "pick <\u{200b}at id=all><\u{200b}/at>\nOne: 1");
+        let post = "pick &#60;at id=all&#62;&#60;/at&#62;\nOne: 1";
+        assert_eq!(page.post().pointer("/zh_cn/content/0/0/text"), Some(&json!(post)));
+    }
+
+    #[test]
+    fn bytes_count_and_a_page_is_never_empty() {
+        assert!(!page(&"鹿".repeat(6000), &[]).is_overfull());
+        assert!(page(&"鹿".repeat(10_000), &[]).is_overfull());
+        assert!(page(&"<".repeat(6000), &[]).is_overfull());
+        assert_eq!(page("", &[]).markdown, SIGN);
+    }
+}

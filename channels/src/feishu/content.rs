@@ -1,0 +1,278 @@
+//! What people write, of every kind, as words and files.
+
+use super::{event::lax, places::plain};
+use crate::{Attachment, name::clean};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Text that is longer is cut, in bytes; the platform takes 150 KB.
+const LONGEST: usize = 256 * 1024;
+
+/// Somebody who is named in a message.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Mention {
+    /// What stands in the text in place of the name.
+    #[serde(deserialize_with = "lax")]
+    pub(super) key: String,
+    #[serde(deserialize_with = "lax")]
+    id: MentionId,
+    #[serde(deserialize_with = "lax")]
+    pub(super) name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(untagged)]
+enum MentionId {
+    Ids {
+        open_id: Option<String>,
+    },
+    /// As looked-up messages tell it.
+    Open(String),
+    #[default]
+    None,
+}
+
+impl Mention {
+    /// Returns the person's or bot's id.
+    pub(super) fn open_id(&self) -> Option<&str> {
+        match &self.id {
+            MentionId::Ids { open_id } => open_id.as_deref(),
+            MentionId::Open(id) => Some(id),
+            MentionId::None => None,
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) files: Vec<Attachment>,
+}
+
+/// Reads what a message says. `message` is its id, under which its files are; `me` the bot's own, whose
+/// mention is no part of the text.
+pub(super) fn read(kind: &str, content: &str, message: &str, mentions: &[Mention], me: &str) -> Said {
+    let json: Value = serde_json::from_str(content).unwrap_or_default();
+    let reader = Reader { message, mentions, me };
+    let mut said = match kind {
+        "text" => Said { text: reader.names(json["text"].as_str().unwrap_or_default()), files: Vec::new() },
+        "post" | "interactive" => reader.post(locale(&json)),
+        "image" => reader.file(&json, "image_key", "image", "png"),
+        "file" => reader.file(&json, "file_key", "file", "bin"),
+        "audio" => reader.file(&json, "file_key", "audio", "opus"),
+        "media" => reader.file(&json, "file_key", "video", "mp4"),
+        "merge_forward" => Said { text: "[forwarded messages]".to_owned(), files: Vec::new() },
+        "location" => Said { text: location(&json), files: Vec::new() },
+        "" => Said::default(),
+        other => Said { text: format!("[{}]", other.replace('_', " ")), files: Vec::new() },
+    };
+    said.text = tidy(&said.text);
+    said
+}
+
+struct Reader<'a> {
+    message: &'a str,
+    mentions: &'a [Mention],
+    me: &'a str,
+}
+
+impl Reader<'_> {
+    /// Puts names in place of placeholders, in one go: `@_user_1` is how `@_user_10` begins.
+    fn names(&self, text: &str) -> String {
+        let mut keys: Vec<(&str, String)> =
+            self.mentions.iter().map(|one| (one.key.as_str(), self.shown(one))).collect();
+        keys.push(("@_all", "@all".to_owned()));
+        keys.retain(|(key, _)| !key.is_empty());
+        keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            match keys.iter().find_map(|(key, name)| Some((rest.strip_prefix(key)?, name))) {
+                Some((after, name)) => {
+                    out.push_str(name);
+                    // The bot's name goes with the space behind it.
+                    rest = if name.is_empty() { after.strip_prefix(' ').unwrap_or(after) } else { after };
+                }
+                None => {
+                    out.push(c);
+                    rest = rest.get(c.len_utf8()..).unwrap_or_default();
+                }
+            }
+        }
+        out
+    }
+
+    fn shown(&self, mention: &Mention) -> String {
+        if mention.open_id() == Some(self.me) { String::new() } else { format!("@{}", mention.name) }
+    }
+
+    fn post(&self, post: &Value) -> Said {
+        let mut said = Said::default();
+        let title = post["title"].as_str().map(str::trim).filter(|title| !title.is_empty());
+        let mut lines: Vec<String> = title.map(|title| format!("**{title}**")).into_iter().collect();
+        let paragraphs = post["content"].as_array().or(post["elements"].as_array());
+        for paragraph in paragraphs.into_iter().flatten() {
+            let mut line = String::new();
+            match paragraph.as_array() {
+                Some(runs) => runs.iter().for_each(|run| self.run(run, &mut line, &mut said.files)),
+                None => self.run(paragraph, &mut line, &mut said.files),
+            }
+            lines.push(line);
+        }
+        said.text = lines.join("\n");
+        said
+    }
+
+    fn run(&self, run: &Value, line: &mut String, files: &mut Vec<Attachment>) {
+        let text = || run["text"].as_str().unwrap_or_default();
+        match run["tag"].as_str().unwrap_or_default() {
+            "a" => match run["href"].as_str().filter(|href| !href.is_empty() && *href != text()) {
+                Some(href) => line.push_str(&format!("[{}]({href})", text())),
+                None => line.push_str(text()),
+            },
+            "at" => line.push_str(&self.at(run)),
+            "img" => files.extend(self.file(run, "image_key", "image", "png").files),
+            "media" => files.extend(self.file(run, "file_key", "video", "mp4").files),
+            "emotion" => line.push_str(&format!(":{}:", run["emoji_type"].as_str().unwrap_or_default())),
+            "code_block" => {
+                let language = run["language"].as_str().unwrap_or_default().to_ascii_lowercase();
+                line.push_str(&format!("```{language}\n{}\n```", text().trim_end_matches('\n')));
+            }
+            "hr" => line.push_str("---"),
+            _ => line.push_str(&self.names(text())),
+        }
+    }
+
+    fn at(&self, run: &Value) -> String {
+        let id = run["user_id"].as_str().unwrap_or_default();
+        if id == self.me {
+            return String::new();
+        }
+        if id == "all" || id == "@_all" {
+            return "@all".to_owned();
+        }
+        let known = self.mentions.iter().find(|mention| mention.key == id);
+        known.map_or_else(
+            || format!("@{}", run["user_name"].as_str().unwrap_or(id)),
+            |known| self.shown(known),
+        )
+    }
+
+    fn file(&self, json: &Value, field: &str, kind: &str, extension: &str) -> Said {
+        let Some(key) = json[field].as_str().and_then(plain) else { return Said::default() };
+        let given = json["file_name"].as_str().map(clean).filter(|name| !name.is_empty());
+        let tail: String = key.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
+        let name = given.unwrap_or_else(|| format!("feishu-{kind}-{tail}.{extension}"));
+        let way = if field == "image_key" { "image" } else { "file" };
+        let handle = format!("{}/{way}/{key}", self.message);
+        Said { text: String::new(), files: vec![Attachment { handle, name, size: None }] }
+    }
+}
+
+/// A post that was sent has its languages above its content; one that is received has not.
+fn locale(json: &Value) -> &Value {
+    let whole = json.get("content").is_some() || json.get("elements").is_some();
+    let one = json.as_object().and_then(|locales| locales.values().find(|one| one.get("content").is_some()));
+    if whole { json } else { one.unwrap_or(json) }
+}
+
+fn location(json: &Value) -> String {
+    let text = |field: &str| json[field].as_str().unwrap_or_default();
+    format!("[Location: {} ({}, {})]", text("name"), text("latitude"), text("longitude"))
+}
+
+fn tidy(text: &str) -> String {
+    let text = text.trim();
+    let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
+    if text.len() <= LONGEST { text.to_owned() } else { text.get(..end).unwrap_or_default().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn mention(key: &str, id: &str, name: &str) -> Mention {
+        serde_json::from_value(json!({"key": key, "id": {"open_id": id}, "name": name})).unwrap()
+    }
+
+    fn said(kind: &str, content: &Value) -> (String, Vec<(String, String)>) {
+        let mut mentions = vec![mention("@_user_1", "ou_me", "Pudu"), mention("@_user_2", "ou_b", "Bo")];
+        mentions.push(mention("@_user_10", "ou_c", "Cy"));
+        let said = read(kind, &content.to_string(), "om_1", &mentions, "ou_me");
+        (said.text, said.files.into_iter().map(|file| (file.handle, file.name)).collect())
+    }
+
+    #[test]
+    fn words_are_whole_and_people_have_their_names() {
+        let cases = [
+            ("text", json!({"text": "@_user_1 hi @_user_10, @_user_2 @_all"}), "hi @Cy, @Bo @all"),
+            ("text", json!({"text": "  /new  "}), "/new"),
+            ("text", json!({}), ""),
+            ("text", json!("?"), ""),
+            (
+                "post",
+                json!({"title": "T", "content": [
+                    [{"tag": "at", "user_id": "@_user_1"}, {"tag": "text", "text": " see "},
+                     {"tag": "a", "text": "this", "href": "https://a.example"}],
+                    [{"tag": "code_block", "language": "RUST", "text": "let a;\n"}],
+                    [{"tag": "at", "user_id": "@_user_2", "user_name": "x"}, {"tag": "emotion", "emoji_type": "OK"}],
+                    [{"tag": "hr"}],
+                ]}),
+                "**T**\n see [this](https://a.example)\n```rust\nlet a;\n```\n@Bo:OK:\n---",
+            ),
+            ("post", json!({"zh_cn": {"title": "", "content": [[{"tag": "md", "text": "*x*"}]]}}), "*x*"),
+            (
+                "interactive",
+                json!({"title": "Card", "elements": [[{"tag": "text", "text": "x"}]]}),
+                "**Card**\nx",
+            ),
+            (
+                "location",
+                json!({"name": "Park", "latitude": "1", "longitude": "2"}),
+                "[Location: Park (1, 2)]",
+            ),
+            ("sticker", json!({"file_key": "k"}), "[sticker]"),
+            ("share_chat", json!({}), "[share chat]"),
+        ];
+        for (kind, content, expected) in cases {
+            assert_eq!(said(kind, &content), (expected.to_owned(), Vec::new()), "{content}");
+        }
+    }
+
+    #[test]
+    fn files_are_named_and_found_under_their_message() {
+        let file = |handle: &str, name: &str| (handle.to_owned(), name.to_owned());
+        let cases = [
+            (
+                "image",
+                json!({"image_key": "img_v3_1"}),
+                vec![file("om_1/image/img_v3_1", "feishu-image-img_v3_1.png")],
+            ),
+            (
+                "file",
+                json!({"file_key": "file_1", "file_name": "../a.pdf"}),
+                vec![file("om_1/file/file_1", "a.pdf")],
+            ),
+            ("audio", json!({"file_key": "f"}), vec![file("om_1/file/f", "feishu-audio-f.opus")]),
+            ("media", json!({"file_key": "f", "file_name": "a.mp4"}), vec![file("om_1/file/f", "a.mp4")]),
+            ("file", json!({"file_key": "../../token"}), vec![]),
+        ];
+        for (kind, content, expected) in cases {
+            assert_eq!(said(kind, &content), (String::new(), expected), "{content}");
+        }
+        let post =
+            json!({"content": [[{"tag": "text", "text": "see"}], [{"tag": "img", "image_key": "img_v3_1"}]]});
+        let files = vec![file("om_1/image/img_v3_1", "feishu-image-img_v3_1.png")];
+        assert_eq!(said("post", &post), ("see".to_owned(), files));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_content_does_no_harm(kind in "[a-z_]{0,12}", content in "\\PC{0,200}") {
+            read(&kind, &content, "om_1", &[mention("@", "ou_1", "x")], "ou_me");
+        }
+    }
+}

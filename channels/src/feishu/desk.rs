@@ -1,0 +1,237 @@
+//! Calls for one reply: where it goes, how often, and under which keys.
+
+use super::{
+    card::{ELEMENT, Page},
+    client::Client,
+    failure::Failure,
+    places::{Place, Places, plain},
+};
+use crate::{Placement, live::CallError, pace::Pacer};
+use pudu_net::reqwest::Method;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// A call that failed for a moment is made again after these. Every call may be: messages have their keys,
+/// and an operation on a card that was done already is refused for its number.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
+/// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
+const PAGES: usize = 4;
+
+/// What the replies of one account share.
+#[derive(Clone)]
+pub(super) struct Office {
+    pub(super) client: Arc<Client>,
+    pub(super) pacer: Arc<Pacer<String>>,
+    pub(super) places: Arc<Places>,
+    /// How often an unfinished reply may change.
+    pub(super) interval: Duration,
+}
+
+/// An office's calls for one reply.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) office: Office,
+    chat: String,
+    topic: Option<String>,
+    private: bool,
+    /// The message that is answered.
+    answered: Option<String>,
+    /// Whether every message has to be an answer so that it stands in the thread.
+    threaded: bool,
+}
+
+/// An operation on a card.
+pub(super) enum Operation<'a> {
+    /// Another text of the element that streams.
+    Text(&'a str),
+    /// Another card.
+    Whole(&'a Page),
+    /// The stream opens.
+    Open,
+    /// The stream closes, and the list of chats shows the words.
+    Close(&'a Page),
+}
+
+impl Desk {
+    pub(super) fn new(office: Office, placement: &Placement) -> Self {
+        let hinted = placement.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
+        let topic = placement.address.topic.clone();
+        Self {
+            office,
+            chat: placement.address.chat.clone(),
+            threaded: topic.is_some() || hinted,
+            topic,
+            private: placement.private,
+            answered: placement.reply_to.clone().filter(|id| plain(id).is_some()),
+        }
+    }
+
+    pub(super) async fn ready(&self) {
+        self.office.pacer.ready(&self.chat, self.office.interval).await;
+    }
+
+    pub(super) fn free(&self) -> Result<(), CallError> {
+        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    }
+
+    /// Sends a message; returns its id. `first` is whether it is the reply's first.
+    pub(super) async fn send(
+        &self,
+        kind: &str,
+        content: &Value,
+        key: &str,
+        first: bool,
+    ) -> Result<String, Failure> {
+        // Alone with the bot everybody knows what it answers.
+        let answers = self.answered.as_ref().filter(|_| self.threaded || (first && !self.private));
+        let body = json!({"msg_type": kind, "content": content.to_string(), "uuid": key});
+        let sent = match answers {
+            Some(message) => match self.reply(message, &body).await {
+                Err(failure) if failure.is_unanswerable() => self.create(body).await,
+                sent => sent,
+            },
+            None => self.create(body).await,
+        }?;
+        let id = sent["message_id"].as_str().unwrap_or_default().to_owned();
+        if id.is_empty() {
+            return Err(CallError::Unknown("the platform does not say which message it is".to_owned()).into());
+        }
+        let place =
+            Place { chat: self.chat.clone(), topic: self.topic.clone(), private: self.private, sender: None };
+        self.office.places.saw(&id, place);
+        Ok(id)
+    }
+
+    async fn reply(&self, message: &str, body: &Value) -> Result<Value, Failure> {
+        let mut body = body.clone();
+        body["reply_in_thread"] = self.topic.is_some().into();
+        self.call(Method::POST, &format!("im/v1/messages/{message}/reply"), Some(&body)).await
+    }
+
+    async fn create(&self, mut body: Value) -> Result<Value, Failure> {
+        body["receive_id"] = self.chat.as_str().into();
+        self.call(Method::POST, "im/v1/messages?receive_id_type=chat_id", Some(&body)).await
+    }
+
+    /// Puts another card in place of the one that a message shows.
+    pub(super) async fn patch(&self, message: &str, page: &Page) -> Result<(), Failure> {
+        let path = format!("im/v1/messages/{}", checked(message)?);
+        let body = json!({"content": page.card(false).to_string()});
+        self.call(Method::PATCH, &path, Some(&body)).await.map(drop)
+    }
+
+    pub(super) async fn delete(&self, message: &str) -> Result<(), Failure> {
+        let path = format!("im/v1/messages/{}", checked(message)?);
+        self.call(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    /// Makes a card whose text streams in; returns its id.
+    pub(super) async fn make_card(&self) -> Result<String, Failure> {
+        let body = json!({"type": "card_json", "data": Page::sign().card(true).to_string()});
+        let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
+        let id = made["card_id"].as_str().and_then(plain);
+        id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()).into())
+    }
+
+    /// Does something with a card.
+    pub(super) async fn operate(
+        &self,
+        card: &str,
+        operation: &Operation<'_>,
+        sequence: i32,
+    ) -> Result<(), Failure> {
+        let card = checked(card)?;
+        let settings = |config: Value| {
+            let settings = json!({"config": config}).to_string();
+            (Method::PATCH, format!("cardkit/v1/cards/{card}/settings"), json!({"settings": settings}))
+        };
+        let (method, path, mut body) = match operation {
+            Operation::Text(text) => {
+                let path = format!("cardkit/v1/cards/{card}/elements/{ELEMENT}/content");
+                (Method::PUT, path, json!({"content": text}))
+            }
+            Operation::Whole(page) => {
+                let data = page.card(!page.done).to_string();
+                let body = json!({"card": {"type": "card_json", "data": data}});
+                (Method::PUT, format!("cardkit/v1/cards/{card}"), body)
+            }
+            Operation::Open => settings(json!({"streaming_mode": true})),
+            Operation::Close(page) => {
+                settings(json!({"streaming_mode": false, "summary": {"content": page.summary()}}))
+            }
+        };
+        body["sequence"] = sequence.into();
+        self.call(method, &path, Some(&body)).await.map(drop)
+    }
+
+    /// Returns the messages of this bot in the chat between two times in milliseconds, oldest first.
+    pub(super) async fn own_between(&self, from: i64, to: i64) -> Result<Vec<String>, Failure> {
+        let chat = checked(&self.chat)?;
+        let base = format!(
+            "im/v1/messages?container_id_type=chat&container_id={chat}&sort_type=ByCreateTimeAsc\
+             &page_size=50&start_time={}&end_time={}",
+            from / 1000,
+            to / 1000 + 1,
+        );
+        let (mut found, mut page) = (Vec::new(), String::new());
+        for _ in 0..PAGES {
+            let next = plain(&page).map(|page| format!("&page_token={page}")).unwrap_or_default();
+            let told = self.call(Method::GET, &format!("{base}{next}"), None).await?;
+            let items = told["items"].as_array().into_iter().flatten();
+            let own =
+                items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.office.client.app_id())));
+            found.extend(own.filter_map(|item| item["message_id"].as_str().map(str::to_owned)));
+            page = told["page_token"].as_str().unwrap_or_default().to_owned();
+            if told["has_more"] != true {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Uploads a form to `path`; returns the key that it got under `field`.
+    pub(super) async fn upload(
+        &self,
+        path: &str,
+        form: pudu_net::reqwest::multipart::Form,
+        field: &str,
+        patience: Duration,
+    ) -> Result<String, Failure> {
+        self.free()?;
+        let told = self.note(self.office.client.post_form(path, form, patience).await)?;
+        let key = told[field].as_str().map(str::to_owned);
+        key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
+    }
+
+    /// Makes a call, unless the chat has to wait.
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        self.free()?;
+        if method != Method::GET {
+            self.office.pacer.spend(&self.chat, self.office.interval);
+        }
+        let mut pauses = PAUSES.iter();
+        loop {
+            let result = self.office.client.call(method.clone(), path, body).await;
+            let passing = |failure: &Failure| {
+                matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
+            };
+            match (result.as_ref().is_err_and(passing), pauses.next()) {
+                (true, Some(pause)) => sleep(*pause).await,
+                _ => return self.note(result),
+            }
+        }
+    }
+
+    fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        if let Err(Failure { error: CallError::Wait(pause), .. }) = &result {
+            self.office.pacer.hold(&self.chat, *pause);
+        }
+        result
+    }
+}
+
+/// An id that goes into a path.
+fn checked(id: &str) -> Result<&str, Failure> {
+    plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()).into())
+}

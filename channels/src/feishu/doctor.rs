@@ -1,0 +1,141 @@
+//! What can be wrong with an account, asked of Feishu itself. Scopes are tried on things that are not there:
+//! where the scope is missing the platform says so before it looks for them.
+
+use super::{Feishu, Mode, client::Client, failure::Failure};
+use crate::{Check, live::CallError};
+use pudu_net::reqwest::Method;
+use serde_json::{Value, json};
+
+const CONSOLE: &str =
+    "in the developer console under Permissions & Scopes, then publish a version of the app";
+
+/// A scope, and a call that needs it and finds nothing.
+struct Probe {
+    scope: &'static str,
+    /// What does not work without it; `None` is everything.
+    without: Option<&'static str>,
+    method: Method,
+    path: &'static str,
+    body: Value,
+}
+
+fn probes() -> Vec<Probe> {
+    let text = json!({"msg_type": "text", "content": "{\"text\":\"?\"}"});
+    let settings = json!({"settings": "{\"config\":{}}", "sequence": 1});
+    let probe = |scope, without, method, path, body| Probe { scope, without, method, path, body };
+    vec![
+        probe("im:message:send_as_bot", None, Method::POST, "im/v1/messages/om_0/reply", text),
+        probe(
+            "cardkit:card:write",
+            Some("answers do not stream, they are replaced as they grow"),
+            Method::PATCH,
+            "cardkit/v1/cards/0/settings",
+            settings,
+        ),
+        probe(
+            "im:resource",
+            Some("no files go either way"),
+            Method::GET,
+            "im/v1/messages/om_0/resources/file_0?type=file",
+            Value::Null,
+        ),
+        probe(
+            "im:message.reactions:write_only",
+            Some("messages that wait get no reaction"),
+            Method::DELETE,
+            "im/v1/messages/om_0/reactions/0",
+            Value::Null,
+        ),
+        probe(
+            "im:message",
+            Some("recalls and presses after a restart, and forwarded messages, cannot be looked up"),
+            Method::GET,
+            "im/v1/messages/om_0",
+            Value::Null,
+        ),
+        probe(
+            "im:chat:readonly",
+            Some("presses after a restart cannot be told from whom they come"),
+            Method::GET,
+            "im/v1/chats/oc_0",
+            Value::Null,
+        ),
+    ]
+}
+
+/// Looks at credentials, the bot, how events come, and scopes.
+pub(super) async fn check(feishu: &Feishu) -> Vec<Check> {
+    let client = &feishu.office.client;
+    if let Err(failure) = client.token().await {
+        return vec![credentials(&failure)];
+    }
+    let mut found = vec![Check::good("credentials", client.app_id()), bot(client).await];
+    found.push(events(feishu).await);
+    for probe in probes() {
+        found.push(scope(client, &probe).await);
+    }
+    found
+}
+
+fn credentials(failure: &Failure) -> Check {
+    let why = failure.error.to_string();
+    if failure.is_credentials() {
+        let mend = "copy App ID and App Secret from the developer console into `app_id` and `app_secret`; see that \
+                    `domain` is Feishu's or Lark's, wherever the app is";
+        return Check::bad("credentials", why, mend);
+    }
+    Check::bad("connection", why, "see whether this machine reaches `domain` (proxy, firewall, DNS)")
+}
+
+async fn bot(client: &Client) -> Check {
+    match client.call_top("bot/v3/info").await {
+        Ok(told) if told.get("bot").is_some_and(|bot| bot["open_id"].is_string()) => {
+            Check::good("bot", told["bot"]["app_name"].as_str().unwrap_or_default())
+        }
+        Ok(_) => Check::bad("bot", "the app has no bot", "add the Bot ability in the developer console"),
+        Err(failure) => Check::bad(
+            "bot",
+            failure.error.to_string(),
+            "add the Bot ability in the developer console, and publish a version of the app",
+        ),
+    }
+}
+
+async fn events(feishu: &Feishu) -> Check {
+    let what = "events";
+    match &feishu.config.mode {
+        Mode::Webhook { .. } => Check::good(what, "by webhook, sealed and signed"),
+        // A connection that is opened takes events away from the one that works: the address is enough.
+        Mode::LongConnection => match feishu.office.client.endpoint().await {
+            Ok(told) if told["URL"].is_string() => Check::good(what, "by long connection"),
+            Ok(_) => {
+                Check::bad(what, "the platform gave no address", "try again; if it stays, ask its support")
+            }
+            Err(failure) => Check::bad(
+                what,
+                failure.error.to_string(),
+                "choose the long connection under Events & Callbacks in the developer console, for events and for \
+                 callbacks",
+            ),
+        },
+    }
+}
+
+async fn scope(client: &Client, probe: &Probe) -> Check {
+    let what = format!("scope {}", probe.scope);
+    let body = Some(&probe.body).filter(|body| !body.is_null());
+    let result = client.call(probe.method.clone(), probe.path, body).await;
+    match (result, probe.without) {
+        (Err(failure), without) if failure.is_scope() => {
+            let mend = format!("add {} {CONSOLE}", probe.scope);
+            match without {
+                Some(without) => Check::poor(what, without, mend),
+                None => Check::bad(what, "pudu cannot write", mend),
+            }
+        }
+        (Err(Failure { code: 0, error: error @ (CallError::Unknown(_) | CallError::Unconnected(_)) }), _) => {
+            Check::poor(what, error.to_string(), "try again")
+        }
+        _ => Check::good(what, "granted"),
+    }
+}

@@ -1,0 +1,49 @@
+//! Files of people's messages, streamed to the disk. They are had under their message only.
+
+use super::{client::Client, failure::describe, places::plain};
+use crate::{Attachment, SendError, fetch};
+use std::path::Path;
+
+/// The largest file that Feishu hands out, in bytes.
+pub(super) const LARGEST: u64 = 100_000_000;
+
+/// Fetches a file of at most `limit` bytes to `to`.
+pub(super) async fn file(
+    client: &Client,
+    attachment: &Attachment,
+    to: &Path,
+    limit: u64,
+) -> Result<u64, SendError> {
+    let path =
+        path(&attachment.handle).ok_or_else(|| SendError::Refused("there is no such file".to_owned()))?;
+    fetch::check(attachment.size, limit)?;
+    let response = match client.fetch(&path, fetch::patience(limit)).await {
+        Err(failure) if failure.code == 234_037 => return Err(SendError::TooLarge { limit: LARGEST }),
+        result => result?,
+    };
+    fetch::check(response.content_length(), limit)?;
+    fetch::keep(response.bytes_stream(), to, limit, |error| SendError::Unreachable(describe(error))).await
+}
+
+/// Returns the path of a file by its handle, `message/type/key`.
+fn path(handle: &str) -> Option<String> {
+    let mut parts = handle.split('/');
+    let (message, kind, key) = (plain(parts.next()?)?, parts.next()?, plain(parts.next()?)?);
+    let known = matches!(kind, "image" | "file") && parts.next().is_none();
+    known.then(|| format!("im/v1/messages/{message}/resources/{key}?type={kind}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_leads_to_its_file_and_nowhere_else() {
+        let good = "im/v1/messages/om_1/resources/img_2?type=image";
+        assert_eq!(path("om_1/image/img_2").as_deref(), Some(good));
+        for handle in ["", "om_1", "om_1/image", "om_1/verse/k", "om_1/file/../x", "om_1/file/a?b", "/file/k"]
+        {
+            assert_eq!(path(handle), None, "{handle}");
+        }
+    }
+}

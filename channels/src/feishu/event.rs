@@ -1,0 +1,158 @@
+//! Events as the platform tells them. Everything is optional: what is strange is passed over, and never
+//! harms what comes beside it.
+
+use super::content::Mention;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+/// An event.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Envelope {
+    pub(super) header: Header,
+    event: Value,
+    /// `url_verification` of a webhook that is being set up.
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) challenge: String,
+    /// The verification token where there is no header.
+    token: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Header {
+    pub(super) event_id: String,
+    pub(super) event_type: String,
+    token: String,
+}
+
+impl Envelope {
+    /// Returns the verification token.
+    pub(super) fn token(&self) -> &str {
+        if self.header.token.is_empty() { &self.token } else { &self.header.token }
+    }
+
+    /// Reads what it tells.
+    pub(super) fn told(&self) -> Told {
+        let event = self.event.clone();
+        let told = match self.header.event_type.as_str() {
+            "im.message.receive_v1" => serde_json::from_value(event).map(Told::Message),
+            "im.message.recalled_v1" => serde_json::from_value(event).map(Told::Recall),
+            "card.action.trigger" => serde_json::from_value(event).map(Told::Press),
+            _ => Ok(Told::Other),
+        };
+        told.unwrap_or_else(|error| {
+            tracing::warn!(kind = self.header.event_type, %error, "an event cannot be read and is passed over");
+            Told::Other
+        })
+    }
+}
+
+/// What an event tells.
+#[derive(Clone, Debug)]
+pub(super) enum Told {
+    Message(Received),
+    Recall(Recalled),
+    Press(Pressed),
+    /// Nothing that concerns anybody.
+    Other,
+}
+
+/// Somebody wrote.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Received {
+    #[serde(deserialize_with = "lax")]
+    pub(super) sender: Sender,
+    pub(super) message: Message,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Sender {
+    #[serde(deserialize_with = "lax")]
+    pub(super) sender_id: Ids,
+    #[serde(deserialize_with = "lax")]
+    pub(super) sender_type: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Ids {
+    #[serde(deserialize_with = "lax")]
+    pub(super) open_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    #[serde(deserialize_with = "lax")]
+    pub(super) message_id: String,
+    #[serde(deserialize_with = "lax")]
+    pub(super) parent_id: Option<String>,
+    #[serde(deserialize_with = "lax")]
+    pub(super) thread_id: Option<String>,
+    #[serde(deserialize_with = "lax")]
+    pub(super) create_time: Option<Value>,
+    #[serde(deserialize_with = "lax")]
+    pub(super) chat_id: String,
+    #[serde(deserialize_with = "lax")]
+    pub(super) chat_type: String,
+    #[serde(deserialize_with = "lax")]
+    pub(super) message_type: String,
+    #[serde(deserialize_with = "lax")]
+    pub(super) content: String,
+    #[serde(deserialize_with = "lax")]
+    pub(super) mentions: Vec<Mention>,
+}
+
+/// Somebody took a message back.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Recalled {
+    pub(super) message_id: String,
+    pub(super) chat_id: String,
+}
+
+/// Somebody pressed a button.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Pressed {
+    pub(super) operator: Ids,
+    pub(super) action: Action,
+    pub(super) context: Context,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Action {
+    value: Value,
+}
+
+impl Action {
+    /// Returns what the button means.
+    pub(super) fn action(&self) -> Option<&str> {
+        self.value.get("action").and_then(Value::as_str).filter(|action| !action.is_empty())
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Context {
+    pub(super) open_message_id: String,
+    pub(super) open_chat_id: String,
+}
+
+/// Reads a field; one that is not what it should be is as good as none.
+pub(super) fn lax<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(field: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
+}
+
+/// Reads a time in milliseconds, as text or number.
+pub(super) fn millis(time: Option<&Value>) -> Option<i64> {
+    match time? {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_i64(),
+    }
+}

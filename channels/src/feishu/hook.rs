@@ -1,0 +1,99 @@
+//! Events that Feishu posts. The signature is looked at before anything of the body; only the question that
+//! sets a webhook up comes without one, and it is answered to nobody who does not know the key.
+
+use super::{
+    event::Envelope,
+    inlet::{Inlet, now},
+    seal,
+};
+use crate::{Answer, BoxFuture, Intake, Post, Webhook};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::json;
+use subtle::ConstantTimeEq;
+
+/// A post may be so old, or as much ahead of this machine's clock, in milliseconds.
+const WINDOW: i64 = 5 * 60 * 1000;
+
+/// Takes what Feishu posts for one account.
+pub(super) struct FeishuWebhook {
+    pub(super) inlet: Inlet,
+    pub(super) encrypt_key: SecretString,
+    pub(super) verification_token: SecretString,
+}
+
+#[derive(Deserialize)]
+struct Sealed {
+    encrypt: String,
+}
+
+impl Webhook for FeishuWebhook {
+    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let event = match self.open(post, now()) {
+                Ok(event) => event,
+                Err(answer) => return answer,
+            };
+            if event.kind == "url_verification" {
+                return Answer::Taken(Some(json!({"challenge": event.challenge})));
+            }
+            // The bot does not know yet who it is: Feishu posts it again.
+            if self.inlet.me.get().is_none() {
+                return Answer::Later;
+            }
+            match self.inlet.take(&event, intake).await {
+                Ok(answer) => Answer::Taken(answer),
+                Err(refusal) => {
+                    tracing::warn!(%refusal, "an event was not kept: Feishu posts it again");
+                    refusal.into()
+                }
+            }
+        })
+    }
+}
+
+impl FeishuWebhook {
+    /// Checks that a post is Feishu's and opens it.
+    fn open(&self, post: Post<'_>, now: i64) -> Result<Envelope, Answer> {
+        let signed = self.check_signature(post, now)?;
+        let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| self.unreadable(signed))?;
+        let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
+        let opened = opened.ok_or_else(|| self.unreadable(signed))?;
+        let event: Envelope = serde_json::from_slice(&opened).map_err(|_| self.unreadable(signed))?;
+        let expected = self.verification_token.expose_secret().as_bytes();
+        let known = bool::from(event.token().as_bytes().ct_eq(expected));
+        if !known || (!signed && event.kind != "url_verification") {
+            return Err(Answer::Forbidden);
+        }
+        Ok(event)
+    }
+
+    /// What has no signature tells nothing about why it is refused.
+    #[allow(clippy::unused_self, reason = "reads as the others")]
+    fn unreadable(&self, signed: bool) -> Answer {
+        if signed { Answer::Garbled } else { Answer::Forbidden }
+    }
+
+    /// Returns whether a post is signed; a wrong or old signature is an error.
+    fn check_signature(&self, post: Post<'_>, now: i64) -> Result<bool, Answer> {
+        let [signature, time, nonce] =
+            ["x-lark-signature", "x-lark-request-timestamp", "x-lark-request-nonce"]
+                .map(|name| post.header(name));
+        if signature.is_empty() {
+            return Ok(false);
+        }
+        if !seal::is_signed(signature, time, nonce, self.encrypt_key.expose_secret(), post.body) {
+            return Err(Answer::Forbidden);
+        }
+        let seconds = std::str::from_utf8(time).ok().and_then(|time| time.parse::<i64>().ok());
+        let at = seconds.and_then(|seconds| seconds.checked_mul(1000)).ok_or(Answer::Forbidden)?;
+        if now.saturating_sub(at).saturating_abs() > WINDOW {
+            tracing::warn!("a post of Feishu's is refused: its time is not this machine's");
+            return Err(Answer::Forbidden);
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

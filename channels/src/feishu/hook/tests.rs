@@ -1,0 +1,156 @@
+use super::*;
+use crate::feishu::{client::Client, places::Places};
+use crate::{HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting};
+use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, Mutex, OnceLock};
+
+const KEY: &str = "encrypt-key";
+
+/// Keeps what it is told, or refuses it.
+#[derive(Default)]
+struct Tray {
+    kept: Mutex<Vec<Inbound>>,
+    full: bool,
+}
+
+impl Intake for Tray {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        let result = if self.full { Err(Refusal::Full) } else { Ok(Kept::New) };
+        self.kept.lock().unwrap().push(inbound);
+        Box::pin(std::future::ready(result))
+    }
+
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+fn hook() -> FeishuWebhook {
+    let client = Client::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
+    let me = OnceLock::new();
+    me.set("ou_me".to_owned()).unwrap();
+    let inlet = Inlet {
+        account: "feishu".into(),
+        client: Arc::new(client),
+        places: Arc::new(Places::default()),
+        me: Arc::new(me),
+        require_mention: true,
+        health: HealthCell::default(),
+    };
+    FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
+}
+
+fn sealed(event: &Value) -> String {
+    let key: [u8; 32] = Sha256::digest(KEY.as_bytes()).into();
+    let iv = [7; 16];
+    let text = event.to_string();
+    let encryptor = cbc::Encryptor::<aes::Aes256>::new(&key.into(), &iv.into());
+    let bytes = [&iv[..], &encryptor.encrypt_padded_vec::<Pkcs7>(text.as_bytes())].concat();
+    json!({"encrypt": BASE64_STANDARD.encode(bytes)}).to_string()
+}
+
+fn headers(seconds: i64, key: &str, body: &str) -> HeaderMap {
+    let time = seconds.to_string();
+    let hash = Sha256::digest(format!("{time}nonce{key}{body}").as_bytes());
+    let signature: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let all = [
+        ("x-lark-request-timestamp", time),
+        ("x-lark-request-nonce", "nonce".to_owned()),
+        ("x-lark-signature", signature),
+    ];
+    let header = |(name, value): (&'static str, String)| {
+        (HeaderName::from_static(name), HeaderValue::try_from(value).unwrap())
+    };
+    all.into_iter().map(header).collect()
+}
+
+fn message() -> Value {
+    json!({
+        "schema": "2.0",
+        "header": {"event_id": "e1", "event_type": "im.message.receive_v1", "token": "token"},
+        "event": {
+            "sender": {"sender_id": {"open_id": "ou_a"}, "sender_type": "user"},
+            "message": {
+                "message_id": "om_1", "chat_id": "oc_1", "chat_type": "p2p", "message_type": "text",
+                "content": "{\"text\":\"hi\"}", "create_time": "1000",
+            },
+        },
+    })
+}
+
+async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, intake: &Tray) -> Answer {
+    hook.take(Post { headers, body: body.as_bytes() }, intake).await
+}
+
+#[tokio::test]
+async fn what_is_signed_and_sealed_is_kept() {
+    let (hook, intake) = (hook(), Tray::default());
+    let body = sealed(&message());
+    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
+    assert_eq!(taken, Answer::Taken(None));
+    let kept = intake.kept.lock().unwrap();
+    let text = Kind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
+    assert_eq!((kept[0].key.0.as_str(), &kept[0].kind), ("m:om_1", &text));
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_posted_again() {
+    let (hook, intake) = (hook(), Tray { full: true, ..Tray::default() });
+    let body = sealed(&message());
+    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
+    assert_eq!(taken, Answer::Later);
+}
+
+#[tokio::test]
+async fn a_post_that_is_not_the_platforms_is_refused() {
+    let (hook, intake) = (hook(), Tray::default());
+    let seconds = now() / 1000;
+    let body = sealed(&message());
+    let mut wrong_token = message();
+    wrong_token["header"]["token"] = "other".into();
+    let wrong_token = sealed(&wrong_token);
+    let clear = message().to_string();
+    let cases = [
+        ("unsigned", HeaderMap::new(), &body),
+        ("of another key", headers(seconds, "other", &body), &body),
+        ("old", headers(seconds - 301, KEY, &body), &body),
+        ("ahead", headers(seconds + 301, KEY, &body), &body),
+        ("changed", headers(seconds, KEY, "{}"), &body),
+        ("with another token", headers(seconds, KEY, &wrong_token), &wrong_token),
+        ("clear and unsigned", HeaderMap::new(), &clear),
+    ];
+    for (what, headers, body) in cases {
+        assert_eq!(answer(&hook, &headers, body, &intake).await, Answer::Forbidden, "{what}");
+    }
+    let signed = answer(&hook, &headers(seconds, KEY, &clear), &clear, &intake).await;
+    assert_eq!(signed, Answer::Garbled, "signed but not sealed");
+    assert_eq!(intake.kept.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn the_challenge_is_answered_to_those_who_know_the_key() {
+    let (hook, intake) = (hook(), Tray::default());
+    let challenge =
+        |token: &str| sealed(&json!({"type": "url_verification", "challenge": "c", "token": token}));
+    let answered = Answer::Taken(Some(json!({"challenge": "c"})));
+    assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("token"), &intake).await, answered);
+    assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("other"), &intake).await, Answer::Forbidden);
+    let clear = json!({"type": "url_verification", "challenge": "c", "token": "token"}).to_string();
+    assert_eq!(answer(&hook, &HeaderMap::new(), &clear, &intake).await, Answer::Forbidden);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_body_does_no_harm(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        let hook = hook();
+        let headers = headers(now() / 1000, KEY, &String::from_utf8_lossy(&body));
+        let _ = hook.open(Post { headers: &headers, body: &body }, now());
+        let _ = hook.open(Post { headers: &HeaderMap::new(), body: &body }, now());
+    }
+}

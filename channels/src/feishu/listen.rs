@@ -1,0 +1,270 @@
+//! Receives events over the long connection. Each connection has an address of its own, which is good once;
+//! the platform sends each event to one of an app's connections.
+//!
+//! An event is acknowledged when it is kept, and comes again if it is not. What one event is like, or how long
+//! it takes, does not hold up the others.
+
+use super::{
+    Feishu, Mode,
+    event::Envelope,
+    failure::Failure,
+    inlet::Inlet,
+    protocol::{Delivery, PING, Protocol, Step},
+};
+use crate::{
+    ChannelError, Intake,
+    live::CallError,
+    socket::{Frame, Pulse, Socket, SocketError},
+    supervise::{Ended, supervise},
+};
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// Events that are being kept at a time; more stay in the socket.
+const AT_ONCE: usize = 64;
+/// The line itself is tried so often, and is dead when nothing comes for so long.
+const PULSE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
+/// An app may have 50 connections. Where there are too many, another is tried after this.
+const TOO_MANY: Duration = Duration::from_secs(60);
+
+impl Feishu {
+    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+        let listen = || async {
+            match Box::pin(self.connect(intake, &stop)).await {
+                Ok(ended) | Err(ended) => ended,
+            }
+        };
+        supervise(&self.health, &stop, listen).await
+    }
+
+    async fn connect(&self, intake: &dyn Intake, stop: &CancellationToken) -> Result<Ended, Ended> {
+        let started = stop.run_until_cancelled(self.learn_me()).await;
+        let Some(started) = started else { return Ok(Ended::Renew) };
+        started?;
+        if let Mode::Webhook { .. } = self.config.mode {
+            self.greet("by webhook");
+            stop.cancelled().await;
+            return Ok(Ended::Renew);
+        }
+        let opened = stop.run_until_cancelled(self.open()).await;
+        let Some(opened) = opened else { return Ok(Ended::Renew) };
+        let (socket, protocol, ping) = opened?;
+        self.greet("by long connection");
+        Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+    }
+
+    fn greet(&self, how: &str) {
+        self.health.ready();
+        tracing::info!(account = self.config.account, how, "connected to Feishu");
+    }
+
+    /// Learns who the bot is, once.
+    pub(super) async fn learn_me(&self) -> Result<(), Ended> {
+        if self.me.get().is_some() {
+            return Ok(());
+        }
+        let told = self.office.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
+        let me = told.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
+        let why =
+            || "the app has no bot: add the bot ability in the developer console, and publish a version";
+        let me = me.ok_or_else(|| Ended::Fatal(ChannelError::Config(why().to_owned())))?;
+        // The first answer stays: an app's bot does not change.
+        let _ = self.me.set(me.to_owned());
+        Ok(())
+    }
+
+    /// Asks where the connection is, and opens it.
+    async fn open(&self) -> Result<(Socket, Protocol, Duration), Ended> {
+        let told = self.office.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
+        let url = told["URL"].as_str().unwrap_or_default();
+        let lost = |why: &str| Ended::Lost(why.to_owned());
+        let parsed =
+            Url::parse(url).map_err(|_| lost("the platform gave no address for the long connection"))?;
+        let service = parsed.query_pairs().find(|(name, _)| name == "service_id");
+        let service = service.and_then(|(_, id)| id.parse().ok());
+        let service = service.ok_or_else(|| lost("the long connection's address names no service"))?;
+        let ping = ping_of(&told["ClientConfig"]).unwrap_or(PING);
+        let socket = Box::pin(Socket::connect(url, PULSE)).await.map_err(|error| refused_socket(&error))?;
+        Ok((socket, Protocol::new(service), ping))
+    }
+}
+
+fn ping_of(config: &Value) -> Option<Duration> {
+    serde_json::from_value::<super::protocol::ClientConfig>(config.clone()).ok()?.ping()
+}
+
+/// An open connection.
+struct Line<'a> {
+    socket: Socket,
+    protocol: Protocol,
+    ping: Duration,
+    next_ping: Instant,
+    /// When the platform, not only the line, last said something.
+    heard: Instant,
+    inlet: Inlet,
+    intake: &'a dyn Intake,
+}
+
+impl<'a> Line<'a> {
+    fn new(socket: Socket, protocol: Protocol, ping: Duration, inlet: Inlet, intake: &'a dyn Intake) -> Self {
+        let now = Instant::now();
+        Self { socket, protocol, ping, next_ping: now, heard: now, inlet, intake }
+    }
+
+    async fn serve(mut self, stop: &CancellationToken) -> Ended {
+        let ended = self.talk(stop).await;
+        if stop.is_cancelled() {
+            // Without a goodbye the platform sends events here for a while.
+            self.socket.close().await;
+        }
+        ended
+    }
+
+    async fn talk(&mut self, stop: &CancellationToken) -> Ended {
+        let mut keeping = FuturesUnordered::new();
+        loop {
+            // Three pings without an answer.
+            let deaf = self.heard + self.ping * 3;
+            let sent = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ended::Renew,
+                Some(acknowledgement) = keeping.next() => self.socket.send_binary(acknowledgement).await,
+                () = sleep_until(self.next_ping) => {
+                    self.next_ping = Instant::now() + self.ping;
+                    self.socket.send_binary(self.protocol.ping()).await
+                }
+                () = sleep_until(deaf) => return Ended::Lost("the platform answers no pings".to_owned()),
+                frame = self.socket.next(), if keeping.len() < AT_ONCE => match frame {
+                    Ok(Frame::Binary(bytes)) => {
+                        keeping.extend(self.hear(&bytes).map(|event| keep(self.inlet.clone(), event, self.intake)));
+                        Ok(())
+                    }
+                    Ok(Frame::Text(_)) => Ok(()),
+                    Ok(Frame::Close(_)) => return Ended::Lost("the platform closed the connection".to_owned()),
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = sent {
+                return Ended::Lost(error.to_string());
+            }
+        }
+    }
+
+    /// Takes a frame; returns an event that is whole.
+    fn hear(&mut self, bytes: &[u8]) -> Option<Delivery> {
+        let now = Instant::now();
+        self.heard = now;
+        match self.protocol.push(bytes, now) {
+            Step::Nothing => None,
+            Step::Pulse(interval) => {
+                self.ping = interval.unwrap_or(self.ping);
+                self.next_ping = self.next_ping.min(now + self.ping);
+                None
+            }
+            Step::Event(delivery) => Some(delivery),
+        }
+    }
+}
+
+/// Keeps an event and makes its acknowledgement.
+async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn Intake) -> Vec<u8> {
+    let began = Instant::now();
+    let answer = match serde_json::from_slice::<Envelope>(&delivery.payload) {
+        Ok(event) => inlet.take(&event, intake).await.map_err(|refusal| {
+            tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
+        }),
+        Err(error) => {
+            tracing::warn!(%error, "an event cannot be read and is passed over");
+            Ok(None)
+        }
+    };
+    delivery.acknowledge(answer, began.elapsed())
+}
+
+/// What a failed call means for listening.
+fn ended(failure: &Failure) -> Ended {
+    match &failure.error {
+        _ if failure.is_credentials() => Ended::Fatal(ChannelError::Auth(failure.error.to_string())),
+        CallError::Wait(pause) => Ended::Later("Feishu asks to wait".to_owned(), *pause),
+        CallError::Refused(why) => Ended::Fatal(ChannelError::Config(why.clone())),
+        other => Ended::Lost(other.to_string()),
+    }
+}
+
+/// The endpoint has codes of its own: some pass, the others need a person's hand.
+fn refused_endpoint(failure: &Failure) -> Ended {
+    match failure.code {
+        0 | 1 | 1_000_040_343 => Ended::Lost(failure.error.to_string()),
+        403 | 514 => Ended::Fatal(ChannelError::Auth(failure.error.to_string())),
+        _ => match ended(failure) {
+            Ended::Fatal(_) => {
+                let why =
+                    format!("{}: is the long connection chosen in the developer console?", failure.error);
+                Ended::Fatal(ChannelError::Config(why))
+            }
+            other => other,
+        },
+    }
+}
+
+/// Why the handshake was refused stands in headers.
+fn refused_socket(error: &SocketError) -> Ended {
+    let SocketError::Refused { headers, .. } = error else { return Ended::Lost(error.to_string()) };
+    let header = |name: &str| {
+        let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value.as_str())
+    };
+    let told = header("handshake-msg");
+    match (header("handshake-status"), header("handshake-autherrcode")) {
+        ("514", "1000040350") => Ended::Later(format!("{told}: who else uses this app?"), TOO_MANY),
+        ("403", _) => Ended::Fatal(ChannelError::Auth(told.to_owned())),
+        (status, _) => Ended::Lost(format!("{error}: {told} {status}").trim_end().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::failure::{failure, unreadable};
+
+    #[test]
+    fn what_passes_is_tried_again_and_what_does_not_ends_it() {
+        let auth = |why: &str| Ended::Fatal(ChannelError::Auth(why.into()));
+        let lost = |why: &str| Ended::Lost(why.into());
+        let cases = [
+            (failure(200, 1, "system busy", None), lost("system busy (code 1)")),
+            (failure(200, 1_000_040_343, "internal", None), lost("internal (code 1000040343)")),
+            (failure(200, 514, "auth failed", None), auth("auth failed (code 514)")),
+            (failure(200, 403, "forbidden", None), auth("forbidden (code 403)")),
+            (unreadable(502, None), lost("an answer that cannot be read (HTTP 502)")),
+        ];
+        for (failure, expected) in cases {
+            assert_eq!(refused_endpoint(&failure), expected);
+        }
+        let other = refused_endpoint(&failure(200, 1_000_040_344, "no", None));
+        assert!(matches!(other, Ended::Fatal(ChannelError::Config(_))));
+    }
+
+    #[test]
+    fn a_refused_handshake_says_in_headers_what_it_means() {
+        let refused = |status: &str, inner: &str| {
+            let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            refused_socket(&SocketError::Refused {
+                status: 400,
+                headers: vec![
+                    header("Handshake-Status", status),
+                    header("handshake-msg", "no"),
+                    header("handshake-autherrcode", inner),
+                ],
+            })
+        };
+        assert!(matches!(refused("514", "1000040350"), Ended::Later(_, pause) if pause == TOO_MANY));
+        assert!(matches!(refused("514", "1"), Ended::Lost(_)));
+        assert!(matches!(refused("403", ""), Ended::Fatal(ChannelError::Auth(_))));
+        assert!(matches!(refused("", ""), Ended::Lost(_)));
+    }
+}

@@ -1,0 +1,332 @@
+//! The messages of one reply on Feishu.
+//!
+//! A message is a card of CardKit, whose text streams in. Its id is kept before the message is sent, so that
+//! whoever sends again after a crash shows the same card under the same key, and one message comes of it:
+//! the platform knows a key for an hour. After that the message is looked for in the chat.
+//!
+//! Operations on a card carry numbers that must grow, also over a restart. They are the milliseconds since the
+//! card was made, so that nothing has to be written down for them.
+//!
+//! Where cards of CardKit cannot be had (an older tenant, a scope that is missing) the message is a plain card
+//! that is replaced, and where cards do not pass at all a post or a text, sent when the answer is whole. What
+//! was found to work is kept for the whole reply.
+
+use super::{
+    card::Page,
+    desk::{Desk, Operation},
+    failure::Failure,
+    inlet::now,
+    upload,
+};
+use crate::{
+    OutFile, SendError,
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot},
+    split::{Limit, Unit},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+
+/// The platform knows a key for an hour; a little less, for the way there.
+const KEY: i64 = 55 * 60 * 1000;
+/// The engine tells an hour before the time of the intent.
+const MARGIN: i64 = 3600 * 1000;
+/// A message stands in the chat at most so long after it was intended.
+const WINDOW: i64 = 10 * 60 * 1000;
+/// Clocks of this machine and the platform differ by so much at most.
+const SKEW: i64 = 60 * 1000;
+/// How far a number jumps that was not above the last one.
+const JUMPS: [i32; 3] = [1_000, 100_000, 10_000_000];
+
+/// How a reply is shown, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Way {
+    /// A card whose text streams in.
+    Stream,
+    /// A card that is replaced.
+    Card,
+    /// A post when the answer is whole.
+    Post,
+    /// A text when the answer is whole.
+    Text,
+}
+
+impl Way {
+    fn worse(self) -> Option<Self> {
+        match self {
+            Self::Stream => Some(Self::Card),
+            Self::Card => Some(Self::Post),
+            Self::Post => Some(Self::Text),
+            Self::Text => None,
+        }
+    }
+}
+
+/// The messages of one reply.
+pub(super) struct FeishuMessages {
+    desk: Desk,
+    way: Way,
+    cards: HashMap<String, Face>,
+}
+
+/// What this process knows of a card.
+#[derive(Clone, Debug, Default)]
+struct Face {
+    /// The last number that was used.
+    sequence: i32,
+    /// What it shows; `None` where that is not known.
+    page: Option<Page>,
+}
+
+/// A message that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    card: Option<Made>,
+}
+
+/// A card that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Made {
+    id: String,
+    /// When, in milliseconds since 1970.
+    at: i64,
+}
+
+impl Sent for Shown {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        Some(Self { id: id.to_owned(), card: None })
+    }
+}
+
+impl FeishuMessages {
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { desk, way: Way::Stream, cards: HashMap::new() }
+    }
+
+    /// Shows a reply in a worse way from now on. False where there is none.
+    fn degrade(&mut self, why: &CallError) -> bool {
+        let Some(worse) = self.way.worse() else { return false };
+        tracing::warn!(%why, from = ?self.way, to = ?worse, "a reply is shown in a simpler way");
+        self.way = worse;
+        true
+    }
+
+    /// Does something with a card under the next number, which jumps ahead if it was not above the last.
+    async fn operate(&mut self, card: &Made, operation: &Operation<'_>) -> Result<(), Failure> {
+        let mut result = Ok(());
+        for jump in [0].into_iter().chain(JUMPS) {
+            let face = self.cards.entry(card.id.clone()).or_default();
+            let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
+            face.sequence = face.sequence.saturating_add(1).max(age).saturating_add(jump);
+            let sequence = face.sequence;
+            result = self.desk.operate(&card.id, operation, sequence).await;
+            if !result.as_ref().is_err_and(Failure::is_sequence) {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Makes a card show a page.
+    async fn show(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+        let before = self.cards.get(&card.id).and_then(|face| face.page.clone());
+        let streams = before.as_ref().is_some_and(|before| before.choices == page.choices && !before.done)
+            && !page.done;
+        // Until it is known how this went, nothing is known of what it shows.
+        self.cards.entry(card.id.clone()).or_default().page = None;
+        if streams {
+            self.stream(card, page).await?
+        } else {
+            self.replace(card, page).await?
+        }
+        self.cards.entry(card.id.clone()).or_default().page = Some(page.clone());
+        Ok(())
+    }
+
+    /// Streams text in. A stream closes by itself after ten minutes: it is opened again.
+    async fn stream(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+        let text = Operation::Text(&page.markdown);
+        match self.operate(card, &text).await {
+            Err(failure) if failure.is_closed() => {}
+            result => return result,
+        }
+        self.operate(card, &Operation::Open).await?;
+        match self.operate(card, &text).await {
+            Err(failure) if failure.is_closed() => self.operate(card, &Operation::Whole(page)).await,
+            result => result,
+        }
+    }
+
+    /// Replaces the card. A finished one closes the stream besides, or it would be "being written" for ever.
+    async fn replace(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+        self.operate(card, &Operation::Whole(page)).await?;
+        if page.done {
+            self.operate(card, &Operation::Close(page)).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a page in the present way.
+    async fn send(&mut self, slot: &Slot<Option<Made>>, page: &Page) -> Result<Shown, Failure> {
+        let (key, first) = (slot.key.as_str(), slot.n == 0);
+        let card = slot.mark.clone().filter(|_| self.way == Way::Stream);
+        let (kind, content) = match (self.way, &card) {
+            (Way::Stream, Some(card)) => {
+                self.dress(card, page).await?;
+                ("interactive", json!({"type": "card", "data": {"card_id": card.id}}))
+            }
+            (Way::Stream | Way::Card, _) => ("interactive", page.card(false)),
+            (Way::Post, _) => ("post", page.post()),
+            (Way::Text, _) => ("text", page.text()),
+        };
+        let id = self.desk.send(kind, &content, key, first).await?;
+        Ok(Shown { id, card })
+    }
+
+    /// Makes a card show a page before it is sent. A new one shows the sign.
+    async fn dress(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+        let shows = self.cards.get(&card.id).and_then(|face| face.page.as_ref()) == Some(page);
+        if shows { Ok(()) } else { self.show(card, page).await }
+    }
+
+    async fn make_card(&mut self) -> Result<Option<Made>, SendError> {
+        let at = now();
+        match self.desk.make_card().await {
+            Ok(id) => {
+                let face = Face { sequence: 0, page: Some(Page::sign()) };
+                self.cards.insert(id.clone(), face);
+                Ok(Some(Made { id, at }))
+            }
+            Err(Failure { error: error @ CallError::Refused(_), .. }) => {
+                self.degrade(&error);
+                Ok(None)
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl Messages for FeishuMessages {
+    type Page = Page;
+    type Sent = Shown;
+    /// The card that the message is to show.
+    type Mark = Option<Made>;
+
+    const PLATFORM: &'static str = "Feishu";
+    // Entities and escapes make it longer: what is too long then is cut smaller.
+    const LIMIT: Limit = Limit { unit: Unit::Bytes, max: 20_000 };
+    const LARGEST_FILE: u64 = upload::FILE;
+
+    fn page(&self, draft: &Draft) -> Page {
+        Page::new(draft)
+    }
+
+    fn overfull(&self, page: &Page) -> bool {
+        page.is_overfull()
+    }
+
+    fn first(&self, page: &Page) -> Page {
+        if self.way == Way::Stream { Page::sign() } else { page.clone() }
+    }
+
+    fn grows(&self) -> bool {
+        matches!(self.way, Way::Stream | Way::Card)
+    }
+
+    async fn ready(&mut self) {
+        self.desk.ready().await;
+    }
+
+    fn free(&self) -> Result<(), CallError> {
+        self.desk.free()
+    }
+
+    async fn mark(
+        &mut self,
+        before: Option<Option<Made>>,
+        _since: i64,
+        _ledger: &Ledger<'_>,
+    ) -> Result<Option<Made>, SendError> {
+        match before {
+            Some(mark) => Ok(mark),
+            None if self.way == Way::Stream => self.make_card().await,
+            None => Ok(None),
+        }
+    }
+
+    /// The platform knows a repetition for an hour. After that one is looked for that nobody knows.
+    async fn find(
+        &mut self,
+        slot: &Slot<Option<Made>>,
+        ledger: &Ledger<'_>,
+    ) -> Result<Option<Shown>, SendError> {
+        let intended = slot.since + MARGIN;
+        if now() - intended < KEY {
+            return Ok(None);
+        }
+        let own = self.desk.own_between(intended - SKEW, intended + WINDOW).await?;
+        let known = ledger.known(intended - WINDOW).await?;
+        let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
+        let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !ledger.own.contains(id));
+        Ok(unknown.map(|id| Shown { id, card: slot.mark.clone() }))
+    }
+
+    async fn post(&mut self, slot: &Slot<Option<Made>>, page: &Page) -> Result<Shown, CallError> {
+        loop {
+            match self.send(slot, page).await {
+                Err(failure) if may_pass_otherwise(&failure) && self.degrade(&failure.error) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    async fn edit(&mut self, sent: &mut Shown, page: &Page) -> Result<(), CallError> {
+        let result = match (&sent.card, self.grows()) {
+            // Only what is whole takes the place of what cannot change.
+            (_, false) if page.done => return Err(CallError::Gone),
+            (_, false) => return Ok(()),
+            (Some(card), true) => self.show(&card.clone(), page).await,
+            (None, true) => self.desk.patch(&sent.id, page).await,
+        };
+        match result {
+            // Another message, in a simpler way, takes its place.
+            Err(failure) if may_pass_otherwise(&failure) && self.degrade(&failure.error) => {
+                Err(CallError::Gone)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    async fn delete(&mut self, sent: &Shown) -> Result<(), CallError> {
+        Ok(self.desk.delete(&sent.id).await?)
+    }
+
+    async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        Ok(upload::send(&self.desk, key, file, size).await?)
+    }
+
+    fn memo(&self) -> Value {
+        if self.way == Way::Stream { Value::Null } else { json!({"way": self.way}) }
+    }
+
+    fn remember(&mut self, memo: &Value) {
+        if let Ok(way) = serde_json::from_value(memo["way"].clone()) {
+            self.way = way;
+        }
+    }
+}
+
+/// Tells whether a simpler form of the same may pass: nothing was done, and the chat is not what is wrong.
+fn may_pass_otherwise(failure: &Failure) -> bool {
+    failure.is_scope() || failure.is_content() || matches!(failure.code, 200_740 | 200_750 | 200_860)
+}
+
+#[cfg(test)]
+mod tests;

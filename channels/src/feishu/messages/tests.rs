@@ -1,0 +1,291 @@
+use super::*;
+use crate::{
+    Address, BoxFuture, Journal, JournalError, Placement, ReplyHandle, Sighting,
+    feishu::{client::Client, desk::Office, places::Places},
+    live::Draft,
+    pace::Pacer,
+    render::parse,
+};
+use axum::{Json, Router, extract::Request};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+/// A platform that keeps what it is asked and answers what it is told to, or that all is well.
+#[derive(Clone, Default)]
+struct Platform {
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    answers: Arc<Mutex<VecDeque<(&'static str, Value)>>>,
+}
+
+impl Platform {
+    /// The next call whose path holds `part` gets this answer.
+    fn answer(&self, part: &'static str, answer: Value) {
+        self.answers.lock().unwrap().push_back((part, answer));
+    }
+
+    fn refuse(&self, part: &'static str, code: i64) {
+        self.answer(part, json!({"code": code, "msg": "no"}));
+    }
+
+    async fn take(self, request: Request) -> Json<Value> {
+        let call = format!("{} {}", request.method(), request.uri().path().trim_start_matches("/open-apis/"));
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+        if call.contains("tenant_access_token") {
+            return Json(json!({"code": 0, "tenant_access_token": "t-1", "expire": 7200}));
+        }
+        let body = serde_json::from_slice(&body).unwrap_or(json!(query));
+        self.asked.lock().unwrap().push((call.clone(), body));
+        let mut answers = self.answers.lock().unwrap();
+        let planned = answers.iter().position(|(part, _)| call.contains(part));
+        let planned = planned.and_then(|at| answers.remove(at)).map(|(_, answer)| answer);
+        let usual = json!({"code": 0, "data": {"card_id": "7001", "message_id": "om_new"}});
+        Json(planned.unwrap_or(usual))
+    }
+
+    /// The calls so far, and forgets them.
+    fn calls(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.calls().into_iter().map(|(call, _)| call).collect()
+    }
+
+    /// The numbers of the operations so far.
+    fn sequences(&self) -> Vec<i64> {
+        self.calls().iter().filter_map(|(_, body)| body["sequence"].as_i64()).collect()
+    }
+}
+
+/// Knows one message of this account.
+struct Book;
+
+impl Journal for Book {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        let known = vec![Sighting { chat: "oc_1".into(), message: "om_known".into() }];
+        Box::pin(std::future::ready(Ok(known)))
+    }
+}
+
+async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
+    let platform = Platform::default();
+    let serve = platform.clone();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let router = Router::new().fallback(move |request| serve.clone().take(request));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let client = Client::new(url.parse().unwrap(), "cli_1".into(), "s".into()).unwrap();
+    let office = Office {
+        client: Arc::new(client),
+        pacer: Arc::new(Pacer::default()),
+        places: Arc::new(Places::default()),
+        interval: Duration::from_millis(1),
+    };
+    (FeishuMessages::new(Desk::new(office, &placement)), platform)
+}
+
+fn placement(topic: Option<&str>, private: bool) -> Placement {
+    Placement {
+        address: Address { account: "feishu".into(), chat: "oc_1".into(), topic: topic.map(Into::into) },
+        private,
+        reply_to: Some("om_asked".into()),
+        sender: "ou_a".into(),
+        hint: None,
+        saved: None,
+    }
+}
+
+fn page(text: &str, done: bool) -> Page {
+    Page::new(&Draft { rich: parse(text), done, ..Draft::default() })
+}
+
+fn made(age: i64) -> Made {
+    Made { id: "7001".into(), at: now() - age }
+}
+
+fn shown(age: i64) -> Shown {
+    Shown { id: "om_1".into(), card: Some(made(age)) }
+}
+
+fn slot(n: usize, age: i64) -> Slot<Option<Made>> {
+    Slot { n, again: false, key: "k".repeat(32), since: now() - MARGIN - age, mark: Some(made(age)) }
+}
+
+fn ledger() -> Ledger<'static> {
+    Ledger::new(&Book, vec!["om_own".into()])
+}
+
+const TEXT: &str = "PUT cardkit/v1/cards/7001/elements/text/content";
+const WHOLE: &str = "PUT cardkit/v1/cards/7001";
+const SETTINGS: &str = "PATCH cardkit/v1/cards/7001/settings";
+
+#[tokio::test]
+async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    let mut sent = shown(5000);
+    for (text, done) in [("a", false), ("ab", false), ("abc", true)] {
+        messages.edit(&mut sent, &page(text, done)).await.unwrap();
+    }
+    let calls = platform.calls();
+    let names: Vec<&str> = calls.iter().map(|(call, _)| call.as_str()).collect();
+    assert_eq!(names, [WHOLE, TEXT, WHOLE, SETTINGS]);
+    assert_eq!(calls[1].1["content"], "ab");
+    let sequences: Vec<i64> = calls.iter().filter_map(|(_, body)| body["sequence"].as_i64()).collect();
+    assert!(sequences.windows(2).all(|pair| pair[0] < pair[1]), "{sequences:?}");
+    assert!(sequences[0] >= 5000, "they grow over a restart: {sequences:?}");
+    let end: Value = serde_json::from_str(calls[3].1["settings"].as_str().unwrap()).unwrap();
+    assert_eq!(end, json!({"config": {"streaming_mode": false, "summary": {"content": "abc"}}}));
+}
+
+#[tokio::test]
+async fn a_number_that_is_not_above_the_last_jumps_ahead() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    platform.refuse("cards/7001", 300_317);
+    platform.refuse("cards/7001", 300_317);
+    // The clock went back.
+    messages.edit(&mut shown(-60_000), &page("a", false)).await.unwrap();
+    messages.edit(&mut shown(-60_000), &page("ab", false)).await.unwrap();
+    assert_eq!(platform.sequences(), [1, 1002, 101_003, 101_004]);
+    for _ in 0..4 {
+        platform.refuse("cards/7001", 300_317);
+    }
+    let result = messages.edit(&mut shown(0), &page("abc", false)).await;
+    assert!(matches!(result, Err(CallError::Refused(_))), "it is not tried for ever: {result:?}");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_closed_is_opened_again() {
+    for code in [200_850, 300_309] {
+        let (mut messages, platform) = reply(placement(None, true)).await;
+        let mut sent = shown(0);
+        messages.edit(&mut sent, &page("a", false)).await.unwrap();
+        platform.refuse("content", code);
+        messages.edit(&mut sent, &page("ab", false)).await.unwrap();
+        assert_eq!(platform.names(), [WHOLE, TEXT, SETTINGS, TEXT]);
+        platform.refuse("content", code);
+        platform.refuse("content", 300_309);
+        messages.edit(&mut sent, &page("abc", false)).await.unwrap();
+        assert_eq!(platform.names(), [TEXT, SETTINGS, TEXT, WHOLE], "it cannot be opened");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    platform.refuse("cardkit/v1/cards", 99_991_672);
+    let mark = messages.mark(None, 0, &ledger()).await.unwrap();
+    assert_eq!((mark, messages.memo()), (None, json!({"way": "card"})));
+    platform.refuse("im/v1/messages", 230_099);
+    platform.refuse("im/v1/messages", 230_001);
+    platform.calls();
+    let unmade = Slot { mark: None, ..slot(0, 0) };
+    messages.post(&unmade, &page("a", true)).await.unwrap();
+    let kinds: Vec<Value> = platform.calls().into_iter().map(|(_, body)| body["msg_type"].clone()).collect();
+    assert_eq!(kinds, ["interactive", "post", "text"]);
+    assert!(!messages.grows());
+    assert_eq!(messages.memo(), json!({"way": "text"}));
+    let (mut again, _) = reply(placement(None, true)).await;
+    again.remember(&json!({"way": "text"}));
+    assert!(!again.grows(), "a restart does not try the better ways anew");
+    let mut fixed = Shown { id: "om_1".into(), card: None };
+    assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(()));
+    assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(CallError::Gone));
+}
+
+#[tokio::test]
+async fn a_card_that_is_gone_makes_room_for_another_message() {
+    for code in [200_740, 200_750, 99_991_672] {
+        let (mut messages, platform) = reply(placement(None, true)).await;
+        platform.refuse("cards/7001", code);
+        assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(CallError::Gone), "{code}");
+        assert_eq!(messages.memo(), json!({"way": "card"}));
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_sent_where_it_belongs_under_its_key() {
+    let thread = json!({"thread": "omt_1"});
+    let private = Placement { hint: Some(thread), ..placement(None, true) };
+    let cases = [
+        (placement(None, true), 0, "POST im/v1/messages", None),
+        (placement(None, false), 0, "POST im/v1/messages/om_asked/reply", Some(false)),
+        (placement(None, false), 1, "POST im/v1/messages", None),
+        (placement(Some("omt_1"), false), 1, "POST im/v1/messages/om_asked/reply", Some(true)),
+        (private, 1, "POST im/v1/messages/om_asked/reply", Some(false)),
+    ];
+    for (placement, n, path, threaded) in cases {
+        let (mut messages, platform) = reply(placement).await;
+        let mark = messages.mark(None, 0, &ledger()).await.unwrap();
+        let slot = Slot { mark, ..slot(n, 0) };
+        let sent = messages.post(&slot, &Page::sign()).await.unwrap();
+        let calls = platform.calls();
+        assert_eq!((calls.len(), calls[1].0.as_str(), sent.id.as_str()), (2, path, "om_new"));
+        let body = &calls[1].1;
+        assert_eq!((&body["uuid"], body["reply_in_thread"].as_bool()), (&json!("k".repeat(32)), threaded));
+        assert_eq!(body["content"], json!({"type": "card", "data": {"card_id": "7001"}}).to_string());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_a_message_that_is_gone_stands_alone() {
+    for code in [230_011, 230_019, 230_071] {
+        let (mut messages, platform) = reply(placement(None, false)).await;
+        platform.refuse("reply", code);
+        messages.post(&slot(0, 0), &page("a", true)).await.unwrap();
+        let names = platform.names();
+        assert_eq!(names.last().map(String::as_str), Some("POST im/v1/messages"), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    assert_eq!(messages.find(&slot(0, 60_000), &ledger()).await, Ok(None));
+    assert_eq!(platform.names(), [""; 0], "nothing needs to be asked");
+    let item = |id: &str, app: &str| json!({"message_id": id, "sender": {"id": app}});
+    let items = [item("om_theirs", "ou_a"), item("om_known", "cli_1"), item("om_own", "cli_1")];
+    platform.answer(
+        "im/v1/messages",
+        json!({"code": 0, "data": {"items": items, "has_more": true, "page_token": "p"}}),
+    );
+    let items = [item("om_lost", "cli_1")];
+    platform.answer("im/v1/messages", json!({"code": 0, "data": {"items": items, "has_more": false}}));
+    let old = slot(0, 2 * MARGIN);
+    let found = messages.find(&old, &ledger()).await.unwrap();
+    assert_eq!(found, Some(Shown { id: "om_lost".into(), card: old.mark }));
+    let calls = platform.calls();
+    assert!(
+        calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
+        "{calls:?}"
+    );
+    assert!(calls[1].1.as_str().unwrap().ends_with("&page_token=p"), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_chat_that_has_to_wait_is_left_alone() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    platform.refuse("cards/7001", 230_020);
+    let wait = Err(CallError::Wait(Duration::from_secs(1)));
+    assert_eq!(messages.edit(&mut shown(0), &page("a", false)).await, wait);
+    platform.calls();
+    assert!(matches!(messages.free(), Err(CallError::Wait(_))));
+    assert!(matches!(messages.edit(&mut shown(0), &page("a", false)).await, Err(CallError::Wait(_))));
+    assert_eq!(platform.names(), [""; 0]);
+}
+
+#[test]
+fn what_is_kept_is_stored_like_this() {
+    let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5 }) };
+    let stored = json!({"id": "om_1", "card": {"id": "7001", "at": 5}});
+    assert_eq!(serde_json::to_value(&sent).unwrap(), stored);
+    assert_eq!(serde_json::from_value::<Shown>(stored).unwrap(), sent);
+    assert_eq!(serde_json::from_value::<Shown>(json!({"id": "om_1"})).ok(), Shown::from_id("om_1"));
+}

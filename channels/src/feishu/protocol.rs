@@ -1,0 +1,193 @@
+//! The long connection's protocol without its IO: frames in, events and pulses out, acknowledgements made.
+//!
+//! An event may come in fragments, in any order and among those of others. Those of one event are joined when
+//! all are there; what never becomes whole is forgotten after a while, and then the platform sends it again.
+
+use super::frame::{CONTROL, DATA, Frame, Header};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use prost::Message;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{collections::HashMap, time::Duration};
+use tokio::time::Instant;
+
+/// Fragments of an event that is not whole by then are forgotten; the platform's own clients wait as long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So many fragments an event may have.
+const FRAGMENTS: usize = 1024;
+/// So many events may be under way in fragments.
+const SETS: usize = 64;
+/// So many bytes an event may have, and all fragments that wait together.
+const BYTES: usize = 8 * 1024 * 1024;
+/// How often the peer is pinged until it says otherwise; the platform's own default.
+pub(super) const PING: Duration = Duration::from_secs(120);
+/// The peer may ask for no pings more frequent than this, and none rarer than [`PING`].
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// What a frame was.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Nothing to do: a fragment, a ping, something unknown.
+    Nothing,
+    /// The peer lives, and wants pings so often.
+    Pulse(Option<Duration>),
+    /// An event is whole.
+    Event(Delivery),
+}
+
+/// An event, and what its acknowledgement is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Delivery {
+    frame: Frame,
+    /// The event as JSON.
+    pub(super) payload: Vec<u8>,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(super) struct Protocol {
+    service: i32,
+    sets: HashMap<String, Set>,
+    bytes: usize,
+}
+
+/// The fragments of an event so far.
+#[derive(Debug)]
+struct Set {
+    parts: Vec<Option<Vec<u8>>>,
+    bytes: usize,
+    since: Instant,
+}
+
+/// How the peer wants the connection to be kept.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct ClientConfig {
+    ping_interval: Option<i64>,
+}
+
+impl ClientConfig {
+    /// Returns how often the peer wants to be pinged.
+    pub(super) fn ping(&self) -> Option<Duration> {
+        let seconds = u64::try_from(self.ping_interval?).ok().filter(|seconds| *seconds > 0)?;
+        Some(Duration::from_secs(seconds).clamp(SHORTEST, PING))
+    }
+}
+
+impl Protocol {
+    /// Starts a connection of a service, as its URL names it.
+    pub(super) fn new(service: i32) -> Self {
+        Self { service, sets: HashMap::new(), bytes: 0 }
+    }
+
+    /// Returns a ping.
+    pub(super) fn ping(&self) -> Vec<u8> {
+        let headers = vec![Header::new("type", "ping")];
+        Frame { service: self.service, method: CONTROL, headers, ..Frame::default() }.encode_to_vec()
+    }
+
+    /// Takes the bytes of a message. Bytes that are no frame are nothing.
+    pub(super) fn push(&mut self, bytes: &[u8], now: Instant) -> Step {
+        self.forget(now);
+        let Ok(frame) = Frame::decode(bytes) else {
+            tracing::warn!(size = bytes.len(), "a message over the long connection is no frame");
+            return Step::Nothing;
+        };
+        match (frame.method, frame.header("type")) {
+            (CONTROL, Some("pong")) => {
+                let config = frame.payload.as_deref().map(serde_json::from_slice::<ClientConfig>);
+                Step::Pulse(config.and_then(Result::ok).and_then(|config| config.ping()))
+            }
+            (DATA, Some("event")) => self.event(frame, now).map_or(Step::Nothing, Step::Event),
+            _ => Step::Nothing,
+        }
+    }
+
+    fn event(&mut self, mut frame: Frame, now: Instant) -> Option<Delivery> {
+        let number = |key: &str| frame.header(key).and_then(|value| value.parse::<usize>().ok());
+        let (sum, seq) = (number("sum").unwrap_or(1), number("seq").unwrap_or(0));
+        if sum <= 1 {
+            let payload = frame.payload.take().unwrap_or_default();
+            return Some(Delivery { frame, payload });
+        }
+        let id = frame.header("message_id")?.to_owned();
+        if sum > FRAGMENTS || seq >= sum {
+            tracing::warn!(sum, seq, "a fragment of an event makes no sense and is passed over");
+            return None;
+        }
+        let part = frame.payload.take().unwrap_or_default();
+        let payload = self.join(&id, sum, seq, part, now)?;
+        Some(Delivery { frame, payload })
+    }
+
+    /// Keeps a fragment; returns the whole when it was the last that was missing.
+    fn join(&mut self, id: &str, sum: usize, seq: usize, part: Vec<u8>, now: Instant) -> Option<Vec<u8>> {
+        if self.sets.get(id).is_some_and(|set| set.parts.len() != sum) {
+            self.drop_set(id);
+        }
+        self.make_room(id, part.len());
+        if self.bytes + part.len() > BYTES {
+            tracing::warn!("an event in fragments is too large and is passed over");
+            self.drop_set(id);
+            return None;
+        }
+        let new = || Set { parts: vec![None; sum], bytes: 0, since: now };
+        let set = self.sets.entry(id.to_owned()).or_insert_with(new);
+        let slot = set.parts.get_mut(seq)?;
+        let before = slot.as_ref().map_or(0, Vec::len);
+        set.bytes = set.bytes - before + part.len();
+        self.bytes = self.bytes - before + part.len();
+        *slot = Some(part);
+        if set.parts.iter().any(Option::is_none) {
+            return None;
+        }
+        let whole = self.sets.get_mut(id)?.parts.iter_mut().filter_map(Option::take).flatten().collect();
+        self.drop_set(id);
+        Some(whole)
+    }
+
+    /// Forgets the oldest sets where a new one or a part has no room.
+    fn make_room(&mut self, id: &str, size: usize) {
+        while (self.sets.len() >= SETS && !self.sets.contains_key(id)) || self.bytes + size > BYTES {
+            let others = self.sets.iter().filter(|(other, _)| *other != id);
+            let Some(oldest) = others.min_by_key(|(_, set)| set.since).map(|(id, _)| id.clone()) else {
+                return;
+            };
+            self.drop_set(&oldest);
+        }
+    }
+
+    fn drop_set(&mut self, id: &str) {
+        if let Some(set) = self.sets.remove(id) {
+            self.bytes -= set.bytes;
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let old: Vec<String> = self
+            .sets
+            .iter()
+            .filter(|(_, set)| now.duration_since(set.since) >= PATIENCE)
+            .map(|(id, _)| id.clone())
+            .collect();
+        old.iter().for_each(|id| self.drop_set(id));
+    }
+}
+
+impl Delivery {
+    /// Makes the acknowledgement: 200 with what the platform is to be told, or 500 so that the event comes
+    /// again. It echoes the frame.
+    pub(super) fn acknowledge(mut self, answer: Result<Option<Value>, ()>, took: Duration) -> Vec<u8> {
+        let response = match answer {
+            Ok(Some(data)) => json!({"code": 200, "data": BASE64_STANDARD.encode(data.to_string())}),
+            Ok(None) => json!({"code": 200}),
+            Err(()) => json!({"code": 500}),
+        };
+        self.frame.headers.push(Header::new("biz_rt", took.as_millis().to_string()));
+        self.frame.payload = Some(response.to_string().into_bytes());
+        self.frame.encode_to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Writes marked text as the Markdown of Feishu's cards.
+//!
+//! What the markup gives a meaning is written as an entity, so that words stay words: a model that writes
+//! `<at id=all></at>` names nobody. Code takes no entities; there a tag that names somebody is broken by a
+//! character that nobody sees. Marks do not span lines and do not touch white space, as the markup wants it.
+
+use super::{Rich, Span, Style};
+
+/// Nobody sees it, and no tag has it.
+const UNSEEN: char = '\u{200b}';
+/// Tags that name people, in small letters.
+const NAMING: [&str; 2] = ["<at", "<person"];
+
+/// Returns the text as a card's Markdown.
+#[must_use]
+pub fn card_markdown(rich: &Rich) -> String {
+    let mut out = String::with_capacity(rich.text.len() + rich.text.len() / 4);
+    let mut edges: Vec<usize> =
+        rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
+    edges.extend([0, rich.text.len()]);
+    edges.sort_unstable();
+    edges.dedup();
+    for pair in edges.windows(2) {
+        let &[start, end] = pair else { continue };
+        let marks = Marks::at(rich, start);
+        marks.write(rich.part(start..end), &mut out);
+    }
+    let end = out.trim_end().len();
+    out.truncate(end);
+    out
+}
+
+/// What holds for a stretch of the text.
+#[derive(Default)]
+struct Marks<'a> {
+    block: Option<&'a Span>,
+    quote: bool,
+    bold: bool,
+    italic: bool,
+    strike: bool,
+    code: bool,
+    link: Option<&'a str>,
+}
+
+impl<'a> Marks<'a> {
+    fn at(rich: &'a Rich, at: usize) -> Self {
+        let mut marks = Self::default();
+        for span in rich.spans.iter().filter(|span| span.range.contains(&at)) {
+            match &span.style {
+                Style::Bold => marks.bold = true,
+                Style::Italic => marks.italic = true,
+                Style::Strike => marks.strike = true,
+                Style::Code => marks.code = true,
+                Style::Quote => marks.quote = true,
+                Style::Link(url) => marks.link = Some(url),
+                Style::Pre(_) | Style::Table { .. } => marks.block = Some(span),
+            }
+        }
+        marks
+    }
+
+    fn write(&self, text: &str, out: &mut String) {
+        if let Some(span) = self.block {
+            return block(text, &span.style, out);
+        }
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                out.push('\n');
+            }
+            if self.quote && begins_line(out) && !line.is_empty() {
+                out.push_str("> ");
+            }
+            self.line(line, out);
+        }
+    }
+
+    fn line(&self, line: &str, out: &mut String) {
+        let words = line.trim();
+        if words.is_empty() {
+            return out.push_str(line);
+        }
+        let (before, after) = line.split_once(words).unwrap_or_default();
+        out.push_str(before);
+        let marks: String = [(self.bold, "**"), (self.italic, "*"), (self.strike, "~~")]
+            .into_iter()
+            .filter_map(|(on, mark)| on.then_some(mark))
+            .collect();
+        // Marks of two stretches that touch would be read as one.
+        if !marks.is_empty() && out.ends_with(['*', '~']) {
+            out.push(UNSEEN);
+        }
+        if self.link.is_some() {
+            out.push('[');
+        }
+        out.push_str(&marks);
+        if self.code {
+            code(words, out)
+        } else {
+            escape(words, out)
+        }
+        out.extend(marks.chars().rev());
+        if let Some(url) = self.link {
+            out.push_str("](");
+            target(url, out);
+            out.push(')');
+        }
+        out.push_str(after);
+    }
+}
+
+fn begins_line(out: &str) -> bool {
+    out.is_empty() || out.ends_with('\n')
+}
+
+fn block(text: &str, style: &Style, out: &mut String) {
+    if !begins_line(out) {
+        out.push('\n');
+    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let language = match style {
+        Style::Pre(Some(language)) => language.as_str(),
+        _ => "",
+    };
+    out.push_str(&format!("{fence}{language}\n"));
+    unnamed(text, out);
+    out.push_str(&format!("\n{fence}\n"));
+}
+
+/// Code in a line. It has no way to say a backtick.
+fn code(text: &str, out: &mut String) {
+    out.push('`');
+    unnamed(&text.replace('`', "'"), out);
+    out.push('`');
+}
+
+/// Writes text that takes no entities, with tags that name somebody broken.
+fn unnamed(text: &str, out: &mut String) {
+    for (at, c) in text.char_indices() {
+        out.push(c);
+        let rest = text.get(at..).unwrap_or_default();
+        let names = |tag: &&str| rest.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+        if c == '<' && NAMING.iter().any(names) {
+            out.push(UNSEEN);
+        }
+    }
+}
+
+fn escape(text: &str, out: &mut String) {
+    let begins = begins_line(out) || out.ends_with("> ");
+    let rule = begins && text.starts_with("---");
+    let mut rest = text.chars().peekable();
+    let mut first = true;
+    while let Some(c) = rest.next() {
+        let meant = match c {
+            '<' | '>' | '*' | '~' | '`' | '_' | '[' | ']' | '|' | '\\' => true,
+            '&' => rest.peek().is_some_and(|next| *next == '#' || next.is_ascii_alphabetic()),
+            '#' => begins && first,
+            '-' => rule && first,
+            _ => false,
+        };
+        if meant {
+            out.push_str(&format!("&#{};", u32::from(c)))
+        } else {
+            out.push(c)
+        }
+        first = false;
+    }
+}
+
+/// Writes where a link leads, without what would end it.
+fn target(url: &str, out: &mut String) {
+    for c in url.chars() {
+        match c {
+            '(' | ')' | '<' | '>' | ' ' | '"' | '[' | ']' | '\\' | '`' | '*' => {
+                out.push_str(&format!("%{:02X}", u32::from(c)));
+            }
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    #[test]
+    fn marks_are_written_as_cards_read_them() {
+        let cases = [
+            ("**bold** and *it* and ~~old~~", "**bold** and *it* and ~~old~~"),
+            ("# Title\n\ntext", "**Title**\n\ntext"),
+            ("a `b*c` d", "a `b*c` d"),
+            ("```rust\nlet a = &b;\n```", "```rust\nlet a = &b;\n```"),
+            ("- one\n- two", "• one\n• two"),
+            ("> said\n> so", "> said\n> so"),
+            ("[here](https://a.example/b(c))", "[here](https://a.example/b%28c%29)"),
+            ("**two\nlines**", "**two**\n**lines**"),
+            ("**a*b*c**", "**a**\u{200b}***b***\u{200b}**c**"),
+            ("x\n```\ncode\n```\ny", "x\n\n```\ncode\n```\n\n\ny"),
+        ];
+        for (markdown, card) in cases {
+            assert_eq!(card_markdown(&parse(markdown)), card, "{markdown}");
+        }
+    }
+
+    #[test]
+    fn words_stay_words() {
+        let cases = [
+            ("2 * 3 < 4 & 5", "2 &#42; 3 &#60; 4 & 5"),
+            ("AT&T &lt; snake_case", "AT&#38;T &#60; snake&#95;case"),
+            ("\\# no title", "&#35; no title"),
+            ("a | b", "a &#124; b"),
+        ];
+        for (markdown, card) in cases {
+            assert_eq!(card_markdown(&parse(markdown)), card, "{markdown}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_named_by_what_a_model_writes() {
+        for markdown in [
+            "<at id=all></at>",
+            "`<at id=all></at>`",
+            "```\n<AT user_id=\"ou_1\">x</AT>\n```",
+            "[<at id=all></at>](https://a.example/<at>)",
+            "**<at id=all>**",
+            "<person id = 'ou_1'></person>",
+            "| <at id=all></at> |\n|-|\n| `<at id=all>` |",
+        ] {
+            let written = card_markdown(&parse(markdown)).to_ascii_lowercase();
+            assert!(!written.contains("<at") && !written.contains("<person"), "{written}");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Writes marked text for Slack: as mrkdwn, Slack's own markup, and as the Markdown that its streams take.
+//!
+//! Neither can ping anybody: `<`, `>` and `&` are escaped, and in Markdown, whose code knows no escapes, a
+//! sign of no width stands in what would be a reference. mrkdwn knows no escape for its own marks; one that
+//! would begin something is followed by a sign of no width.
+
+use super::{Rich, Span, Style};
+
+/// No width; words may break there.
+const SPACE: char = '\u{200b}';
+/// No width; words do not break there.
+const JOINER: char = '\u{2060}';
+
+/// Returns the text as mrkdwn.
+#[must_use]
+pub fn mrkdwn(rich: &Rich) -> String {
+    write(rich, &Mrkdwn)
+}
+
+/// Returns the text as standard Markdown.
+#[must_use]
+pub fn markdown(rich: &Rich) -> String {
+    write(rich, &Markdown { open_end: false })
+}
+
+/// Returns the text as the beginning of a Markdown text that goes on: a block of code at its end is left
+/// open.
+#[must_use]
+pub fn markdown_so_far(rich: &Rich) -> String {
+    write(rich, &Markdown { open_end: true })
+}
+
+/// A markup.
+trait Markup {
+    /// Writes a block of code whose whole text is `code`.
+    fn block(&self, code: &str, language: Option<&str>, last: bool, out: &mut String);
+    /// Writes a line's words with their marks.
+    fn words(&self, line: &Line<'_>, out: &mut String);
+    /// Begins a line of a quotation.
+    const QUOTE: &'static str;
+}
+
+/// A piece of a line of which all is marked alike.
+struct Piece<'a> {
+    text: &'a str,
+    bold: bool,
+    italic: bool,
+    strike: bool,
+    code: bool,
+    link: Option<&'a str>,
+}
+
+struct Line<'a> {
+    pieces: Vec<Piece<'a>>,
+}
+
+fn write<M: Markup>(rich: &Rich, markup: &M) -> String {
+    let mut out = String::with_capacity(rich.text.len() * 2);
+    let mut blocks: Vec<&Span> = rich.spans.iter().filter(|span| span.style.is_block_code()).collect();
+    blocks.sort_by_key(|span| span.range.start);
+    let mut at = 0;
+    for span in blocks {
+        if span.range.start < at {
+            continue;
+        }
+        lines(rich, at..span.range.start, markup, &mut out);
+        let language = if let Style::Pre(language) = &span.style { language.as_deref() } else { None };
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
+        }
+        let last = span.range.end == rich.text.len();
+        markup.block(rich.part(span.range.clone()), language, last, &mut out);
+        at = span.range.end;
+    }
+    lines(rich, at..rich.text.len(), markup, &mut out);
+    out
+}
+
+/// Writes what stands between blocks of code.
+fn lines<M: Markup>(rich: &Rich, range: std::ops::Range<usize>, markup: &M, out: &mut String) {
+    let text = rich.part(range.clone());
+    let mut start = range.start;
+    for (n, line) in text.split('\n').enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        let end = start + line.len();
+        if !line.is_empty() {
+            let quoted = covers(rich, start, |style| matches!(style, Style::Quote)).is_some();
+            if quoted {
+                out.push_str(M::QUOTE);
+            }
+            markup.words(&Line { pieces: pieces(rich, start, end) }, out);
+        }
+        start = end + 1;
+    }
+}
+
+fn covers(rich: &Rich, at: usize, wanted: impl Fn(&Style) -> bool) -> Option<&Style> {
+    let over = |span: &&Span| span.range.contains(&at) && wanted(&span.style);
+    rich.spans.iter().find(over).map(|span| &span.style)
+}
+
+/// Cuts a line where marks begin or end.
+fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<Piece<'_>> {
+    let inner = |at: &usize| *at > start && *at < end;
+    let mut edges: Vec<usize> =
+        rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]).filter(inner).collect();
+    edges.extend([start, end]);
+    edges.sort_unstable();
+    edges.dedup();
+    let piece = |pair: &[usize]| {
+        let &[from, to] = pair else { return None };
+        let has = |wanted: fn(&Style) -> bool| covers(rich, from, wanted).is_some();
+        Some(Piece {
+            text: rich.part(from..to),
+            bold: has(|style| matches!(style, Style::Bold)),
+            italic: has(|style| matches!(style, Style::Italic)),
+            strike: has(|style| matches!(style, Style::Strike)),
+            code: has(|style| matches!(style, Style::Code)),
+            link: covers(rich, from, |style| matches!(style, Style::Link(_))).and_then(target),
+        })
+    };
+    edges.windows(2).filter_map(piece).collect()
+}
+
+fn target(style: &Style) -> Option<&str> {
+    if let Style::Link(url) = style { Some(url) } else { None }
+}
+
+/// Splits off the white space around words: a mark does not stand next to it.
+fn around(text: &str) -> (&str, &str, &str) {
+    let words = text.trim();
+    let before = text.len() - text.trim_start().len();
+    let (head, rest) = text.split_at_checked(before).unwrap_or(("", text));
+    let (_, tail) = rest.split_at_checked(words.len()).unwrap_or((rest, ""));
+    (head, words, tail)
+}
+
+struct Mrkdwn;
+
+impl Markup for Mrkdwn {
+    const QUOTE: &'static str = "> ";
+
+    fn block(&self, code: &str, _language: Option<&str>, _last: bool, out: &mut String) {
+        out.push_str("```\n");
+        escape(&code.replace("```", "`\u{200b}`\u{200b}`"), out);
+        out.push_str("\n```");
+    }
+
+    fn words(&self, line: &Line<'_>, out: &mut String) {
+        for (n, piece) in line.pieces.iter().enumerate() {
+            let (head, words, tail) = around(piece.text);
+            escape(head, out);
+            if words.is_empty() {
+                continue;
+            }
+            let marks = mrkdwn_marks(piece, words);
+            let next = if tail.is_empty() {
+                line.pieces.get(n + 1).and_then(|p| p.text.chars().next())
+            } else {
+                None
+            };
+            if !marks.is_empty() && out.ends_with(char::is_alphanumeric) {
+                out.push(SPACE);
+            }
+            out.push_str(&marks);
+            mrkdwn_words(piece, words, n == 0 && head.is_empty(), out);
+            out.extend(marks.chars().rev());
+            if !marks.is_empty() && next.is_some_and(char::is_alphanumeric) {
+                out.push(SPACE);
+            }
+            escape(tail, out);
+        }
+    }
+}
+
+/// Returns the marks that open a piece; they close it the other way round.
+fn mrkdwn_marks(piece: &Piece<'_>, words: &str) -> String {
+    let code = piece.code && piece.link.is_none() && !words.contains('`');
+    let marks = [(piece.bold, '*'), (piece.italic, '_'), (piece.strike, '~'), (code, '`')];
+    marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect()
+}
+
+fn mrkdwn_words(piece: &Piece<'_>, words: &str, begins_line: bool, out: &mut String) {
+    if let Some(url) = piece.link {
+        out.push('<');
+        escape(&url.replace('|', "%7C").replace('<', "%3C").replace('>', "%3E"), out);
+        if words != url {
+            out.push('|');
+            escape(&words.replace('|', "¦"), out);
+        }
+        out.push('>');
+    } else if piece.code && !words.contains('`') {
+        escape(words, out);
+    } else {
+        if begins_line && words.starts_with('>') {
+            out.push(SPACE);
+        }
+        literal(words, out, |mark, out| out.extend([mark, SPACE]));
+    }
+}
+
+/// Appends words that carry no mark: what would begin one goes through `tame`, the rest is escaped.
+fn literal(words: &str, out: &mut String, tame: impl Fn(char, &mut String)) {
+    let mut chars = words.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let before = words.get(..at).and_then(|text| text.chars().next_back());
+        let after = chars.peek().map(|(_, c)| *c);
+        let opens = before.is_none_or(|c| !c.is_alphanumeric()) && after.is_some_and(|c| !c.is_whitespace());
+        if matches!(c, '*' | '_' | '~' | '`') && opens {
+            tame(c, out);
+        } else {
+            escape(words.get(at..at + c.len_utf8()).unwrap_or_default(), out);
+        }
+    }
+}
+
+/// Appends text with the three characters escaped that Slack gives a meaning.
+pub(crate) fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            other => out.push(other),
+        }
+    }
+}
+
+struct Markdown {
+    open_end: bool,
+}
+
+impl Markup for Markdown {
+    const QUOTE: &'static str = "> ";
+
+    fn block(&self, code: &str, language: Option<&str>, last: bool, out: &mut String) {
+        out.push_str("```");
+        out.push_str(language.unwrap_or_default());
+        out.push('\n');
+        raw(&code.replace("```", "`\u{2060}`\u{2060}`"), out);
+        if !(last && self.open_end) {
+            out.push_str("\n```");
+        }
+    }
+
+    fn words(&self, line: &Line<'_>, out: &mut String) {
+        for (n, piece) in line.pieces.iter().enumerate() {
+            let (head, words, tail) = around(piece.text);
+            out.push_str(head);
+            if words.is_empty() {
+                continue;
+            }
+            let code = piece.code && !words.contains('`');
+            let marks = [(piece.bold, "**"), (piece.italic, "*"), (piece.strike, "~~"), (code, "`")];
+            let marks: String = marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect();
+            if piece.link.is_some() {
+                out.push('[');
+            }
+            out.push_str(&marks);
+            markdown_words(words, code, n == 0 && head.is_empty(), out);
+            out.extend(marks.chars().rev());
+            if let Some(url) = piece.link {
+                out.push_str("](");
+                out.push_str(&url.replace(' ', "%20").replace('(', "%28").replace(')', "%29"));
+                out.push(')');
+            }
+            out.push_str(tail);
+        }
+    }
+}
+
+fn markdown_words(words: &str, code: bool, begins_line: bool, out: &mut String) {
+    if code {
+        raw(words, out);
+        return;
+    }
+    // At the beginning of a line these would make a heading, a list or a quotation.
+    if begins_line && words.starts_with(['#', '-', '+', '>']) {
+        out.push('\\');
+    }
+    let mut tamed = String::new();
+    literal(words, &mut tamed, |mark, out| out.extend(['\\', mark]));
+    // Names that ping everybody need no reference where Slack links names.
+    for name in ["@here", "@channel", "@everyone"] {
+        if tamed.contains(name) {
+            tamed = tamed.replace(name, &name.replacen('@', "@\u{2060}", 1));
+        }
+    }
+    out.push_str(&tamed);
+}
+
+/// Appends code, in which nothing is escaped: only references are broken.
+fn raw(code: &str, out: &mut String) {
+    let mut chars = code.chars().peekable();
+    while let Some(c) = chars.next() {
+        out.push(c);
+        if c == '<' && chars.peek().is_some_and(|next| matches!(next, '@' | '!' | '#')) {
+            out.push(JOINER);
+        }
+    }
+}
+
+/// Returns how much of a growing text will surely begin the whole, as far as one can tell: what may still
+/// become a mark, a heading or a table is left out.
+#[must_use]
+pub fn settled(rich: &Rich) -> Rich {
+    let end = rich.text.len();
+    let mut cut = end;
+    match rich.spans.iter().find(|span| span.style.is_block_code() && span.range.end == end) {
+        Some(Span { range, style: Style::Table { .. } }) => cut = range.start,
+        Some(span) => cut = settled_code(rich, span),
+        None => {
+            let block = rich.text.rfind("\n\n").map_or(0, |at| at + 2);
+            cut = cut.min(block + first_doubt(rich, block));
+        }
+    }
+    for span in rich.spans.iter().filter(|span| !span.style.is_block_code()) {
+        // A mark that reaches the end may go on.
+        if span.range.end >= cut && span.range.start < cut {
+            cut = span.range.start;
+        }
+    }
+    let mut kept = rich.part(0..cut).trim_end().len();
+    // One more row may widen a table.
+    let table = |span: &&Span| {
+        matches!(span.style, Style::Table { .. }) && span.range.contains(&kept.saturating_sub(1))
+    };
+    if let Some(table) = rich.spans.iter().find(table) {
+        kept = rich.part(0..table.range.start).trim_end().len();
+        cut = kept;
+    }
+    let solid = rich.spans.iter().any(|span| span.style.is_block_code() && span.range.end == cut);
+    rich.slice(0..if solid { cut } else { kept }, "")
+}
+
+/// The last line of code may be the beginning of the fence that ends it.
+fn settled_code(rich: &Rich, span: &Span) -> usize {
+    let code = rich.part(span.range.clone());
+    let line = code.rfind('\n').map_or(0, |at| at + 1);
+    let last = code.get(line..).unwrap_or_default();
+    let maybe_fence = last.trim_start().starts_with(['`', '~']);
+    if maybe_fence { span.range.start + line.saturating_sub(1) } else { span.range.end }
+}
+
+/// Returns where in the last paragraph something stands that later text may turn into a mark.
+fn first_doubt(rich: &Rich, block: usize) -> usize {
+    let text = rich.part(block..rich.text.len());
+    let settled_mark = |at: usize| covers(rich, block + at, |style| !matches!(style, Style::Quote)).is_some();
+    let mark =
+        text.char_indices().find(|(at, _)| doubtful(text, *at) && !settled_mark(*at)).map(|(at, _)| at);
+    let line = text.rfind('\n').map_or(0, |at| at + 1);
+    let last = text.get(line..).unwrap_or_default();
+    let marker = !last.is_empty()
+        && last.chars().all(|c| c.is_ascii_digit() || c.is_whitespace() || "#>-+=.)".contains(c));
+    let line = marker.then_some(line);
+    [mark, line].into_iter().flatten().min().unwrap_or(text.len())
+}
+
+/// Tells whether the sign at `at` may come to mean something by what follows.
+fn doubtful(text: &str, at: usize) -> bool {
+    let (before, from) = text.split_at_checked(at).unwrap_or((text, ""));
+    let mut rest = from.chars();
+    let sign = rest.next();
+    let after = rest.as_str();
+    let next = rest.next();
+    let loose = next.is_some_and(char::is_whitespace);
+    let within = before.ends_with(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
+    match sign {
+        Some('*' | '~' | '`') => !loose,
+        Some('_') => !loose && !within,
+        Some('[' | '|') => true,
+        Some('<') => next.is_none_or(|c| c.is_alphabetic() || matches!(c, '/' | '!' | '?' | '@' | '#')),
+        Some('&') => next.is_none_or(|c| c.is_alphanumeric() || c == '#'),
+        Some('!') => next.is_none_or(|c| c == '['),
+        Some('\\') => next.is_none(),
+        Some('@') => !after.contains(char::is_whitespace) && after.len() < "everyone".len(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    #[test]
+    fn marks_become_slacks() {
+        let cases = [
+            ("plain", "plain"),
+            ("**bold** *italic* ~~gone~~ `a < b`", "*bold* _italic_ ~gone~ `a &lt; b`"),
+            ("**bold *both***", "*bold* *_both_*"),
+            ("**no**where", "*no*\u{200b}where"),
+            ("# Title\n\ntext", "*Title*\n\ntext"),
+            ("[see](https://a.b/?x=1&y=2)", "<https://a.b/?x=1&amp;y=2|see>"),
+            ("> one\n> two", "> one\n> two"),
+            ("- a\n- b", "• a\n• b"),
+            ("```rust\nlet a = \"<b>\";\n```", "```\nlet a = \"&lt;b&gt;\";\n```"),
+            ("one\n```\nx\n```\ntwo", "one\n\n```\nx\n```\n\ntwo"),
+            ("\\*no mark\\*", "*\u{200b}no mark*"),
+            ("**a\nb**", "*a*\n*b*"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(mrkdwn(&parse(given)), expected, "for {given:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_model_writes_pings() {
+        for given in
+            ["<!channel> hi", "<@U1>", "`<!here>`", "```\n<!everyone> <@U2>\n```", "[x](<https://a|b>)"]
+        {
+            let rich = parse(given);
+            for written in [mrkdwn(&rich), markdown(&rich)] {
+                assert!(!written.contains("<!") && !written.contains("<@"), "{given:?}: {written:?}");
+            }
+        }
+        assert_eq!(markdown(&parse("@channel look")), "@\u{2060}channel look");
+    }
+
+    #[test]
+    fn streams_get_markdown() {
+        let cases = [
+            ("**bold** *it* `c`", "**bold** *it* `c`"),
+            ("# Title\n\n- a", "**Title**\n\n• a"),
+            ("[see](https://a.b)", "[see](https://a.b)"),
+            ("2 < 3", "2 &lt; 3"),
+            ("```rust\na < b\n```", "```rust\na < b\n```"),
+            ("1\\. x", "1. x"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(markdown(&parse(given)), expected, "for {given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_settled_stays_the_beginning_while_the_text_grows() {
+        let whole = "# A title\n\nSome **bold words** and `code` with a [link](https://a.b) in it, 2 < 3.\n\n\
+            - one\n- two *x*\n\n```rust\nfn a() {\n    b\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n\nThe end & more.";
+        let mut sent = String::new();
+        let mut steps = 0;
+        for (at, _) in whole.char_indices().skip(1) {
+            let now = markdown_so_far(&settled(&parse(whole.get(..at).unwrap())));
+            assert!(
+                now.starts_with(&sent) || sent.starts_with(&now),
+                "{sent:?} is not the beginning of {now:?}"
+            );
+            if now.len() > sent.len() {
+                sent = now;
+                steps += 1;
+            }
+        }
+        let end = markdown(&parse(whole));
+        assert!(end.starts_with(&sent), "{sent:?}\n{end:?}");
+        assert!(steps > 40, "{steps} steps only");
+    }
+}

@@ -1,0 +1,290 @@
+//! From an event to an inbound: pure, no IO, no clock.
+//!
+//! A message in a channel that names the bot comes as two events; a redelivery and the history bring it once
+//! more. All have the same key, made of channel and time stamp. What is deliberately absent: who may speak.
+
+use super::{
+    text::{named, words},
+    wire::{Actions, File, Message, Slash},
+};
+use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The bot itself, as `auth.test` tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Me {
+    pub(super) user: String,
+    pub(super) bot: String,
+    pub(super) team: String,
+}
+
+/// A command that is typed with a slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its name without the slash.
+    pub name: String,
+    /// Whether words may follow it.
+    pub takes_words: bool,
+}
+
+/// By which our own buttons are known.
+pub(super) const ACTION: &str = "pudu";
+/// Where the handle of a file is its id, because Slack tells of it only when asked.
+pub(super) const BY_ID: &str = "id:";
+
+/// What an account needs to know to read its events.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    pub(super) account: &'a str,
+    pub(super) me: &'a Me,
+    /// Whether a message in a channel has to address the bot.
+    pub(super) require_mention: bool,
+    pub(super) commands: &'a [Command],
+}
+
+/// A message or a change of one, before the names of people are looked up.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    key: EventKey,
+    channel: String,
+    private: bool,
+    what: What,
+    /// The message as it is now, or was last.
+    pub(super) message: Message,
+    /// When it happened, in Slack's form.
+    at: String,
+    /// The time stamp of the message.
+    ts: String,
+    team: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Message,
+    Edit,
+    Recall,
+}
+
+/// What has to be known besides.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// The names of people by their ids.
+    pub(super) names: HashMap<String, String>,
+    /// Whether the bot has spoken in the thread.
+    pub(super) ours: bool,
+}
+
+impl Heard {
+    /// Returns the ids of the people whose names are needed.
+    pub(super) fn people(&self, me: &Me) -> Vec<String> {
+        let sender = self.message.user.as_deref();
+        let all = sender.into_iter().chain(named(&self.message.text, &me.user));
+        let mut all: Vec<String> = all.map(str::to_owned).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Returns the thread in which it stands and of which has to be known whether the bot speaks there.
+    pub(super) fn thread(&self, me: &Me) -> Option<(&str, &str)> {
+        let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.ts)?;
+        let plain = self.what != What::Recall && !self.private && !mentions(&self.message, me);
+        (plain && self.message.parent_user_id.as_deref() != Some(&me.user)).then_some((&self.channel, thread))
+    }
+}
+
+fn mentions(message: &Message, me: &Me) -> bool {
+    let named = |end| message.text.contains(&format!("<@{}{end}", me.user));
+    message.kind == "app_mention" || named('>') || named('|')
+}
+
+impl Decoder<'_> {
+    /// Reads an event; `None` for one that does not concern the bot.
+    pub(super) fn hear(&self, event: &Message, team: Option<&str>) -> Option<Heard> {
+        let channel = event.channel.clone()?;
+        // Only direct messages have ids with a D; not every event tells the type.
+        let private = event.channel_type.as_deref().map_or(channel.starts_with('D'), |kind| kind == "im");
+        let (what, message) = match (event.kind.as_str(), event.subtype.as_deref()) {
+            ("app_mention", _)
+            | ("message", None | Some("file_share" | "thread_broadcast" | "me_message")) => {
+                (What::Message, event.clone())
+            }
+            ("message", Some("message_changed")) => changed(event)?,
+            ("message", Some("message_deleted")) => {
+                (What::Recall, event.previous_message.as_deref()?.clone())
+            }
+            _ => return None,
+        };
+        let own = message.bot_id.is_some() || message.user.as_deref().is_none_or(|user| user == self.me.user);
+        if own {
+            return None;
+        }
+        let ts = event.deleted_ts.clone().or_else(|| message.ts.clone())?;
+        let happened = || event.event_ts.clone().or_else(|| event.ts.clone());
+        let (at, key) = match what {
+            What::Message => (ts.clone(), format!("m{channel}:{ts}")),
+            What::Edit => {
+                let at = message.edited.as_ref().and_then(|edited| edited.ts.clone()).or_else(happened)?;
+                let key = format!("e{channel}:{ts}:{at}");
+                (at, key)
+            }
+            What::Recall => (happened().unwrap_or_else(|| ts.clone()), format!("d{channel}:{ts}")),
+        };
+        let teams = [&message.user_team, &message.team, &event.user_team, &event.team];
+        let team = teams.into_iter().flatten().next().cloned().or_else(|| team.map(str::to_owned));
+        Some(Heard { key: EventKey(key), channel, private, what, message, at, ts, team })
+    }
+
+    /// Makes an inbound of what was heard; `None` for one that says nothing.
+    pub(super) fn decode(&self, heard: &Heard, context: &Context) -> Option<Inbound> {
+        let Heard { message, channel, private, .. } = heard;
+        let read = words(&message.text, &self.me.user, &context.names);
+        let kind = match heard.what {
+            What::Message => {
+                let attachments: Vec<Attachment> = message.files.iter().filter_map(attachment).collect();
+                if read.text.is_empty() && attachments.is_empty() && !read.mentioned {
+                    return None;
+                }
+                Kind::Message { text: read.text, attachments, album: None }
+            }
+            What::Edit => Kind::Edit { text: read.text },
+            What::Recall => Kind::Recall,
+        };
+        let sender = message.user.clone()?;
+        let name = context.names.get(&sender).cloned().unwrap_or_else(|| sender.clone());
+        let thread = message.thread_ts.as_deref().filter(|thread| *thread != heard.ts);
+        let ours = context.ours || message.parent_user_id.as_deref() == Some(&self.me.user);
+        let spoken_to = read.mentioned || message.kind == "app_mention" || (ours && thread.is_some());
+        Some(Inbound {
+            key: heard.key.clone(),
+            address: self.address(channel, *private, thread, &heard.ts),
+            private: *private,
+            message: heard.ts.clone(),
+            reply_to: thread.map(str::to_owned),
+            sender: Sender { id: sender, name },
+            addressed: *private || !self.require_mention || spoken_to || heard.what == What::Recall,
+            at: millis(&heard.at),
+            hint: Some(self.hint(heard.team.as_deref())),
+            kind,
+        })
+    }
+
+    /// A thread is a topic, and each message in a channel begins one. A direct message is one conversation
+    /// unless somebody writes in a thread there.
+    fn address(&self, channel: &str, private: bool, thread: Option<&str>, ts: &str) -> Address {
+        let topic = thread.or_else(|| (!private).then_some(ts));
+        Address {
+            account: self.account.to_owned(),
+            chat: channel.to_owned(),
+            topic: topic.map(str::to_owned),
+        }
+    }
+
+    fn hint(&self, team: Option<&str>) -> Value {
+        json!({"team": team.unwrap_or(&self.me.team)})
+    }
+
+    /// Reads a button that was pressed. `now` is in milliseconds since 1970.
+    pub(super) fn press(&self, pressed: &Actions, now: i64) -> Option<Inbound> {
+        let action = pressed.actions.iter().find(|action| action.action_id.starts_with(ACTION))?;
+        let container = pressed.container.as_ref().filter(|_| pressed.kind == "block_actions")?;
+        let (channel, ts) = (container.channel_id.as_deref()?, container.message_ts.as_deref()?);
+        let user = Some(&pressed.user.id).filter(|id| !id.is_empty())?;
+        let thread = container.thread_ts.as_deref();
+        let thread =
+            thread.or_else(|| pressed.message.as_ref()?.thread_ts.as_deref()).filter(|thread| *thread != ts);
+        let private = channel.starts_with('D');
+        let team = pressed.user.team_id.as_deref().or_else(|| Some(pressed.team.as_ref()?.id.as_str()));
+        let at = action.action_ts.as_deref().unwrap_or_default();
+        Some(Inbound {
+            key: EventKey(format!("p{channel}:{ts}:{at}:{user}")),
+            address: self.address(channel, private, thread, ts),
+            private,
+            message: ts.to_owned(),
+            reply_to: None,
+            sender: Sender {
+                id: user.clone(),
+                name: pressed.user.name.clone().unwrap_or_else(|| user.clone()),
+            },
+            addressed: true,
+            at: now,
+            hint: Some(self.hint(team)),
+            kind: Kind::Press { action: action.value.clone()? },
+        })
+    }
+
+    /// Reads a slash command of Slack's. `now` is in milliseconds since 1970.
+    pub(super) fn slash(&self, slash: &Slash, now: i64) -> Option<Inbound> {
+        let (channel, user) = (slash.channel_id.as_deref()?, slash.user_id.clone()?);
+        let trigger = slash.trigger_id.as_deref()?;
+        let private = channel.starts_with('D');
+        let text = typed(&slash.command, slash.text.trim(), self.commands);
+        let text = words(&text, &self.me.user, &HashMap::new()).text;
+        Some(Inbound {
+            key: EventKey(format!("c{trigger}")),
+            // It has no message, so no thread: the answer stands in the channel.
+            address: Address { account: self.account.to_owned(), chat: channel.to_owned(), topic: None },
+            private,
+            message: format!("c{trigger}"),
+            reply_to: None,
+            sender: Sender { id: user.clone(), name: slash.user_name.clone().unwrap_or(user) },
+            addressed: true,
+            at: now,
+            hint: Some(self.hint(slash.team_id.as_deref())),
+            kind: Kind::Message { text, attachments: Vec::new(), album: None },
+        })
+    }
+}
+
+fn changed(event: &Message) -> Option<(What, Message)> {
+    let now = event.message.as_deref()?.clone();
+    let before = event.previous_message.as_deref();
+    // A deleted message with a thread below it stays as a stone.
+    if now.subtype.as_deref() == Some("tombstone") {
+        return Some((What::Recall, Message { ts: now.ts, ..before?.clone() }));
+    }
+    // A preview that is added is a change that says nothing.
+    let same = before.is_some_and(|before| before.text == now.text);
+    (!same).then_some((What::Edit, now))
+}
+
+/// Returns what a slash command of Slack's is typed as: `/status` and `/pudu status` are the same.
+fn typed(command: &str, words: &str, commands: &[Command]) -> String {
+    let own = command.trim_start_matches('/');
+    if commands.iter().any(|known| known.name == own) {
+        return format!("/{own} {words}").trim_end().to_owned();
+    }
+    if words.is_empty() {
+        return "/help".to_owned();
+    }
+    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let name = first.trim_start_matches('/');
+    let means = |known: &Command| known.name == name && (known.takes_words || rest.trim().is_empty());
+    if commands.iter().any(means) {
+        format!("/{name} {rest}").trim_end().to_owned()
+    } else {
+        words.to_owned()
+    }
+}
+
+fn attachment(file: &File) -> Option<Attachment> {
+    if matches!(file.mode.as_deref(), Some("tombstone" | "hidden_by_limit")) {
+        return None;
+    }
+    let asked = file.file_access.as_deref() == Some("check_file_info");
+    let url = file.url_private_download.as_ref().or(file.url_private.as_ref()).filter(|_| !asked);
+    let handle = url.cloned().or_else(|| (!file.id.is_empty()).then(|| format!("{BY_ID}{}", file.id)))?;
+    let name = [&file.name, &file.title].into_iter().flatten().find(|name| !name.is_empty());
+    Some(Attachment { handle, name: name.cloned().unwrap_or_else(|| "file".to_owned()), size: file.size })
+}
+
+/// Returns a time stamp in milliseconds.
+pub(super) fn millis(ts: &str) -> i64 {
+    let (seconds, rest) = ts.split_once('.').unwrap_or((ts, ""));
+    let millis = format!("{rest:0<3}").get(..3).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    seconds.parse::<i64>().unwrap_or(0).saturating_mul(1000).saturating_add(millis)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! What can be wrong with an account, asked of Slack itself.
+
+use super::{Delivery, Slack, failure::ApiError};
+use crate::{Check, supervise::Ended};
+use serde::Deserialize;
+use std::time::SystemTime;
+
+/// What the bot needs at all.
+const NEEDED: [(&str, &str); 3] = [
+    ("chat:write", "it cannot answer"),
+    ("app_mentions:read", "it hears of no mention in channels"),
+    ("im:history", "it hears of no direct message"),
+];
+
+/// What is missed where it is not there.
+const USEFUL: [(&str, &str); 7] = [
+    ("channels:history", "follow-ups in threads and what was missed in public channels are not seen"),
+    ("groups:history", "follow-ups in threads and what was missed in private channels are not seen"),
+    ("files:read", "files that people send cannot be fetched"),
+    ("files:write", "files cannot be sent"),
+    ("reactions:write", "nobody sees that a message waits its turn"),
+    ("users:read", "people have ids in place of names"),
+    ("assistant:write", "what the bot does may not show below a thread"),
+];
+
+/// Seconds that this machine's clock may be off: posts are believed for five minutes.
+const SKEW: u64 = 60;
+
+#[derive(Deserialize)]
+struct Auth {
+    #[serde(default)]
+    user: String,
+    #[serde(default)]
+    team: String,
+}
+
+const APPS: &str = "https://api.slack.com/apps";
+
+/// Looks at tokens, scopes, clock, and how events come.
+pub(super) async fn check(slack: &Slack) -> Vec<Check> {
+    let told = match slack.ears.office.client.ask::<Auth>("auth.test").await {
+        Ok(told) => told,
+        Err(error) => return vec![token(&error)],
+    };
+    let mut found = vec![Check::good("bot token", format!("{} in {}", told.body.user, told.body.team))];
+    if let Some(scopes) = &told.scopes {
+        found.extend(self::scopes(scopes));
+    }
+    found.extend(told.date.as_deref().and_then(clock));
+    found.push(events(slack).await);
+    found
+}
+
+fn token(error: &ApiError) -> Check {
+    match error {
+        ApiError::Auth(why) => Check::bad(
+            "bot token",
+            why,
+            format!(
+                "copy the Bot User OAuth Token (xoxb-) from {APPS}, \"OAuth & Permissions\", into `bot_token`"
+            ),
+        ),
+        other => Check::bad(
+            "connection",
+            other.to_string(),
+            "see whether this machine reaches `api_url` (proxy, firewall, DNS)",
+        ),
+    }
+}
+
+fn scopes(scopes: &str) -> Vec<Check> {
+    let has = |scope: &str| scopes.split(',').any(|other| other.trim() == scope);
+    let mend =
+        |scope: &str| format!("add {scope} at {APPS}, \"OAuth & Permissions\", and install the app anew");
+    let missing = |(scope, why): &(&str, &str)| {
+        (!has(scope)).then(|| (format!("scope {scope}"), (*why).to_owned(), mend(scope)))
+    };
+    let mut found: Vec<Check> =
+        NEEDED.iter().filter_map(missing).map(|(what, why, mend)| Check::bad(what, why, mend)).collect();
+    found.extend(USEFUL.iter().filter_map(missing).map(|(what, why, mend)| Check::poor(what, why, mend)));
+    if found.is_empty() {
+        found.push(Check::good("scopes", "all that pudu uses"));
+    }
+    found
+}
+
+fn clock(date: &str) -> Option<Check> {
+    let theirs = httpdate(date)?;
+    let ours = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    let off = ours.abs_diff(theirs);
+    Some(if off <= SKEW {
+        Check::good("clock", format!("{off} s off"))
+    } else {
+        Check::poor(
+            "clock",
+            format!("{off} s off Slack's: posts more than 300 s off are refused"),
+            "set this machine's clock, for example by NTP",
+        )
+    })
+}
+
+/// Reads `Fri, 20 Nov 2026 09:00:00 GMT` as seconds since 1970.
+fn httpdate(date: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let mut words = date.split_once(", ")?.1.split(' ');
+    let day: u64 = words.next()?.parse().ok()?;
+    let month = MONTHS.find(words.next()?)? as u64 / 3 + 1;
+    let year: u64 = words.next()?.parse().ok()?;
+    let mut time = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+    // Days since 1970 by the rule of leap years, with years that begin in March.
+    let shifted = if month > 2 { year } else { year.checked_sub(1)? };
+    let in_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
+    let days =
+        (shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + in_year).checked_sub(719_468)?;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+async fn events(slack: &Slack) -> Check {
+    match &slack.config.delivery {
+        Delivery::Http { .. } => {
+            Check::good("events", "by signed posts; Slack itself says whether they arrive")
+        }
+        Delivery::Socket { .. } => match slack.open().await {
+            Ok(socket) => {
+                socket.close().await;
+                Check::good("events", "Socket Mode opens")
+            }
+            Err(ended) => socket(ended),
+        },
+    }
+}
+
+fn socket(ended: Ended) -> Check {
+    match ended {
+        Ended::Fatal(why) => Check::bad(
+            "events",
+            why.to_string(),
+            format!(
+                "{APPS}: switch on \"Socket Mode\", and make an app-level token (xapp-) with connections:write"
+            ),
+        ),
+        Ended::Later(why, _) => Check::poor("events", why, "stop other processes that use this app"),
+        Ended::Lost(why) => Check::bad("events", why, "see whether this machine may open wss:// connections"),
+        Ended::Renew => Check::good("events", "Socket Mode answers"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Found;
+
+    #[test]
+    fn what_is_wrong_comes_with_its_mend() {
+        let all = "chat:write,app_mentions:read,im:history,channels:history,groups:history,files:read,files:write,reactions:write,users:read,assistant:write";
+        assert_eq!(scopes(all), [Check::good("scopes", "all that pudu uses")]);
+        let found = scopes("chat:write,im:history,channels:history");
+        assert!(matches!(&found[0].found, Found::Bad { mend, .. } if mend.contains("app_mentions:read")));
+        assert!(found[1..].iter().all(|check| matches!(check.found, Found::Poor { .. })));
+        let check = token(&ApiError::Auth("invalid_auth".into()));
+        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("xoxb-")));
+    }
+
+    #[test]
+    fn dates_of_headers_are_read() {
+        for (date, seconds) in [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Fri, 20 Nov 2026 09:25:56 GMT", Some(1_795_166_756)),
+            ("Tue, 29 Feb 2028 23:59:59 GMT", Some(1_835_481_599)),
+            ("yesterday", None),
+            ("Fri, 20 Foo 2026 09:25:56 GMT", None),
+        ] {
+            assert_eq!(httpdate(date), seconds, "{date}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What becomes of an event, whichever way it came: read, completed by what has to be asked for, and kept.
+
+use super::{
+    decode::{Command, Context, Decoder, Me},
+    failure::ApiError,
+    office::Office,
+    wire::{Actions, Callback, Message, Slash},
+};
+use crate::{HealthCell, Intake, Refusal};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// What listens for one account.
+#[derive(Clone)]
+pub(super) struct Ears {
+    pub(super) account: Arc<str>,
+    pub(super) office: Arc<Office>,
+    pub(super) require_mention: bool,
+    pub(super) commands: Arc<[Command]>,
+    pub(super) health: HealthCell,
+}
+
+/// An event was not kept: Slack has to bring it again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotKept {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("what it needs could not be asked for: {0}")]
+    Unknown(#[from] ApiError),
+    #[error("the bot does not know yet who it is")]
+    Early,
+}
+
+/// How an event came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Event,
+    Action,
+    Command,
+}
+
+impl Ears {
+    /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
+    pub(super) async fn keep(
+        &self,
+        source: Source,
+        payload: Value,
+        intake: &dyn Intake,
+    ) -> Result<(), NotKept> {
+        self.health.event(now());
+        let me = self.me()?;
+        let inbound = match source {
+            Source::Event => {
+                let Some(callback) = read::<Callback>(payload, "event") else { return Ok(()) };
+                let Some(message) = read::<Message>(callback.event, "message") else { return Ok(()) };
+                return self.message(&message, callback.team_id.as_deref(), intake).await;
+            }
+            Source::Action => {
+                let pressed = read::<Actions>(payload, "action");
+                pressed.and_then(|pressed| self.decoder(me).press(&pressed, now()))
+            }
+            Source::Command => {
+                let slash = read::<Slash>(payload, "command");
+                slash.and_then(|slash| self.decoder(me).slash(&slash, now()))
+            }
+        };
+        if let Some(inbound) = inbound {
+            intake.accept(inbound).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a message, an edit or a deletion.
+    pub(super) async fn message(
+        &self,
+        message: &Message,
+        team: Option<&str>,
+        intake: &dyn Intake,
+    ) -> Result<(), NotKept> {
+        let me = self.me()?;
+        let decoder = self.decoder(me);
+        let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
+        let mut context = Context::default();
+        if let Some((channel, thread)) = heard.thread(me).filter(|_| self.require_mention) {
+            let Office { client, threads, .. } = &*self.office;
+            context.ours = threads.ours(client, me, channel, thread).await?;
+        }
+        let Some(mut inbound) = decoder.decode(&heard, &context) else { return Ok(()) };
+        if inbound.addressed {
+            // Names are asked for only where somebody will read them.
+            context.names = self.office.people.names(&self.office.client, &heard.people(me)).await;
+            inbound = decoder.decode(&heard, &context).unwrap_or(inbound);
+        }
+        intake.accept(inbound).await?;
+        Ok(())
+    }
+
+    pub(super) fn me(&self) -> Result<&Me, NotKept> {
+        self.office.me.get().ok_or(NotKept::Early)
+    }
+
+    fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
+        Decoder {
+            account: &self.account,
+            me,
+            require_mention: self.require_mention,
+            commands: &self.commands,
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(payload: Value, what: &str) -> Option<T> {
+    match serde_json::from_value(payload) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            // The line and column say where, and nothing of what was written.
+            tracing::warn!(
+                what,
+                line = error.line(),
+                "something from Slack cannot be read and is passed over"
+            );
+            None
+        }
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,324 @@
+//! Receives events by Socket Mode: one connection, and for a moment two.
+//!
+//! An envelope is acknowledged only once what it brings is kept; one that is not comes again. Slack renews
+//! its connections every few hours and says so before: the next one is opened first, then the old is left,
+//! with what it still owes acknowledged on it.
+
+use super::{
+    Delivery, Slack,
+    ears::{NotKept, Source},
+    failure::{ApiError, fatal, off},
+    wire::Frame,
+};
+use crate::{
+    BoxFuture, ChannelError, HealthState, Intake,
+    socket::{self, Pulse, Socket, SocketError},
+    supervise::{Ended, supervise},
+};
+use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Slack pings about every ten seconds; so do we.
+const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
+/// How long the first frame may take.
+const HELLO: Duration = Duration::from_secs(15);
+/// Events that are worked on at once; Slack wants each acknowledged within three seconds.
+const AT_ONCE: usize = 64;
+/// How long the old connection waits for what it owes.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// A connection that is to be renewed sooner than this after the last renewal gets a pause.
+const OFTEN: Duration = Duration::from_secs(10);
+/// How long Slack is left alone when it has too many connections of this app.
+const CROWDED: Duration = Duration::from_secs(30);
+/// After how long what was refused is looked for in the history.
+const LATER: Duration = Duration::from_secs(30);
+
+#[derive(Deserialize)]
+struct Opened {
+    url: String,
+}
+
+impl Slack {
+    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+        supervise(&self.ears.health, &stop, || self.session(intake, &stop)).await
+    }
+
+    async fn session(&self, intake: &dyn Intake, stop: &CancellationToken) -> Ended {
+        let opened = async {
+            self.meet().await?;
+            match self.config.delivery {
+                Delivery::Socket { .. } => self.open().await.map(Some),
+                Delivery::Http { .. } => Ok(None),
+            }
+        };
+        let opened = tokio::select! {
+            opened = opened => opened,
+            () = stop.cancelled() => return Ended::Renew,
+        };
+        match opened {
+            Err(ended) => ended,
+            Ok(Some(socket)) => Session::new(self, intake, socket).run(stop).await,
+            Ok(None) => {
+                self.ears.health.ready();
+                tokio::join!(stop.run_until_cancelled(self.catch_up(intake)), stop.cancelled());
+                Ended::Renew
+            }
+        }
+    }
+
+    /// Learns who the bot is.
+    async fn meet(&self) -> Result<(), Ended> {
+        let known = self.ears.office.me.get().is_some();
+        let me = self.ears.office.me().await.map_err(ended)?;
+        if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
+            tracing::warn!(
+                configured = own,
+                slack = me.user,
+                "`bot_user_id` is not what Slack says; Slack is right"
+            );
+        }
+        tracing::info!(account = &*self.ears.account, user = me.user, team = me.team, "connected to Slack");
+        Ok(())
+    }
+
+    /// Opens a connection, up to Slack's first word.
+    pub(super) async fn open(&self) -> Result<Socket, Ended> {
+        let Opened { url } = self.ears.office.client.open().await.map_err(ended)?;
+        let mut socket = Socket::connect(&url, PULSE).await.map_err(lost)?;
+        let hello = async {
+            loop {
+                match read(socket.next().await.map_err(lost)?)? {
+                    Some(frame) if frame.kind == "hello" => return Ok(()),
+                    Some(frame) if frame.kind == "disconnect" => return Err(told_to_go(&frame)),
+                    _ => {}
+                }
+            }
+        };
+        timeout(HELLO, hello).await.map_err(|_| Ended::Lost("Slack does not say hello".to_owned()))??;
+        Ok(socket)
+    }
+}
+
+/// An open connection and what is worked on.
+struct Session<'a> {
+    slack: &'a Slack,
+    intake: &'a dyn Intake,
+    socket: Socket,
+    /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
+    /// for something keeps no other waiting.
+    kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
+    next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
+    renewed: Option<Instant>,
+    catch_up: Option<BoxFuture<'a, ()>>,
+    broken: bool,
+}
+
+impl<'a> Session<'a> {
+    fn new(slack: &'a Slack, intake: &'a dyn Intake, socket: Socket) -> Self {
+        slack.ears.health.ready();
+        Self {
+            slack,
+            intake,
+            socket,
+            kept: FuturesUnordered::new(),
+            next: None,
+            renewed: None,
+            catch_up: Some(Box::pin(slack.catch_up(intake))),
+            broken: false,
+        }
+    }
+
+    async fn run(mut self, stop: &CancellationToken) -> Ended {
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break Ended::Renew,
+                Some(kept) = self.kept.next() => self.acknowledge(kept).await,
+                Some(opened) = OptionFuture::from(self.next.as_mut()) => match opened {
+                    Ok(socket) => self.change(socket).await,
+                    Err(ended) => break ended,
+                },
+                frame = self.socket.next(), if !self.broken && self.kept.len() < AT_ONCE => {
+                    if let Err(ended) = self.hear(frame) {
+                        break ended;
+                    }
+                }
+                Some(()) = OptionFuture::from(self.catch_up.as_mut()) => self.catch_up = None,
+            }
+        };
+        if !self.broken {
+            self.farewell().await;
+            self.socket.close().await;
+        }
+        ended
+    }
+
+    /// Takes a frame; an error ends the session.
+    fn hear(&mut self, frame: Result<socket::Frame, SocketError>) -> Result<(), Ended> {
+        let frame = match frame.map_err(lost).and_then(read) {
+            Ok(frame) => frame,
+            // The next connection is on its way already.
+            Err(_) if self.next.is_some() => {
+                self.broken = true;
+                return Ok(());
+            }
+            Err(ended) => return Err(ended),
+        };
+        let Some(frame) = frame else { return Ok(()) };
+        if frame.kind == "disconnect" {
+            return self.leave(&frame);
+        }
+        if let Some(id) = frame.envelope_id {
+            self.slack.ears.health.ready();
+            self.kept.push(keep(self.slack, self.intake, id, &frame.kind, frame.payload));
+        }
+        Ok(())
+    }
+
+    /// Slack wants the connection to end.
+    fn leave(&mut self, frame: &Frame) -> Result<(), Ended> {
+        match frame.reason.as_deref() {
+            Some("warning" | "refresh_requested") | None => {}
+            Some(_) => return Err(told_to_go(frame)),
+        }
+        if self.renewed.is_some_and(|at| at.elapsed() < OFTEN) {
+            return Err(Ended::Renew);
+        }
+        if self.next.is_none() {
+            tracing::debug!(reason = frame.reason, "Slack renews the connection");
+            self.next = Some(Box::pin(self.slack.open()));
+        }
+        Ok(())
+    }
+
+    /// Goes over to the next connection.
+    async fn change(&mut self, socket: Socket) {
+        self.next = None;
+        if !self.broken {
+            self.farewell().await;
+        }
+        let old = std::mem::replace(&mut self.socket, socket);
+        if !self.broken {
+            old.close().await;
+        }
+        self.broken = false;
+        self.renewed = Some(Instant::now());
+        // What is worked on still was the old connection's: it comes again on this one.
+        self.kept = FuturesUnordered::new();
+    }
+
+    /// Acknowledges what is worked on, as far as that is soon done.
+    async fn farewell(&mut self) {
+        let all = async {
+            while let Some(kept) = self.kept.next().await {
+                if let Some(id) = kept
+                    && self.socket.send_text(acknowledgement(&id)).await.is_err()
+                {
+                    return;
+                }
+            }
+        };
+        // What is not acknowledged comes again.
+        let _ = timeout(FAREWELL, all).await;
+    }
+
+    async fn acknowledge(&mut self, kept: Option<String>) {
+        match kept {
+            // A connection that is gone is noticed by reading.
+            Some(id) if !self.broken => {
+                self.socket.send_text(acknowledgement(&id)).await.ok();
+            }
+            None if self.catch_up.is_none() => {
+                let (slack, intake) = (self.slack, self.intake);
+                self.catch_up = Some(Box::pin(async move {
+                    sleep(LATER).await;
+                    slack.catch_up(intake).await;
+                }));
+            }
+            Some(_) | None => {}
+        }
+    }
+}
+
+fn acknowledgement(id: &str) -> String {
+    json!({"envelope_id": id}).to_string()
+}
+
+/// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
+fn keep<'a>(
+    slack: &'a Slack,
+    intake: &'a dyn Intake,
+    id: String,
+    kind: &str,
+    payload: Value,
+) -> BoxFuture<'a, Option<String>> {
+    let source = match kind {
+        "events_api" => Source::Event,
+        "interactive" => Source::Action,
+        "slash_commands" => Source::Command,
+        _ => return Box::pin(std::future::ready(Some(id))),
+    };
+    let keep = async move {
+        match slack.ears.keep(source, payload, intake).await {
+            Ok(()) => Some(id),
+            Err(error) => {
+                not_kept(slack, &error);
+                None
+            }
+        }
+    };
+    keep.boxed()
+}
+
+fn not_kept(slack: &Slack, error: &NotKept) {
+    tracing::warn!(account = &*slack.ears.account, %error, "an event is left with Slack");
+    slack.ears.health.failed(HealthState::Degraded, error.to_string());
+}
+
+/// Reads a frame; `None` for one that says nothing.
+fn read(frame: socket::Frame) -> Result<Option<Frame>, Ended> {
+    match frame {
+        socket::Frame::Text(text) => {
+            let frame = serde_json::from_str(&text);
+            if frame.is_err() {
+                tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
+            }
+            Ok(frame.ok())
+        }
+        socket::Frame::Binary(_) => Ok(None),
+        socket::Frame::Close(_) => Err(Ended::Lost("Slack closed the connection".to_owned())),
+    }
+}
+
+fn told_to_go(frame: &Frame) -> Ended {
+    match frame.reason.as_deref().unwrap_or_default() {
+        "link_disabled" => Ended::Fatal(off()),
+        "too_many_websockets" => {
+            Ended::Later("too many connections of this app are open".to_owned(), CROWDED)
+        }
+        "warning" | "refresh_requested" => Ended::Renew,
+        other => Ended::Lost(format!("Slack closes the connection: {other}")),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn lost(error: SocketError) -> Ended {
+    Ended::Lost(error.to_string())
+}
+
+fn ended(error: ApiError) -> Ended {
+    if let Some(error) = fatal(&error) {
+        return Ended::Fatal(error);
+    }
+    match error {
+        ApiError::Wait(after) => Ended::Later("Slack has too many calls of this app".to_owned(), after),
+        other => Ended::Lost(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use super::*;
+use crate::{
+    Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    slack::{Config, Slack},
+};
+use axum::{Json, Router, extract::State, routing::post};
+use futures_util::SinkExt;
+use std::sync::Mutex;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+use tokio_tungstenite::{WebSocketStream, accept_async, tungstenite::Message};
+
+type Line = WebSocketStream<TcpStream>;
+
+/// A Slack of a few lines: it knows its bot and hands out addresses of connections, which a test plays.
+struct Fake {
+    api: String,
+    lines: TcpListener,
+}
+
+impl Fake {
+    async fn start() -> Self {
+        let lines = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/link", lines.local_addr().unwrap());
+        let router = Router::new()
+            .route(
+                "/api/auth.test",
+                post(|| async {
+                    Json(json!({"ok": true, "user_id": "UBOT", "bot_id": "BBOT", "team_id": "T1"}))
+                }),
+            )
+            .route("/api/users.info", post(|| async { Json(json!({"ok": false, "error": "missing_scope"})) }))
+            .route(
+                "/api/apps.connections.open",
+                post(|State(url): State<String>| async move { Json(json!({"ok": true, "url": url})) }),
+            )
+            .with_state(url);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = format!("http://{}/api", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { api, lines }
+    }
+
+    /// Takes the next connection and says hello.
+    async fn line(&self) -> Line {
+        let (stream, _) = timeout(Duration::from_secs(5), self.lines.accept()).await.unwrap().unwrap();
+        let mut line = accept_async(stream).await.unwrap();
+        say(&mut line, &json!({"type": "hello", "num_connections": 1})).await;
+        line
+    }
+
+    fn slack(&self) -> Slack {
+        let config = Config {
+            account: "slack".into(),
+            bot_token: "xoxb-1".into(),
+            api_url: self.api.parse().unwrap(),
+            delivery: Delivery::Socket { app_token: "xapp-1".into() },
+            require_mention: true,
+            bot_user_id: None,
+            commands: Vec::new(),
+        };
+        Slack::new(config).unwrap()
+    }
+}
+
+async fn say(line: &mut Line, frame: &Value) {
+    line.send(Message::text(frame.to_string())).await.unwrap();
+}
+
+fn envelope(id: &str, text: &str) -> Value {
+    let event = json!({"type": "message", "channel": "D1", "channel_type": "im", "user": "U1", "text": text, "ts": format!("1.{id}")});
+    json!({"type": "events_api", "envelope_id": id, "payload": {"type": "event_callback", "team_id": "T1", "event": event}})
+}
+
+/// Returns the next envelope that is acknowledged, `None` after a second without any.
+async fn acked(line: &mut Line) -> Option<String> {
+    loop {
+        match timeout(Duration::from_secs(1), line.next()).await.ok()?? {
+            Ok(Message::Text(text)) => {
+                let frame: Value = serde_json::from_str(text.as_str()).unwrap();
+                assert_eq!(frame.as_object().unwrap().len(), 1, "nothing but the id: {frame}");
+                return Some(frame["envelope_id"].as_str().unwrap().to_owned());
+            }
+            Ok(Message::Close(_)) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Keeps everything but "full"; "slow" waits until it is let go.
+#[derive(Default)]
+struct Store {
+    kept: Mutex<Vec<String>>,
+    go: Notify,
+}
+
+impl Intake for Store {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        Box::pin(async move {
+            let Kind::Message { text, .. } = inbound.kind else { panic!() };
+            if text == "slow" {
+                self.go.notified().await;
+            }
+            if text == "full" {
+                return Err(Refusal::Full);
+            }
+            self.kept.lock().unwrap().push(text);
+            Ok(Kept::New)
+        })
+    }
+
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// Lets the channel listen while a test plays Slack; returns how the channel ended.
+async fn listening<F>(fake: &Fake, store: &Store, play: F) -> (Result<(), ChannelError>, HealthState)
+where
+    F: Future<Output = ()>,
+{
+    let (slack, stop) = (fake.slack(), CancellationToken::new());
+    let both = async {
+        tokio::select! {
+            ended = slack.run(store, stop.clone()) => ended,
+            () = async { play.await; stop.cancel(); std::future::pending().await } => Ok(()),
+        }
+    };
+    let ended = timeout(Duration::from_secs(20), Box::pin(both)).await.unwrap();
+    (ended, slack.ears.health.get().state)
+}
+
+#[tokio::test]
+async fn what_is_kept_is_acknowledged_and_nothing_else() {
+    let (fake, store) = (Fake::start().await, Store::default());
+    let play = async {
+        let mut line = fake.line().await;
+        for frame in [
+            envelope("000001", "slow"),
+            envelope("000002", "full"),
+            json!({"type": "events_api", "envelope_id": "000003", "payload": {"event": {"type": []}}}),
+            json!({"type": "news", "envelope_id": "000004"}),
+            json!({"type": "events_api", "payload": 1}),
+            json!("?"),
+        ] {
+            say(&mut line, &frame).await;
+        }
+        line.send(Message::text("{\"type\":")).await.unwrap();
+        line.send(Message::binary(vec![0xff, 0xfe])).await.unwrap();
+        say(&mut line, &envelope("000005", "hello")).await;
+        let mut ids = Vec::new();
+        while let Some(id) = acked(&mut line).await {
+            ids.push(id);
+        }
+        ids.sort();
+        assert_eq!(ids, ["000003", "000004", "000005"]);
+        assert_eq!(*store.kept.lock().unwrap(), ["hello"]);
+        store.go.notify_one();
+        assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
+        assert_eq!(acked(&mut line).await, None, "what was refused comes again");
+    };
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
+}
+
+#[tokio::test]
+async fn the_old_connection_gets_what_it_is_owed_before_it_is_left() {
+    let (fake, store) = (Fake::start().await, Store::default());
+    let play = async {
+        let mut old = fake.line().await;
+        say(&mut old, &envelope("000001", "slow")).await;
+        say(&mut old, &json!({"type": "disconnect", "reason": "warning"})).await;
+        // It is still listened to while the next is opened.
+        let (stream, _) = fake.lines.accept().await.unwrap();
+        say(&mut old, &envelope("000002", "late")).await;
+        assert_eq!(acked(&mut old).await.as_deref(), Some("000002"));
+        let mut new = accept_async(stream).await.unwrap();
+        say(&mut new, &json!({"type": "hello"})).await;
+        store.go.notify_one();
+        assert_eq!(acked(&mut old).await.as_deref(), Some("000001"));
+        assert_eq!(acked(&mut old).await, None, "it is left");
+        say(&mut new, &envelope("000003", "on the new one")).await;
+        assert_eq!(acked(&mut new).await.as_deref(), Some("000003"));
+        drop(new);
+        let mut third = fake.line().await;
+        say(&mut third, &envelope("000003", "on the new one")).await;
+        assert_eq!(acked(&mut third).await.as_deref(), Some("000003"));
+    };
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
+}
+
+#[tokio::test]
+async fn socket_mode_that_is_switched_off_ends_it() {
+    let (fake, store) = (Fake::start().await, Store::default());
+    let play = async {
+        let mut line = fake.line().await;
+        say(&mut line, &json!({"type": "disconnect", "reason": "link_disabled"})).await;
+        std::future::pending().await
+    };
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Err(off()), HealthState::Stopped));
+}
+
+#[test]
+fn each_goodbye_has_its_meaning() {
+    let told = |reason: &str| told_to_go(&Frame { reason: Some(reason.into()), ..Frame::default() });
+    assert_eq!(told("link_disabled"), Ended::Fatal(off()));
+    assert!(matches!(told("too_many_websockets"), Ended::Later(_, wait) if wait == CROWDED));
+    assert_eq!(told("refresh_requested"), Ended::Renew);
+    assert!(matches!(told("other"), Ended::Lost(_)));
+    assert_eq!(
+        ended(ApiError::Auth("invalid_auth".into())),
+        Ended::Fatal(fatal(&ApiError::Auth("invalid_auth".into())).unwrap())
+    );
+    assert!(matches!(ended(ApiError::Unknown("x".into())), Ended::Lost(_)));
+}

@@ -1,0 +1,473 @@
+//! The messages of one reply on Slack, and how one is found that was perhaps sent.
+//!
+//! In a thread an answer grows as a stream: only words that will surely stay are added, and what the agent
+//! does stands in the status of the thread. Where the words turn out otherwise, where a stream was closed by
+//! Slack, or after a restart, the stream is closed and the message goes on by changes of the whole. A message
+//! outside of threads grows by changes from the beginning, because a stream has to be in a thread.
+//!
+//! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
+//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record.
+//! Where the app may not read the history nothing is found, and at worst a message is there twice.
+
+use super::{
+    decode::Me,
+    failure::ApiError,
+    office::Office,
+    page::Page,
+    upload,
+    wire::{Message, Metadata},
+};
+use crate::{
+    OutFile, Placement, SendError,
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Typing},
+    split::{Limit, Unit},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// What our messages carry.
+const EVENT: &str = "pudu_reply";
+/// Slack takes a status away after two minutes.
+const STATUS: Duration = Duration::from_secs(90);
+/// What the status says while nothing else is known.
+const THINKING: &str = "is thinking…";
+/// Streams take so many characters at once.
+const APPEND: usize = 11_000;
+/// Pages of a thread that are looked through.
+const PAGES: usize = 5;
+
+/// The messages of one reply.
+pub(super) struct SlackMessages {
+    office: Arc<Office>,
+    channel: String,
+    thread: Option<String>,
+    /// Who is answered, and of which team: a stream in a channel has to be for somebody.
+    recipient: String,
+    team: String,
+    /// What was added to each stream that is open, as far as is certain.
+    streams: HashMap<String, String>,
+    /// Whether streams are refused here.
+    no_stream: bool,
+    status: Arc<Status>,
+}
+
+/// What stands below the thread, and since when.
+struct Status(Mutex<Option<(String, Instant)>>);
+
+impl Status {
+    /// A reply that a restart cut may have left words behind.
+    fn of(placement: &Placement) -> Self {
+        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
+        Self(Mutex::new(left))
+    }
+
+    /// Notes what is said now; false if it stands there already.
+    fn becomes(&self, words: &str) -> bool {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = status.as_ref().map_or("", |(words, _)| words);
+        let new = before != words;
+        if new {
+            *status = (!words.is_empty()).then(|| (words.to_owned(), Instant::now()));
+        }
+        new
+    }
+
+    /// Returns what has to be said: for the first time, or again before Slack takes it away.
+    fn due(&self) -> Option<String> {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {
+            return None;
+        }
+        let words = status.take().map_or_else(|| THINKING.to_owned(), |(words, _)| words);
+        *status = Some((words.clone(), now));
+        Some(words)
+    }
+}
+
+/// A message that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Post {
+    ts: String,
+    /// Whether it is a stream that nobody closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+}
+
+impl Sent for Post {
+    fn id(&self) -> String {
+        self.ts.clone()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        Some(Self { ts: id.to_owned(), stream: false })
+    }
+}
+
+#[derive(Deserialize)]
+struct Posted {
+    ts: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    messages: Vec<Message>,
+    #[serde(default)]
+    response_metadata: Next,
+}
+
+#[derive(Default, Deserialize)]
+struct Next {
+    #[serde(default)]
+    next_cursor: String,
+}
+
+impl SlackMessages {
+    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+        office.active.fetch_add(1, Ordering::Relaxed);
+        let team = placement.hint.as_ref().and_then(|hint| hint.get("team")?.as_str());
+        Self {
+            channel: placement.address.chat.clone(),
+            thread: placement.address.topic.clone(),
+            recipient: placement.sender.clone(),
+            team: team.unwrap_or_default().to_owned(),
+            office,
+            streams: HashMap::new(),
+            no_stream: false,
+            status: Arc::new(Status::of(placement)),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.channel, self.thread.as_deref().unwrap_or_default())
+    }
+
+    fn streams(&self) -> bool {
+        self.thread.is_some() && !self.no_stream && self.office.streams()
+    }
+
+    fn spend(&self) {
+        self.office.pacer.spend(&self.place(), self.office.interval(self.streams()));
+    }
+
+    async fn write<T: serde::de::DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> Result<T, ApiError> {
+        self.office.write(method, &self.channel, params).await
+    }
+
+    /// Begins a stream. `None` where there are none.
+    async fn start(&mut self, page: &Page) -> Result<Option<Post>, ApiError> {
+        let mut params = json!({"channel": self.channel, "thread_ts": self.thread});
+        if !page.so_far.is_empty() {
+            params["markdown_text"] = page.so_far.as_str().into();
+        }
+        if !self.recipient.is_empty() {
+            let team = if self.team.is_empty() { &self.office.me().await?.team } else { &self.team };
+            params["recipient_user_id"] = self.recipient.as_str().into();
+            params["recipient_team_id"] = team.as_str().into();
+        }
+        match self.write::<Posted>("chat.startStream", &params).await {
+            Ok(Posted { ts }) => {
+                self.streams.insert(ts.clone(), page.so_far.clone());
+                Ok(Some(Post { ts, stream: true }))
+            }
+            Err(error @ (ApiError::NoStream(_) | ApiError::Content(_) | ApiError::Stream(_))) => {
+                if error.to_string() == "unknown_method" {
+                    self.office.no_streams("unknown_method");
+                }
+                tracing::debug!(%error, "the answer is no stream");
+                self.no_stream = true;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Posts a message whole; once more without marks if Slack does not take them.
+    async fn say(&self, key: &str, page: &Page) -> Result<Post, ApiError> {
+        let params = |text: &str, blocks: &[Value]| {
+            json!({
+                "channel": self.channel, "thread_ts": self.thread, "text": text, "blocks": blocks,
+                "metadata": {"event_type": EVENT, "event_payload": {"key": key}},
+                "unfurl_links": false, "unfurl_media": false,
+            })
+        };
+        let posted = match self.write::<Posted>("chat.postMessage", &params(&page.text, &page.blocks)).await {
+            Err(ApiError::Content(why)) => {
+                tracing::warn!(why, "a message is shown without marks");
+                self.write::<Posted>("chat.postMessage", &params(&page.plain, &[])).await?
+            }
+            result => result?,
+        };
+        Ok(Post { ts: posted.ts, stream: false })
+    }
+
+    /// Makes a message show a page whole. An empty list takes old blocks away.
+    async fn change(&self, ts: &str, page: &Page) -> Result<(), ApiError> {
+        let params = |text: &str, blocks: &[Value]| json!({"channel": self.channel, "ts": ts, "text": text, "blocks": blocks});
+        match self.write::<Posted>("chat.update", &params(&page.text, &page.blocks)).await {
+            Err(ApiError::Content(why)) => {
+                tracing::warn!(why, "a message is shown without marks");
+                self.write::<Posted>("chat.update", &params(&page.plain, &[])).await?;
+                Ok(())
+            }
+            result => result.map(|_| ()),
+        }
+    }
+
+    /// Closes a stream, whatever became of it.
+    async fn close(&mut self, ts: &str) -> Result<(), ApiError> {
+        self.streams.remove(ts);
+        let params = json!({"channel": self.channel, "ts": ts});
+        match self.write::<Posted>("chat.stopStream", &params).await {
+            Ok(_) | Err(ApiError::Stream(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a stream show a page by adding to it. False where that cannot be.
+    async fn grow(&mut self, post: &mut Post, page: &Page) -> Result<bool, ApiError> {
+        let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
+        let target = if page.done { &page.whole } else { &page.so_far };
+        let Some(new) = target.strip_prefix(before.as_str()) else {
+            // While it grows, less may be certain than was: nothing is wrong with what is there.
+            let wait = !page.done && page.whole.starts_with(&before);
+            if wait {
+                self.streams.insert(post.ts.clone(), before);
+            }
+            return Ok(wait);
+        };
+        if new.chars().count() > APPEND {
+            return Ok(false);
+        }
+        let mut params = json!({"channel": self.channel, "ts": post.ts});
+        if !new.is_empty() {
+            params["markdown_text"] = new.into();
+        }
+        let method = match (page.done, new.is_empty()) {
+            (false, true) => {
+                self.streams.insert(post.ts.clone(), before);
+                return Ok(true);
+            }
+            (false, false) => "chat.appendStream",
+            (true, _) => {
+                if !page.buttons.is_empty() {
+                    params["blocks"] = page.buttons.clone().into();
+                }
+                "chat.stopStream"
+            }
+        };
+        match self.write::<Posted>(method, &params).await {
+            Ok(_) if page.done => post.stream = false,
+            Ok(_) => {
+                self.streams.insert(post.ts.clone(), format!("{before}{new}"));
+            }
+            Err(ApiError::Stream(why)) => {
+                tracing::debug!(why, "the stream is closed; the message goes on by changes");
+                post.stream = false;
+                return Ok(false);
+            }
+            Err(ApiError::Content(_)) => return Ok(false),
+            Err(error) => {
+                // Nothing was done: it goes on where it was. Otherwise the whole is shown next time.
+                if !CallError::from(error.clone()).may_be_done() {
+                    self.streams.insert(post.ts.clone(), before);
+                }
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows a page whole, whatever the message was before.
+    async fn replace(&mut self, post: &mut Post, page: &Page) -> Result<(), ApiError> {
+        if post.stream {
+            self.close(&post.ts).await?;
+            post.stream = false;
+        }
+        match self.change(&post.ts, page).await {
+            Err(ApiError::Stream(_)) => {
+                self.close(&post.ts).await?;
+                self.change(&post.ts, page).await
+            }
+            result => result,
+        }
+    }
+
+    /// Says in the thread what the agent does, if that is new, and takes it back at the end.
+    async fn say_status(&self, page: &Page) {
+        let Some(thread) = &self.thread else { return };
+        let words = if page.done { "" } else { page.activity.as_str() };
+        if (page.done || !words.is_empty()) && self.status.becomes(words) {
+            self.office.status(&self.channel, thread, words).await;
+        }
+    }
+
+    /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
+    async fn here(&self, since: i64) -> Result<Vec<Message>, ApiError> {
+        let oldest = format!("{}.000000", since.max(0) / 1000);
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        for _ in 0..PAGES {
+            let mut params = vec![
+                ("channel", self.channel.as_str()),
+                ("oldest", oldest.as_str()),
+                ("limit", "200"),
+                ("include_all_metadata", "true"),
+                ("cursor", cursor.as_str()),
+            ];
+            let method = match &self.thread {
+                Some(thread) => {
+                    params.push(("ts", thread.as_str()));
+                    "conversations.replies"
+                }
+                None => "conversations.history",
+            };
+            let page: Found = self.office.client.read(method, &params).await?;
+            found.extend(page.messages);
+            cursor = page.response_metadata.next_cursor;
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the message with a key, or a stream of ours that nobody knows.
+    fn pick(&self, me: &Me, messages: &[Message], key: &str, known: &HashSet<String>) -> Option<Post> {
+        let has_key =
+            |metadata: &Metadata| metadata.event_type == EVENT && metadata.event_payload["key"] == key;
+        let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
+        let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
+        let unknown = |message: &&&Message| {
+            let ts = message.ts.as_deref().unwrap_or_default();
+            let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
+            in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
+        };
+        let stream = || ours.iter().rev().find(unknown).map(|message| (message, true));
+        let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
+        Some(Post { ts: message.ts.clone()?, stream })
+    }
+}
+
+impl Drop for SlackMessages {
+    fn drop(&mut self) {
+        self.office.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Messages for SlackMessages {
+    type Page = Page;
+    type Sent = Post;
+    type Mark = ();
+
+    const PLATFORM: &'static str = "Slack";
+    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
+    const LARGEST_FILE: u64 = upload::LARGEST;
+
+    fn page(&self, draft: &Draft) -> Page {
+        Page::new(draft)
+    }
+
+    fn overfull(&self, page: &Page) -> bool {
+        page.overfull()
+    }
+
+    async fn ready(&mut self) {
+        self.office.pacer.ready(&self.place(), self.office.interval(self.streams())).await;
+    }
+
+    fn free(&self) -> Result<(), CallError> {
+        Ok(self.office.free(&self.channel)?)
+    }
+
+    async fn mark(
+        &mut self,
+        _before: Option<()>,
+        _since: i64,
+        _ledger: &Ledger<'_>,
+    ) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn find(&mut self, slot: &Slot<()>, ledger: &Ledger<'_>) -> Result<Option<Post>, SendError> {
+        let known = ledger.known(slot.since).await?;
+        let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
+        let known: HashSet<String> =
+            here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
+        // A reply that a restart cut is taken up before the connection is there.
+        let me = self.office.me().await?;
+        match self.here(slot.since).await {
+            Ok(messages) => Ok(self.pick(me, &messages, &slot.key, &known)),
+            Err(
+                error @ (ApiError::Wait(_)
+                | ApiError::Unconnected(_)
+                | ApiError::Unknown(_)
+                | ApiError::Auth(_)),
+            ) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "a message that was perhaps sent cannot be looked for; it may be there twice");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Post, CallError> {
+        self.spend();
+        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
+        let post = match stream {
+            Some(post) => post,
+            None => self.say(&slot.key, page).await?,
+        };
+        self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
+        self.say_status(page).await;
+        Ok(post)
+    }
+
+    async fn edit(&mut self, sent: &mut Post, page: &Page) -> Result<(), CallError> {
+        self.spend();
+        if !(sent.stream && self.grow(sent, page).await?) {
+            self.replace(sent, page).await?;
+        }
+        self.say_status(page).await;
+        Ok(())
+    }
+
+    async fn delete(&mut self, sent: &Post) -> Result<(), CallError> {
+        if sent.stream {
+            self.close(&sent.ts).await?;
+        }
+        let params = json!({"channel": self.channel, "ts": sent.ts});
+        self.office.tell("chat.delete", &self.channel, &params).await?;
+        Ok(())
+    }
+
+    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await
+    }
+
+    fn typing(&self) -> Option<Typing> {
+        let thread = self.thread.clone().filter(|_| self.office.statuses())?;
+        let (office, channel, status) =
+            (Arc::clone(&self.office), self.channel.clone(), Arc::clone(&self.status));
+        Some(Typing::start(STATUS, move || {
+            let (office, channel, thread) = (Arc::clone(&office), channel.clone(), thread.clone());
+            let words = status.due();
+            Box::pin(async move {
+                if let Some(words) = words {
+                    office.status(&channel, &thread, &words).await;
+                }
+            })
+        }))
+    }
+}

@@ -1,0 +1,150 @@
+//! What the replies of one account share: the calls with the waits that Slack asks for, who the bot is, and
+//! what turned out not to work here.
+
+use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads};
+use crate::pace::Pacer;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::timeout;
+
+/// How often one reply may change. Slack takes about a hundred additions to streams and fifty changes of
+/// messages a minute, of all replies together.
+const APPEND: Duration = Duration::from_millis(650);
+const UPDATE: Duration = Duration::from_millis(1250);
+/// How long a status may take; nobody misses it.
+const STATUS: Duration = Duration::from_secs(5);
+
+/// What the replies of one account share.
+pub(super) struct Office {
+    pub(super) client: Client,
+    pub(super) me: OnceLock<Me>,
+    pub(super) people: People,
+    pub(super) threads: Threads,
+    /// When each place may change again.
+    pub(super) pacer: Pacer<String>,
+    /// What Slack asks to wait for, by method.
+    holds: Pacer<String>,
+    /// How many replies are under way.
+    pub(super) active: AtomicUsize,
+    streams_off: AtomicBool,
+    status_off: AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct Nothing {}
+
+/// What `auth.test` tells.
+#[derive(Deserialize)]
+struct Auth {
+    user_id: String,
+    #[serde(default)]
+    bot_id: String,
+    #[serde(default)]
+    team_id: String,
+}
+
+impl Office {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            me: OnceLock::new(),
+            people: People::default(),
+            threads: Threads::default(),
+            pacer: Pacer::default(),
+            holds: Pacer::default(),
+            active: AtomicUsize::new(0),
+            streams_off: AtomicBool::new(false),
+            status_off: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells who the bot is; Slack is asked once.
+    pub(super) async fn me(&self) -> Result<&Me, ApiError> {
+        if let Some(me) = self.me.get() {
+            return Ok(me);
+        }
+        let Auth { user_id, bot_id, team_id } = self.client.ask("auth.test").await?.body;
+        // The first answer stays: a token's bot does not change.
+        Ok(self.me.get_or_init(|| Me { user: user_id, bot: bot_id, team: team_id }))
+    }
+
+    /// Calls a method that writes, unless it has to wait.
+    pub(super) async fn write<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        channel: &str,
+        params: &Value,
+    ) -> Result<T, ApiError> {
+        let key = held(method, channel);
+        if let Some(left) = self.holds.held(&key) {
+            return Err(ApiError::Wait(left));
+        }
+        let result = self.client.write(method, params).await;
+        if let Err(ApiError::Wait(after)) = &result {
+            self.holds.hold(&key, *after);
+        }
+        result
+    }
+
+    /// Calls a method whose answer says nothing.
+    pub(super) async fn tell(&self, method: &str, channel: &str, params: &Value) -> Result<(), ApiError> {
+        self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
+    }
+
+    /// Fails while messages to a channel, or changes of them, have to wait.
+    pub(super) fn free(&self, channel: &str) -> Result<(), ApiError> {
+        let methods = ["chat.postMessage", "chat.update", "chat.stopStream"];
+        let longest = methods.iter().filter_map(|method| self.holds.held(&held(method, channel))).max();
+        longest.map_or(Ok(()), |left| Err(ApiError::Wait(left)))
+    }
+
+    /// Returns how long a reply waits between two changes.
+    pub(super) fn interval(&self, streams: bool) -> Duration {
+        let active = u32::try_from(self.active.load(Ordering::Relaxed).max(1)).unwrap_or(u32::MAX);
+        let each = if streams { APPEND } else { UPDATE };
+        each.saturating_mul(active)
+    }
+
+    pub(super) fn streams(&self) -> bool {
+        !self.streams_off.load(Ordering::Relaxed)
+    }
+
+    /// There are no streams in this workspace.
+    pub(super) fn no_streams(&self, why: &str) {
+        if !self.streams_off.swap(true, Ordering::Relaxed) {
+            tracing::warn!(why, "Slack has no streams here; answers grow by changes of their message");
+        }
+    }
+
+    pub(super) fn statuses(&self) -> bool {
+        !self.status_off.load(Ordering::Relaxed)
+    }
+
+    /// Says what the bot does in a thread; nothing clears it. Best effort.
+    pub(super) async fn status(&self, channel: &str, thread: &str, words: &str) {
+        if !self.statuses() {
+            return;
+        }
+        let params = json!({"channel_id": channel, "thread_ts": thread, "status": words});
+        match timeout(STATUS, self.tell("assistant.threads.setStatus", channel, &params)).await {
+            Ok(Err(error @ (ApiError::Scope(_) | ApiError::NoStream(_)))) => {
+                tracing::debug!(%error, "there is no status here");
+                self.status_off.store(true, Ordering::Relaxed);
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "the status could not be shown"),
+            Ok(Ok(())) | Err(_) => {}
+        }
+    }
+}
+
+/// Messages are counted by channel, everything else by method.
+fn held(method: &str, channel: &str) -> String {
+    if method == "chat.postMessage" { format!("{method}:{channel}") } else { method.to_owned() }
+}

@@ -1,0 +1,168 @@
+//! What one message on Slack shows: as mrkdwn in blocks, and as the Markdown of a stream.
+
+use crate::{
+    Choice,
+    live::Draft,
+    render::{
+        Rich, Style,
+        slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
+    },
+    split::{Limit, Unit, split},
+};
+use serde_json::{Value, json};
+
+/// Characters of a text that `chat.update` takes, less some for safety.
+const TEXT: usize = 3900;
+/// Characters of a section's text.
+const SECTION: usize = 3000;
+/// So much visible text goes into a section: the first for ordinary text, the second for one that is nothing
+/// but signs which are escaped, with five characters each.
+const SECTIONS: [usize; 2] = [2500, 580];
+/// Buttons under a message, and characters on one and in its value.
+const BUTTONS: usize = 25;
+const LABEL: usize = 75;
+const VALUE: usize = 2000;
+
+/// What one message shows.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Page {
+    /// The words in mrkdwn.
+    pub(super) text: String,
+    /// The words without any marks, should Slack not take the others.
+    pub(super) plain: String,
+    /// The words in blocks, with the buttons; none where there are no buttons.
+    pub(super) blocks: Vec<Value>,
+    /// The buttons alone.
+    pub(super) buttons: Vec<Value>,
+    /// The whole words for a stream.
+    pub(super) whole: String,
+    /// How much of them will surely stay.
+    pub(super) so_far: String,
+    /// What the agent does at the moment.
+    pub(super) activity: String,
+    /// Whether it will not change any more.
+    pub(super) done: bool,
+}
+
+impl Page {
+    pub(super) fn new(draft: &Draft) -> Self {
+        let rich = &draft.rich;
+        let buttons = buttons(&draft.choices);
+        let text = mrkdwn(rich);
+        let mut blocks = if buttons.is_empty() { Vec::new() } else { sections(rich, &text) };
+        blocks.extend(buttons.clone());
+        let (words, activity) = if draft.done { (rich.clone(), String::new()) } else { parted(draft) };
+        let so_far = if draft.done { markdown(rich) } else { markdown_so_far(&settled(&words)) };
+        let mut plain = String::new();
+        escape(&rich.text, &mut plain);
+        Self { text, plain, blocks, buttons, whole: markdown(rich), so_far, activity, done: draft.done }
+    }
+
+    /// Tells whether the marks make it too long for a change.
+    pub(super) fn overfull(&self) -> bool {
+        self.text.chars().count() > TEXT
+    }
+}
+
+/// Takes apart the words and what the agent does, which stands below them in italics.
+fn parted(draft: &Draft) -> (Rich, String) {
+    let rich = &draft.rich;
+    if draft.neutral {
+        return (Rich::default(), rich.text.trim_start_matches(crate::live::SIGN).trim().to_owned());
+    }
+    let last =
+        rich.spans.last().filter(|span| span.style == Style::Italic && span.range.end == rich.text.len());
+    let Some(span) = last.filter(|span| rich.part(0..span.range.start).ends_with("\n\n")) else {
+        return (rich.clone(), String::new());
+    };
+    // A last paragraph of the answer that is in italics is taken for it too, and shown with what follows.
+    let words = rich.slice(0..rich.part(0..span.range.start).trim_end().len(), "");
+    (words, rich.part(span.range.clone()).to_owned())
+}
+
+fn sections(rich: &Rich, text: &str) -> Vec<Value> {
+    if text.chars().count() <= SECTION {
+        return if text.is_empty() { Vec::new() } else { vec![section(text)] };
+    }
+    let cut =
+        |max| -> Vec<String> { split(rich, Limit { unit: Unit::Chars, max }).iter().map(mrkdwn).collect() };
+    let fits = |parts: &Vec<String>| parts.iter().all(|part| part.chars().count() <= SECTION);
+    let parts = SECTIONS.into_iter().map(cut).find(fits).unwrap_or_default();
+    parts.iter().map(|part| section(part)).collect()
+}
+
+/// Expanded: Slack folds a longer one otherwise.
+fn section(text: &str) -> Value {
+    json!({"type": "section", "text": {"type": "mrkdwn", "text": text}, "expand": true})
+}
+
+fn buttons(choices: &[Choice]) -> Vec<Value> {
+    let fits = |choice: &&Choice| {
+        let fits = (1..=VALUE).contains(&choice.action.chars().count()) && !choice.label.trim().is_empty();
+        if !fits {
+            tracing::warn!(label = choice.label, "a button is left out: Slack takes 1 to 2000 characters");
+        }
+        fits
+    };
+    let button = |(n, choice): (usize, &Choice)| {
+        let label: String = choice.label.chars().take(LABEL).collect();
+        json!({
+            "type": "button", "text": {"type": "plain_text", "text": label},
+            "action_id": format!("{}_{n}", super::decode::ACTION), "value": choice.action,
+        })
+    };
+    let elements: Vec<Value> = choices.iter().filter(fits).take(BUTTONS).enumerate().map(button).collect();
+    if elements.is_empty() { Vec::new() } else { vec![json!({"type": "actions", "elements": elements})] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    fn draft(text: &str, done: bool) -> Draft {
+        Draft { rich: parse(text), done, ..Draft::default() }
+    }
+
+    #[test]
+    fn without_buttons_there_are_no_blocks() {
+        let page = Page::new(&draft("**hi** there", true));
+        assert_eq!(
+            (page.text.as_str(), page.whole.as_str(), page.blocks),
+            ("*hi* there", "**hi** there", vec![])
+        );
+    }
+
+    #[test]
+    fn buttons_stand_below_the_words_and_one_that_slack_refuses_is_left_out() {
+        let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
+        let choices = vec![choice("Stop", "/stop"), choice(" ", "x"), choice("Long", &"x".repeat(2001))];
+        let page = Page::new(&Draft { choices, ..draft("hi", false) });
+        let stop = json!({"type": "button", "text": {"type": "plain_text", "text": "Stop"}, "action_id": "pudu_0", "value": "/stop"});
+        let section = json!({"type": "section", "text": {"type": "mrkdwn", "text": "hi"}, "expand": true});
+        assert_eq!(page.blocks, [section, json!({"type": "actions", "elements": [stop]})]);
+    }
+
+    #[test]
+    fn a_section_holds_what_slack_takes_whatever_is_escaped() {
+        for text in ["word ".repeat(690), "& ".repeat(1700), "<".repeat(3400)] {
+            let choices = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
+            let page = Page::new(&Draft { choices, ..draft(&text, false) });
+            let lengths: Vec<usize> = page
+                .blocks
+                .iter()
+                .filter_map(|block| Some(block["text"]["text"].as_str()?.chars().count()))
+                .collect();
+            assert!(!lengths.is_empty() && lengths.iter().all(|length| *length <= SECTION), "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_gets_the_words_and_the_status_what_is_done() {
+        let page = Page::new(&draft("Some words.\n\n*Searching the web*", false));
+        assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("Some words.", "Searching the web"));
+        let neutral = Draft { neutral: true, ..draft("⏳ *Thinking…*", false) };
+        let page = Page::new(&neutral);
+        assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("", "Thinking…"));
+    }
+}

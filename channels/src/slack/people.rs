@@ -1,0 +1,100 @@
+//! The names of people, looked up once and remembered.
+
+use super::{client::Client, failure::ApiError};
+use serde::Deserialize;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+
+/// How long a message waits for a name.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a name is believed, and how long one that could not be had is not asked for again.
+const FRESH: Duration = Duration::from_secs(12 * 3600);
+const AGAIN: Duration = Duration::from_secs(300);
+/// So many names are remembered.
+const MOST: usize = 4096;
+/// So many names are looked up for one message.
+const AT_ONCE: usize = 10;
+
+/// The names that are known.
+#[derive(Default)]
+pub(super) struct People(Mutex<HashMap<String, (Option<String>, Instant)>>);
+
+#[derive(Deserialize)]
+struct Told {
+    user: User,
+}
+
+#[derive(Default, Deserialize)]
+struct User {
+    name: Option<String>,
+    real_name: Option<String>,
+    #[serde(default)]
+    profile: Profile,
+}
+
+#[derive(Default, Deserialize)]
+struct Profile {
+    display_name: Option<String>,
+    real_name: Option<String>,
+}
+
+impl People {
+    /// Returns the names of people, as far as they can be had soon.
+    pub(super) async fn names(&self, client: &Client, ids: &[String]) -> HashMap<String, String> {
+        let mut names = HashMap::new();
+        let deadline = Instant::now() + PATIENCE;
+        for id in ids.iter().take(AT_ONCE) {
+            let known = self.known(id);
+            let name = match known {
+                Some(name) => name,
+                None => self.ask(client, id, deadline).await,
+            };
+            names.extend(name.map(|name| (id.clone(), name)));
+        }
+        names
+    }
+
+    fn known(&self, id: &str) -> Option<Option<String>> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(id).filter(|(_, until)| *until > Instant::now()).map(|(name, _)| name.clone())
+    }
+
+    async fn ask(&self, client: &Client, id: &str, deadline: Instant) -> Option<String> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let params = [("user", id)];
+        let asked = timeout(left, client.read::<Told>("users.info", &params)).await;
+        let name = match asked {
+            Ok(Ok(told)) => told.user.name(),
+            Ok(Err(error)) => {
+                tell(&error);
+                None
+            }
+            Err(_) => None,
+        };
+        let lasts = if name.is_some() { FRESH } else { AGAIN };
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= MOST {
+            names.clear();
+        }
+        names.insert(id.to_owned(), (name.clone(), Instant::now() + lasts));
+        name
+    }
+}
+
+fn tell(error: &ApiError) {
+    tracing::debug!(%error, "a person's name could not be had; the id stands for it");
+}
+
+impl User {
+    fn name(self) -> Option<String> {
+        let Profile { display_name, real_name } = self.profile;
+        [display_name, real_name, self.real_name, self.name]
+            .into_iter()
+            .flatten()
+            .find(|name| !name.trim().is_empty())
+    }
+}

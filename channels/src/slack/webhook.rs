@@ -1,0 +1,102 @@
+//! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
+//! before anything of it is read.
+
+use super::ears::{Ears, Source};
+use crate::{Answer, BoxFuture, Intake, Post, Webhook};
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+use sha2::Sha256;
+use std::fmt::Write;
+use subtle::ConstantTimeEq;
+use url::form_urlencoded;
+
+/// A post that is older, or from so far ahead, is not believed.
+const WINDOW: u64 = 5 * 60;
+
+/// Takes what Slack posts for one account.
+pub(super) struct SlackWebhook {
+    pub(super) ears: Ears,
+    pub(super) secret: SecretString,
+}
+
+impl Webhook for SlackWebhook {
+    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let seconds = u64::try_from(super::ears::now() / 1000).unwrap_or(0);
+            if !self.is_slacks(post, seconds) {
+                return Answer::Forbidden;
+            }
+            match read(post.body) {
+                None => Answer::Garbled,
+                Some(Told::Challenge(challenge)) => Answer::Taken(Some(json!({"challenge": challenge}))),
+                Some(Told::Happened(source, payload)) => self.keep(source, payload, intake).await,
+            }
+        })
+    }
+}
+
+impl SlackWebhook {
+    async fn keep(&self, source: Source, payload: Value, intake: &dyn Intake) -> Answer {
+        match self.ears.keep(source, payload, intake).await {
+            Ok(()) => Answer::Taken(None),
+            Err(error) => {
+                tracing::warn!(%error, "an event was not kept: Slack posts it again");
+                Answer::Later
+            }
+        }
+    }
+
+    /// Checks time and signature. `now` is in seconds since 1970.
+    fn is_slacks(&self, post: Post<'_>, now: u64) -> bool {
+        let at = std::str::from_utf8(post.header("x-slack-request-timestamp")).ok();
+        let Some(at) = at.and_then(|at| at.parse::<u64>().ok()) else { return false };
+        let expected = signature(&self.secret, at, post.body);
+        now.abs_diff(at) <= WINDOW && bool::from(expected.as_bytes().ct_eq(post.header("x-slack-signature")))
+    }
+}
+
+fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {
+    // A key of any length makes an HMAC; nothing equals the empty text, because a header of ours is never empty.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()) else {
+        return "no signature".to_owned();
+    };
+    mac.update(format!("v0:{at}:").as_bytes());
+    mac.update(body);
+    let mut signature = "v0=".to_owned();
+    for byte in mac.finalize().into_bytes() {
+        let _ = write!(signature, "{byte:02x}");
+    }
+    signature
+}
+
+/// What a post says.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// Slack tries a new address.
+    Challenge(String),
+    Happened(Source, Value),
+}
+
+/// Events are JSON; commands and pressed buttons are forms.
+fn read(body: &[u8]) -> Option<Told> {
+    if body.first() == Some(&b'{') {
+        let payload: Value = serde_json::from_slice(body).ok()?;
+        if payload["type"] == "url_verification" {
+            return Some(Told::Challenge(payload["challenge"].as_str()?.to_owned()));
+        }
+        return Some(Told::Happened(Source::Event, payload));
+    }
+    let fields: Map<String, Value> = form_urlencoded::parse(body)
+        .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
+        .collect();
+    if let Some(payload) = fields.get("payload").and_then(Value::as_str) {
+        return Some(Told::Happened(Source::Action, serde_json::from_str(payload).ok()?));
+    }
+    // Slack asks now and then whether the certificate is good.
+    let known = fields.contains_key("command") || fields.contains_key("ssl_check");
+    known.then(|| Told::Happened(Source::Command, fields.into()))
+}
+
+#[cfg(test)]
+mod tests;

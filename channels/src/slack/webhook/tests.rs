@@ -1,0 +1,131 @@
+use super::*;
+use crate::{
+    HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    slack::{client::Client, decode::Me, office::Office},
+};
+use proptest::prelude::*;
+use pudu_net::reqwest::header::HeaderMap;
+use std::sync::{Arc, Mutex};
+
+/// Keeps what it is given, or is full.
+#[derive(Default)]
+struct Kept1 {
+    kept: Mutex<Vec<Inbound>>,
+    full: bool,
+}
+
+impl Intake for Kept1 {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        let result = if self.full { Err(Refusal::Full) } else { Ok(Kept::New) };
+        self.kept.lock().unwrap().push(inbound);
+        Box::pin(std::future::ready(result))
+    }
+
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+fn webhook(known: bool) -> SlackWebhook {
+    let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    let office = Office::new(client);
+    if known {
+        let _ = office.me.set(Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() });
+    }
+    let ears = Ears {
+        account: "slack".into(),
+        office: Arc::new(office),
+        require_mention: true,
+        commands: Arc::new([]),
+        health: HealthCell::default(),
+    };
+    SlackWebhook { ears, secret: "8f742231b10e8888abcd99yyyzzz85a5".into() }
+}
+
+fn seconds() -> u64 {
+    u64::try_from(super::super::ears::now() / 1000).unwrap()
+}
+
+async fn post(hook: &SlackWebhook, body: &[u8], intake: &Kept1) -> Answer {
+    let at = seconds();
+    let mut headers = HeaderMap::new();
+    headers.insert("x-slack-request-timestamp", at.to_string().parse().unwrap());
+    headers.insert("x-slack-signature", signature(&hook.secret, at, body).parse().unwrap());
+    hook.take(Post { headers: &headers, body }, intake).await
+}
+
+#[test]
+fn only_a_fresh_signature_over_the_very_body_opens() {
+    let hook = webhook(true);
+    let now = 1_700_000_000;
+    let check = |at: &str, signature: &str, body: &[u8]| {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-slack-request-timestamp", at.parse().unwrap());
+        headers.insert("x-slack-signature", signature.parse().unwrap());
+        hook.is_slacks(Post { headers: &headers, body }, now)
+    };
+    let sign = |at: u64| signature(&hook.secret, at, b"{}");
+    assert!(check("1700000000", &sign(now), b"{}"));
+    assert!(check("1699999700", &sign(now - 300), b"{}"));
+    assert!(!check("1699999699", &sign(now - 301), b"{}"), "old");
+    assert!(!check("1700000301", &sign(now + 301), b"{}"), "from the future");
+    assert!(!check("1700000000", &sign(now), b"{} "), "another body");
+    assert!(!check("1700000001", &sign(now), b"{}"), "another time");
+    assert!(!check("x", &sign(now), b"{}"));
+    assert!(!check("1700000000", "", b"{}"));
+    assert!(!check("1700000000", "v0=", b"{}"));
+    let headers = HeaderMap::new();
+    assert!(!hook.is_slacks(Post { headers: &headers, body: b"{}" }, now));
+}
+
+#[test]
+fn the_signature_is_the_documented_one() {
+    let body = b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
+    let expected = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503";
+    assert_eq!(signature(&webhook(true).secret, 1_531_420_618, body), expected);
+}
+
+#[tokio::test]
+async fn each_kind_of_post_is_kept_before_it_is_answered() {
+    let hook = webhook(true);
+    let event = br#"{"type":"event_callback","team_id":"T1","event":{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"hi","ts":"1.2"}}"#;
+    let action = r#"{"type":"block_actions","user":{"id":"U1"},"container":{"message_ts":"1.2","channel_id":"D1"},"actions":[{"action_id":"pudu_0","value":"/stop","action_ts":"3"}]}"#;
+    let action = form_urlencoded::Serializer::new(String::new()).append_pair("payload", action).finish();
+    let slash = b"command=%2Fpudu&text=hello+there&channel_id=D1&user_id=U1&trigger_id=7.8";
+    let words = |text: &str| Kind::Message { text: text.into(), attachments: vec![], album: None };
+    let cases: [(&[u8], Kind); 3] = [
+        (event, words("hi")),
+        (action.as_bytes(), Kind::Press { action: "/stop".into() }),
+        (slash, words("hello there")),
+    ];
+    for (body, kind) in cases {
+        let intake = Kept1::default();
+        assert_eq!(post(&hook, body, &intake).await, Answer::Taken(None));
+        assert_eq!(intake.kept.lock().unwrap()[0].kind, kind);
+        let full = Kept1 { full: true, ..Kept1::default() };
+        assert_eq!(post(&hook, body, &full).await, Answer::Later);
+        assert_eq!(post(&webhook(false), body, &Kept1::default()).await, Answer::Later, "too early");
+    }
+}
+
+#[tokio::test]
+async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
+    let (hook, intake) = (webhook(false), Kept1::default());
+    let body = br#"{"type":"url_verification","challenge":"c4a11e"}"#;
+    assert_eq!(post(&hook, body, &intake).await, Answer::Taken(Some(json!({"challenge": "c4a11e"}))));
+    for garbage in [&b""[..], b"{", b"[]", b"payload=%7B", b"x=y", b"\xff\xfe"] {
+        assert_eq!(post(&hook, garbage, &intake).await, Answer::Garbled, "{garbage:?}");
+    }
+    let unsigned = Post { headers: &HeaderMap::new(), body };
+    assert_eq!(hook.take(unsigned, &intake).await, Answer::Forbidden);
+    let strange = br#"{"type":"event_callback","event":{"type":7}}"#;
+    assert_eq!(post(&webhook(true), strange, &intake).await, Answer::Taken(None), "never posted for ever");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_body_breaks_it(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&body);
+    }
+}

@@ -1,0 +1,87 @@
+//! An app with its robot on DingTalk.
+
+use super::{
+    super::{raw::Value, reader::Section},
+    Menu, Platform, Reader,
+};
+use pudu_channels::{
+    Channel, ChannelError,
+    dingtalk::{self, CardStyle, Config, GroupConversations},
+};
+use secrecy::SecretString;
+use std::{sync::Arc, time::Duration};
+use url::Url;
+
+/// What a DingTalk account needs to be there: the channel's own configuration but for the name.
+#[derive(Debug)]
+struct DingTalk(Config);
+
+impl Platform for DingTalk {
+    fn name(&self) -> &'static str {
+        READER.name
+    }
+
+    fn transport(&self) -> &'static str {
+        "stream"
+    }
+
+    fn secrets(&self) -> Vec<&SecretString> {
+        vec![&self.0.client_secret]
+    }
+
+    // DingTalk has no menu of commands.
+    fn channel(&self, account: &str, _menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
+        let config = Config { account: account.to_owned(), ..self.0.clone() };
+        Ok(Arc::new(dingtalk::DingTalk::new(config)?))
+    }
+}
+
+/// How its accounts are read.
+pub(super) const READER: Reader =
+    Reader { name: "dingtalk", credentials: &["client_id", "client_secret"], read, id, ids: "ids" };
+
+const CONVERSATIONS: &[(&str, GroupConversations)] =
+    &[("group", GroupConversations::Group), ("user", GroupConversations::User)];
+
+fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
+    let console = "copy it from the app's page in DingTalk's console; or set `enabled: false`";
+    let client_id = section.text("client_id").required(console);
+    let client_secret = section.secret("client_secret").required(console);
+    let api_url = section.url("api_url").or(Url::parse(dingtalk::API_URL).ok()?);
+    let oapi_url = section.url("oapi_url").or(Url::parse(dingtalk::OAPI_URL).ok()?);
+    let robot_code = section.text("robot_code").optional("the client id");
+    let card = card(section);
+    let interval = section.number("stream_interval_ms", 200..=60_000_u64).or(800);
+    let group_conversations =
+        section.choice("group_conversations", CONVERSATIONS).or(GroupConversations::Group);
+    let client_id = client_id?;
+    Some(Arc::new(DingTalk(Config {
+        account: String::new(),
+        robot_code: robot_code.unwrap_or_else(|| client_id.clone()),
+        client_id,
+        client_secret: client_secret?,
+        api_url,
+        oapi_url,
+        card,
+        stream_interval: Duration::from_millis(interval),
+        group_conversations,
+    })))
+}
+
+fn card(section: &Section<'_>) -> Option<CardStyle> {
+    let template = section.text("card_template_id").optional("none: answers are ordinary messages");
+    let content_key = section.text("card_content_key").or("content".to_owned());
+    let buttons_key = section.text("card_buttons_key").optional("none: choices are a numbered list");
+    Some(CardStyle { template: template?, content_key, buttons_key })
+}
+
+/// Ids are texts; one without a letter may have been typed as a number.
+fn id(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Text(text) if !text.trim().is_empty() && !text.contains(char::is_whitespace) => {
+            Ok(text.trim().to_owned())
+        }
+        Value::Int(number) => Ok(number.to_string()),
+        _ => Err("write staff ids (userId in DingTalk's address book), in quotes".to_owned()),
+    }
+}

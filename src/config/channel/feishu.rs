@@ -1,0 +1,108 @@
+//! A bot on Feishu or Lark.
+
+use super::{
+    super::{raw::Value, reader::Section},
+    Menu, Platform, Reader,
+};
+use pudu_channels::{
+    Channel, ChannelError,
+    feishu::{self, Config, Mode},
+};
+use secrecy::SecretString;
+use std::{sync::Arc, time::Duration};
+use url::Url;
+
+/// What a Feishu account needs to be there: the channel's own configuration but for its name.
+#[derive(Debug)]
+struct Feishu(Config);
+
+impl Platform for Feishu {
+    fn name(&self) -> &'static str {
+        READER.name
+    }
+
+    fn transport(&self) -> &'static str {
+        match self.0.mode {
+            Mode::LongConnection => "ws",
+            Mode::Webhook { .. } => "webhook",
+        }
+    }
+
+    fn secrets(&self) -> Vec<&SecretString> {
+        let mut secrets = vec![&self.0.app_secret];
+        if let Mode::Webhook { encrypt_key, verification_token } = &self.0.mode {
+            secrets.extend([encrypt_key, verification_token]);
+        }
+        secrets
+    }
+
+    fn channel(&self, account: &str, _menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
+        let config = Config { account: account.to_owned(), ..self.0.clone() };
+        Ok(Arc::new(feishu::Feishu::new(config)?))
+    }
+}
+
+/// How its accounts are read.
+pub(super) const READER: Reader = Reader {
+    name: "feishu",
+    credentials: &["app_id", "app_secret"],
+    read,
+    id,
+    ids: "ids as Feishu has them (ou_…, oc_…)",
+};
+
+/// Whether events are posted.
+const MODES: &[(&str, bool)] = &[("ws", false), ("webhook", true)];
+
+fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
+    let told = "the developer console shows it under Credentials; or set `enabled: false`";
+    let app_id = section.text("app_id").required(told);
+    let app_secret = section.secret("app_secret").required(told);
+    let domain = section.url("domain").or(Url::parse(feishu::DOMAIN).ok()?);
+    let posted = section.choice("mode", MODES).or(false);
+    let mode = mode(section, posted);
+    let require_mention = section.flag("require_mention").or(true);
+    let usual = u64::try_from(feishu::STREAM_INTERVAL.as_millis()).ok()?;
+    let interval = section.number("stream_interval_ms", 100..=60_000_u64).or(usual);
+    Some(Arc::new(Feishu(Config {
+        account: String::new(),
+        app_id: app_id?,
+        app_secret: app_secret?,
+        domain,
+        mode: mode?,
+        require_mention,
+        stream_interval: Duration::from_millis(interval),
+    })))
+}
+
+fn mode(section: &Section<'_>, posted: bool) -> Option<Mode> {
+    let encrypt_key = section.secret("encrypt_key").optional("for `mode: webhook`");
+    let verification_token = section.secret("verification_token").optional("for `mode: webhook`");
+    if !posted {
+        return Some(Mode::LongConnection);
+    }
+    let keys = [("encrypt_key", encrypt_key.is_none()), ("verification_token", verification_token.is_none())];
+    for (key, missing) in keys {
+        if missing && section.is_needed() {
+            let mend = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
+            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", mend);
+        }
+    }
+    Some(Mode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })
+}
+
+/// People are known by `open_id`, chats by `chat_id`.
+fn id(value: &Value) -> Result<String, String> {
+    let id = match value {
+        Value::Text(text) => text.trim(),
+        _ => "",
+    };
+    let known = ["ou_", "oc_"].iter().any(|prefix| id.len() > prefix.len() && id.starts_with(prefix));
+    let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if known && plain {
+        return Ok(id.to_owned());
+    }
+    Err("write ids: people's begin with `ou_`, chats' with `oc_`; a name can change hands, and whoever has it \
+         then would be let in"
+        .to_owned())
+}

@@ -1,0 +1,110 @@
+//! A bot on Slack.
+
+use super::{
+    super::{raw::Value, reader::Section},
+    Menu, Platform, Reader,
+};
+use crate::dispatch::command;
+use pudu_channels::{
+    Channel, ChannelError,
+    slack::{self, Command, Config, Delivery},
+};
+use secrecy::SecretString;
+use std::sync::Arc;
+use url::Url;
+
+/// What a Slack account needs to be there: the channel's own configuration but for name and menu.
+#[derive(Debug)]
+struct Slack(Config);
+
+impl Platform for Slack {
+    fn name(&self) -> &'static str {
+        READER.name
+    }
+
+    fn transport(&self) -> &'static str {
+        match self.0.delivery {
+            Delivery::Socket { .. } => "websocket",
+            Delivery::Http { .. } => "webhook",
+        }
+    }
+
+    fn secrets(&self) -> Vec<&SecretString> {
+        let other = match &self.0.delivery {
+            Delivery::Socket { app_token } => app_token,
+            Delivery::Http { signing_secret } => signing_secret,
+        };
+        vec![&self.0.bot_token, other]
+    }
+
+    fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
+        let menu = menu.into_iter().map(|(name, _)| Command { takes_words: takes_words(&name), name });
+        let connect = Command { name: "connect".to_owned(), takes_words: true };
+        let commands = menu.chain([connect]).collect();
+        let config = Config { account: account.to_owned(), commands, ..self.0.clone() };
+        Ok(Arc::new(slack::Slack::new(config)?))
+    }
+}
+
+fn takes_words(name: &str) -> bool {
+    command::TABLE.iter().any(|row| row.name == name && !row.argument.is_empty())
+}
+
+/// How its accounts are read.
+pub(super) const READER: Reader =
+    Reader { name: "slack", credentials: &["bot_token", "app_token"], read, id, ids: "ids like U012ABCDEF" };
+
+/// Whether events are posted.
+const DELIVERIES: &[(&str, bool)] = &[("socket", false), ("http", true)];
+
+fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
+    let apps = "https://api.slack.com/apps";
+    let told =
+        format!("the Bot User OAuth Token of {apps}, \"OAuth & Permissions\"; or set `enabled: false`");
+    let bot_token = section.secret("bot_token").required(&told);
+    let api_url = section.url("api_url").or(Url::parse(slack::API_URL).ok()?);
+    let bot_user_id = section.text("bot_user_id").optional("Slack says it");
+    let posted = section.choice("event_delivery", DELIVERIES).or(false);
+    let told =
+        format!("an app-level token (xapp-) with connections:write, made at {apps}, \"Basic Information\"");
+    let app_token = secret(section, "app_token", !posted, "for `event_delivery: socket`", &told);
+    let told = format!("the Signing Secret of {apps}, \"Basic Information\": without it anybody could post");
+    let signing_secret = secret(section, "signing_secret", posted, "for `event_delivery: http`", &told);
+    let require_mention = section.flag("require_mention").or(true);
+    let delivery = if posted {
+        Delivery::Http { signing_secret: signing_secret? }
+    } else {
+        Delivery::Socket { app_token: app_token? }
+    };
+    let (account, commands) = (String::new(), Vec::new());
+    let bot_token = bot_token?;
+    Some(Arc::new(Slack(Config {
+        account,
+        bot_token,
+        api_url,
+        delivery,
+        require_mention,
+        bot_user_id,
+        commands,
+    })))
+}
+
+/// Reads a secret that one of the two ways of events needs.
+fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, mend: &str) -> Option<SecretString> {
+    let secret = section.secret(key);
+    if needed { secret.required(mend) } else { secret.optional(told) }
+}
+
+/// Ids begin with a letter that tells what they are, and have no small letters: names have.
+fn id(value: &Value) -> Result<String, String> {
+    let text = if let Value::Text(text) = value { text.trim() } else { "" };
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    let fits = text.starts_with(['U', 'W', 'C', 'D', 'G']) && text.chars().all(plain);
+    let has_digit = text.contains(|c: char| c.is_ascii_digit());
+    if fits && has_digit {
+        return Ok(text.to_owned());
+    }
+    let mend = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
+                and whoever has it then would be let in";
+    Err(mend.to_owned())
+}

@@ -1,0 +1,132 @@
+//! Attacks that others have met, each named by its advisory, on every platform: what a stranger does has no
+//! effect, and nothing secret gets out.
+
+use crate::{
+    platforms::on_each_platform,
+    scenarios::{Scene, slowly},
+};
+use pudu_sim::{Fault, model::Reply, platform::Words};
+
+on_each_platform!([
+    a_press_goes_through_the_same_gate_as_a_message
+    an_edit_goes_through_the_same_gate_as_a_message
+    a_command_goes_through_the_same_gate_as_a_message
+    nothing_is_fetched_for_whom_the_gate_does_not_let_in
+    a_name_opens_nothing
+    no_credential_is_in_the_log_or_in_an_answer
+]);
+
+/// A group with Ada, who may speak, and Eve, who may not.
+async fn with_eve(scene: &Scene) -> (String, String) {
+    scene.house.configure(&format!("allowed_users: ['{}']\n", scene.ada), "");
+    let eve = scene.platform.person("Eve");
+    let group = scene.platform.group("team", &[&scene.ada, &eve]);
+    // The edit counts from the next message on.
+    scene.say("hello");
+    scene.reads(&scene.chat, "echo: hello").await;
+    (eve, group)
+}
+
+/// CVE-2026-53807, CVE-2026-35661, CVE-2026-32906, CVE-2026-44993, GHSA-qj22, GHSA-x2ff.
+async fn a_press_goes_through_the_same_gate_as_a_message(scene: Scene) {
+    let (eve, group) = with_eve(&scene).await;
+    scene.house.model.next(slowly("one two three four five six seven eight nine ten eleven twelve"));
+    scene.write(&group, &scene.ada, "count", true, None);
+    let growing = scene
+        .sees(&group, |shown| shown.iter().find(|shown| shown.buttons.iter().any(|b| b == "Stop")).cloned())
+        .await;
+    scene.platform.press(&group, &eve, &growing.id, "Stop");
+    scene.reads(&group, "one two three four five six seven eight nine ten eleven twelve").await;
+}
+
+/// CVE-2026-53807: an edit asks nothing that its writer may not ask.
+async fn an_edit_goes_through_the_same_gate_as_a_message(scene: Scene) {
+    let (eve, group) = with_eve(&scene).await;
+    let said = scene.write(&group, &eve, "lunch?", false, None);
+    scene.platform.edit(&group, &said, "@pudu_bot give me the files");
+    scene.say("still there?");
+    scene.reads(&scene.chat, "echo: still there?").await;
+    assert_eq!((scene.words(&group), scene.model_calls()), (Vec::new(), 2));
+}
+
+/// GHSA-v773, CVE-2026-27646: a slash opens no other door.
+async fn a_command_goes_through_the_same_gate_as_a_message(scene: Scene) {
+    let (eve, group) = with_eve(&scene).await;
+    for command in ["/status", "/new", "/models sim", "/mode steer", "/stop", "/connect abc"] {
+        scene.write(&group, &eve, command, true, None);
+    }
+    scene.say("still there?");
+    scene.reads(&scene.chat, "echo: still there?").await;
+    assert_eq!(scene.words(&group), Vec::<String>::new());
+}
+
+/// GHSA-h656: files are fetched behind the gate.
+async fn nothing_is_fetched_for_whom_the_gate_does_not_let_in(scene: Scene) {
+    let (eve, group) = with_eve(&scene).await;
+    let hers = scene.platform.private(&eve);
+    let before = scene.platform.calls("*").len();
+    for chat in [&group, &hers] {
+        scene.platform.write(&Words {
+            chat: chat.clone(),
+            person: eve.clone(),
+            text: "open this".to_owned(),
+            to_bot: true,
+            answers: None,
+            files: vec![("evil.bin".to_owned(), "payload".into())],
+        });
+    }
+    scene
+        .sees(&hers, |shown| shown.iter().find(|shown| shown.text.contains("do not know you")).cloned())
+        .await;
+    scene.say("still there?");
+    scene.reads(&scene.chat, "echo: still there?").await;
+    let fetched = |method: &str| {
+        let method = method.to_lowercase();
+        ["getfile", "download", "resource", "attachment", "messagefiles"]
+            .iter()
+            .any(|word| method.contains(word))
+    };
+    let calls = scene.platform.calls("*");
+    let fetches: Vec<_> = calls[before..].iter().filter(|call| fetched(&call.method)).collect();
+    assert_eq!(fetches, Vec::<&pudu_sim::Call>::new());
+}
+
+/// GHSA-j4xf, GHSA-mj5r, CVE-2026-53823, CVE-2026-53849: who takes a listed person's id for a name stays out.
+async fn a_name_opens_nothing(scene: Scene) {
+    with_eve(&scene).await;
+    let mallory = scene.platform.person(&scene.ada);
+    let chat = scene.platform.private(&mallory);
+    scene.write(&chat, &mallory, "it is me", true, None);
+    scene
+        .sees(&chat, |shown| shown.iter().find(|shown| shown.text.contains("do not know you")).cloned())
+        .await;
+    assert_eq!(scene.model_calls(), 1);
+}
+
+/// CVE-2026-27003, GHSA-xwcj: not even when everything fails.
+async fn no_credential_is_in_the_log_or_in_an_answer(scene: Scene) {
+    for method in scene.platform.sends() {
+        scene.platform.fail(method, 1, Fault::CutBefore);
+        scene.platform.fail(method, 2, Fault::BadGateway);
+        scene.platform.fail(method, 3, Fault::Garbage);
+    }
+    scene.platform.drop_connection();
+    let settings = scene.platform.settings();
+    let secrets: Vec<&str> = settings
+        .lines()
+        .filter(|line| line.contains("token") || line.contains("secret") || line.contains("key:"))
+        .filter_map(|line| line.split_once(": "))
+        .map(|(_, value)| value.trim_matches(['\'', '"', ' ']))
+        .filter(|value| value.len() >= 12)
+        .collect();
+    assert!(!secrets.is_empty(), "{settings}");
+    scene.house.model.next(Reply::text(&format!("I know {}", secrets.len())));
+    scene.say("what do you know?");
+    scene.reads(&scene.chat, &format!("I know {}", secrets.len())).await;
+    for place in ["/api/channels", "/ready", "/api/models"] {
+        let (_, answer) = scene.house.get(place).await;
+        assert!(!secrets.iter().any(|secret| answer.contains(secret)), "{place}: {answer}");
+    }
+    let log = scene.house.log();
+    assert!(!secrets.iter().any(|secret| log.contains(secret)), "{log}");
+}

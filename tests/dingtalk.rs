@@ -1,0 +1,395 @@
+//! What is special to DingTalk: messages that cannot change, cards that fail, answers at a message's own
+//! address, sockets that are renewed, and limits.
+
+use crate::house::{House, SOON};
+use pudu_sim::{
+    Call, DingTalk, Fault, Platform, Then, When,
+    dingtalk::{Options, Standing},
+    model::{Answer, Reply},
+    platform::{Shown, Words},
+};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// What is not acknowledged comes again soon, so that nothing here waits a minute.
+fn options(cards: bool) -> Options {
+    Options { cards, repeat: Some(Duration::from_secs(2)), ..Options::default() }
+}
+
+/// A house on DingTalk, with Ada, who talks to the bot alone.
+struct Talk {
+    house: House,
+    dingtalk: DingTalk,
+    ada: String,
+}
+
+impl Talk {
+    async fn open(options: Options, account: &str) -> Self {
+        let dingtalk = DingTalk::start(options).await.unwrap();
+        let mut house = House::elsewhere(Arc::new(dingtalk.clone())).await;
+        house.configure(account, "");
+        house.start();
+        assert!(dingtalk.connected(SOON).await, "{}", house.log());
+        let ada = dingtalk.person("Ada");
+        Self { house, dingtalk, ada }
+    }
+
+    fn say(&self, text: &str) -> String {
+        self.say_in(&self.ada, &self.ada, text)
+    }
+
+    fn say_in(&self, chat: &str, person: &str, text: &str) -> String {
+        self.dingtalk.write(&words(chat, person, text))
+    }
+
+    /// Waits until the last message reads so and does not change any more.
+    async fn reads(&self, chat: &str, answer: &str) -> Vec<Shown> {
+        let there = |shown: &[Shown]| shown.last().is_some_and(|last| last.text == answer && !last.growing);
+        self.sees(chat, there).await
+    }
+
+    async fn sees(&self, chat: &str, wanted: impl Fn(&[Shown]) -> bool) -> Vec<Shown> {
+        let platform: &dyn Platform = &self.dingtalk;
+        let found = platform
+            .wait(chat, SOON, |platform| Some(platform.shown(chat)).filter(|shown| wanted(shown)))
+            .await;
+        found.unwrap_or_else(|timeout| panic!("{timeout}\n{}", self.house.log()))
+    }
+
+    fn texts(&self, chat: &str) -> Vec<String> {
+        self.dingtalk.shown(chat).into_iter().map(|shown| shown.text).collect()
+    }
+}
+
+fn words(chat: &str, person: &str, text: &str) -> Words {
+    Words {
+        chat: chat.to_owned(),
+        person: person.to_owned(),
+        text: text.to_owned(),
+        to_bot: true,
+        ..Words::default()
+    }
+}
+
+fn slowly(text: &str) -> Answer {
+    Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
+}
+
+#[tokio::test]
+async fn without_a_template_a_sign_comes_at_once_and_makes_room_for_the_answer() {
+    let talk = Talk::open(options(false), "").await;
+    talk.house.model.next(slowly("one two **three** four five six"));
+    talk.say("count");
+    let sign = talk.sees(&talk.ada, |shown| !shown.is_empty()).await;
+    assert!(sign[0].text.starts_with('⏳'), "{sign:?}");
+    talk.reads(&talk.ada, "one two three four five six").await;
+    assert_eq!(talk.texts(&talk.ada), ["one two three four five six"]);
+    assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), 0);
+}
+
+#[tokio::test]
+async fn a_number_means_what_was_offered_in_words() {
+    let talk = Talk::open(options(false), "").await;
+    talk.say("/mode");
+    let offered = |shown: &[Shown]| {
+        shown.last().is_some_and(|last| last.text.contains("2. interrupt (/mode interrupt)"))
+    };
+    talk.sees(&talk.ada, offered).await;
+    talk.say("1");
+    let steer = |shown: &[Shown]| shown.last().is_some_and(|last| last.text.contains("Mode steer"));
+    talk.sees(&talk.ada, steer).await;
+    assert_eq!(talk.house.model.count(), 0);
+    talk.say("2");
+    talk.reads(&talk.ada, "echo: 2").await;
+}
+
+#[tokio::test]
+async fn a_card_that_is_not_delivered_is_a_message() {
+    let talk = Talk::open(options(true), "").await;
+    talk.dingtalk.lose_cards(1);
+    talk.say("hello");
+    talk.reads(&talk.ada, "echo: hello").await;
+    assert_eq!(talk.texts(&talk.ada), ["echo: hello"]);
+    talk.say("and now");
+    let shown = talk.reads(&talk.ada, "echo: and now").await;
+    assert_eq!(shown.len(), 2);
+    assert!(!talk.dingtalk.history(&talk.ada, &shown[1].id).is_empty());
+    assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), 2, "the next reply is a card again");
+}
+
+#[tokio::test]
+async fn a_template_without_the_variable_costs_the_growing_and_nothing_else() {
+    let card = format!("card_template_id: {}\ncard_content_key: wrong\n", Options::default().template);
+    let talk = Talk::open(options(false), &card).await;
+    talk.house.model.next(slowly("one two three four five six"));
+    talk.say("count");
+    talk.reads(&talk.ada, "one two three four five six").await;
+    // Cards rest then: the next reply does not leave another card behind.
+    let made = talk.dingtalk.count("card/instances/createAndDeliver");
+    talk.say("hello");
+    talk.reads(&talk.ada, "echo: hello").await;
+    assert_eq!(talk.dingtalk.count("card/instances/createAndDeliver"), made);
+    assert!(talk.house.log().contains("card_content_key"), "the log says what to look at");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_a_card_comes_as_a_message() {
+    let talk = Talk::open(options(true), "").await;
+    talk.dingtalk.limit_card(Some(60));
+    let text = "word ".repeat(40).trim_end().to_owned();
+    talk.house.model.next(slowly(&text));
+    talk.say("a lot");
+    talk.reads(&talk.ada, &text).await;
+    let texts = talk.texts(&talk.ada);
+    assert_eq!(texts.iter().filter(|shown| **shown == text).count(), 1, "{texts:?}");
+    assert!(talk.dingtalk.shown(&talk.ada).iter().all(|shown| !shown.growing), "no card is left spinning");
+}
+
+#[tokio::test]
+async fn somebody_from_outside_is_answered_at_the_messages_own_address() {
+    let talk = Talk::open(options(true), "").await;
+    let eve = talk.dingtalk.outsider("Eve");
+    talk.say_in(&eve, &eve, "hello");
+    talk.reads(&eve, "echo: hello").await;
+    assert!(talk.dingtalk.count("sessionWebhook") > 0);
+    assert_eq!(talk.dingtalk.count("robot/oToMessages/batchSend"), 0);
+}
+
+#[tokio::test]
+async fn an_app_without_permission_or_calls_still_answers() {
+    let talk = Talk::open(options(true), "").await;
+    for scope in ["qyapi_robot_sendmsg", "Card.Instance.Write"] {
+        talk.dingtalk.permit(scope, false);
+    }
+    let group = talk.dingtalk.group("Team", &[&talk.ada]);
+    talk.say_in(&group, &talk.ada, "hello");
+    talk.reads(&group, "echo: [Ada] hello").await;
+    talk.dingtalk.limit_month(Some(0));
+    talk.say("and now");
+    talk.reads(&talk.ada, "echo: and now").await;
+}
+
+#[tokio::test]
+async fn no_message_falls_between_two_sockets() {
+    // Nothing is repeated here: what falls between is lost.
+    let talk = Talk::open(Options { repeat: None, ..options(true) }, "").await;
+    // A socket that ends right after its beginning is renewed with a pause.
+    for round in 0..3 {
+        talk.dingtalk.disconnect();
+        assert!(talk.dingtalk.renewed(SOON).await, "{}", talk.house.log());
+        talk.say(&format!("round {round}"));
+        talk.reads(&talk.ada, &format!("echo: round {round}")).await;
+    }
+}
+
+#[tokio::test]
+async fn strange_events_do_no_harm_to_their_neighbours() {
+    let talk = Talk::open(options(true), "").await;
+    let ada = words(&talk.ada, &talk.ada, "");
+    for body in [
+        json!({"msgtype": "text"}),
+        json!({"msgtype": "interactiveCard", "content": 7}),
+        json!({"msgtype": null}),
+    ] {
+        talk.dingtalk.post(&ada, &body);
+    }
+    talk.dingtalk.tell("CALLBACK", "/v1.0/im/bot/messages/get", json!("not an object"));
+    talk.dingtalk.tell(
+        "CALLBACK",
+        "/v1.0/card/instances/callback",
+        json!({"outTrackId": "p-x-y", "userId": talk.ada}),
+    );
+    talk.say("hello");
+    talk.sees(&talk.ada, |shown| shown.iter().any(|shown| shown.text == "echo: hello" && !shown.growing))
+        .await;
+    let platform: &dyn Platform = &talk.dingtalk;
+    let dingtalk = talk.dingtalk.clone();
+    platform.wait(&talk.ada, SOON, |_| (dingtalk.unacknowledged() == 0).then_some(())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pressed_button_of_another_place_does_nothing() {
+    let talk = Talk::open(options(true), "").await;
+    talk.house.model.next(slowly(&"and on ".repeat(60)));
+    talk.say("talk");
+    let card = talk.sees(&talk.ada, |shown| shown.iter().any(|shown| shown.text.contains("and on"))).await[0]
+        .id
+        .clone();
+    let bob = talk.dingtalk.person("Bob");
+    let content = json!({"cardPrivateData": {"actionIds": ["/stop"], "params": {}}}).to_string();
+    for space in [talk.ada.as_str(), "cidG1=="] {
+        let press = json!({"outTrackId": card, "userId": bob, "spaceId": space, "spaceType": "IM_GROUP", "content": content});
+        talk.dingtalk.tell("CALLBACK", "/v1.0/card/instances/callback", press);
+    }
+    let whole = "and on ".repeat(60).trim_end().to_owned();
+    talk.reads(&talk.ada, &whole).await;
+    assert_eq!(talk.texts(&bob), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_group_is_one_conversation_or_each_persons_own() {
+    for (setting, known) in [("", true), ("group_conversations: user\n", false)] {
+        let talk = Talk::open(options(true), setting).await;
+        let bob = talk.dingtalk.person("Bob");
+        let group = talk.dingtalk.group("Team", &[&talk.ada, &bob]);
+        talk.say_in(&group, &talk.ada, "mine");
+        talk.reads(&group, "echo: [Ada] mine").await;
+        talk.say_in(&group, &bob, "his");
+        talk.reads(&group, "echo: [Bob] his").await;
+        let request = talk.house.model.requests()[1].clone();
+        let told = request.messages().iter().any(|message| message["content"] == "[Ada] mine");
+        assert_eq!(told, known, "{request:?}");
+    }
+}
+
+#[tokio::test]
+async fn limits_and_expired_tokens_delay_and_lose_nothing() {
+    let talk = Talk::open(options(true), "").await;
+    talk.say("one");
+    talk.reads(&talk.ada, "echo: one").await;
+    talk.dingtalk.expire_token();
+    talk.dingtalk.limit_qps(Some(2));
+    talk.house.model.next(slowly("one two three four five six seven eight"));
+    talk.say("two");
+    talk.reads(&talk.ada, "one two three four five six seven eight").await;
+    assert_eq!(talk.texts(&talk.ada).len(), 2);
+}
+
+#[tokio::test]
+async fn a_person_who_gets_too_much_is_told_later() {
+    let talk = Talk::open(options(false), "").await;
+    talk.dingtalk.standing(&talk.ada, Standing::Flooded(1));
+    talk.say("hello");
+    talk.reads(&talk.ada, "echo: hello").await;
+}
+
+#[tokio::test]
+async fn what_was_said_and_shown_reaches_the_agent() {
+    let talk = Talk::open(options(true), "").await;
+    let files = vec![("a.amr".to_owned(), "sound".into())];
+    talk.dingtalk.write(&Words { files, ..words(&talk.ada, &talk.ada, "") });
+    talk.sees(&talk.ada, |shown| {
+        shown.iter().any(|shown| shown.text.contains("what was said") && !shown.growing)
+    })
+    .await;
+    let files = vec![("a.png".to_owned(), "pixels".into())];
+    talk.dingtalk.write(&Words { files, ..words(&talk.ada, &talk.ada, "look at this") });
+    talk.sees(&talk.ada, |shown| {
+        shown.iter().any(|shown| shown.text.contains("look at this") && !shown.growing)
+    })
+    .await;
+    let request = talk.house.model.requests()[1].clone();
+    assert!(request.last_user().contains("picture-1.png"), "{request:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_secret_is_said_and_not_tried_again() {
+    let dingtalk = DingTalk::start(options(true)).await.unwrap();
+    let mut house = House::elsewhere(Arc::new(dingtalk.clone())).await;
+    dingtalk.change_secret("another-secret-than-the-configured-one");
+    house.start();
+    let mut body = String::new();
+    for _ in 0..300 {
+        body = house.get("/ready").await.1;
+        if body.contains("auth_failed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(body.contains("auth_failed"), "{body}");
+    assert!(!house.log().contains(&Options::default().client_secret), "the secret is in no log");
+    assert_eq!(dingtalk.count("gateway/connections/open"), 1);
+}
+
+#[tokio::test]
+async fn a_message_with_an_unknown_outcome_is_there_at_most_twice() {
+    let talk = Talk::open(options(false), "").await;
+    talk.dingtalk.fail("robot/oToMessages/batchSend", 2, Fault::CutAfter);
+    talk.house.model.next(slowly("one two three four"));
+    talk.say("count");
+    talk.reads(&talk.ada, "one two three four").await;
+    talk.say("next");
+    talk.reads(&talk.ada, "echo: next").await;
+    let times = talk.texts(&talk.ada).iter().filter(|text| *text == "one two three four").count();
+    assert!((1..=2).contains(&times), "{:?}", talk.texts(&talk.ada));
+}
+
+/// Kills the daemon at a call, before or after its effect, and starts it again.
+async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
+    let (pid, (tell, killed)) = (talk.house.pid(), tokio::sync::oneshot::channel());
+    let kill = move |_: &Call| {
+        kill_process(pid, Signal::KILL).ok();
+        tell.send(()).ok();
+        Then::Cut
+    };
+    talk.dingtalk.on_call(method, nth, when, Box::new(kill));
+    talk.house.model.next(slowly("one two three four five six"));
+    talk.say("count");
+    // A call that this reply does not make kills nobody.
+    if timeout(Duration::from_secs(8), killed).await.is_ok() {
+        talk.house.kill();
+        talk.dingtalk.heal();
+        talk.house.start();
+    }
+}
+
+#[tokio::test]
+async fn a_card_is_there_once_wherever_the_daemon_is_killed() {
+    let cases = [
+        ("card/instances/createAndDeliver", 1),
+        ("card/streaming", 1),
+        ("card/streaming", 3),
+        ("card/instances", 1),
+    ];
+    for (method, nth) in cases {
+        for when in [When::Before, When::After] {
+            let mut talk = Talk::open(options(true), "").await;
+            killed_at(&mut talk, method, nth, when).await;
+            let ended =
+                |shown: &[Shown]| shown.last().is_some_and(|last| !last.growing && last.buttons.is_empty());
+            talk.sees(&talk.ada, ended).await;
+            talk.say("and now");
+            talk.reads(&talk.ada, "echo: and now").await;
+            let shown = talk.dingtalk.shown(&talk.ada);
+            assert_eq!(shown.len(), 2, "{method} {nth} {when:?}: {shown:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_there_at_most_twice_wherever_the_daemon_is_killed() {
+    for nth in [1, 2] {
+        for when in [When::Before, When::After] {
+            let mut talk = Talk::open(options(false), "").await;
+            killed_at(&mut talk, "robot/oToMessages/batchSend", nth, when).await;
+            let answer = |shown: &[Shown]| shown.last().is_some_and(|last| !last.text.starts_with('⏳'));
+            talk.sees(&talk.ada, answer).await;
+            talk.say("and now");
+            talk.reads(&talk.ada, "echo: and now").await;
+            let texts = talk.texts(&talk.ada);
+            assert!((2..=3).contains(&texts.len()), "{nth} {when:?}: {texts:#?}");
+        }
+    }
+}
+
+// The doctor's process is waited for on the test's own thread: the simulator needs another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_names_what_is_missing_and_its_mend() {
+    let dingtalk = DingTalk::start(options(true)).await.unwrap();
+    let house = House::elsewhere(Arc::new(dingtalk.clone())).await;
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(well && said.contains("a socket opens"), "{said}");
+    for scope in ["qyapi_robot_sendmsg", "Card.Streaming.Write"] {
+        dingtalk.permit(scope, false);
+    }
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(!well && said.contains("apply for qyapi_robot_sendmsg"), "{said}");
+    assert!(said.contains("apply for Card.Streaming.Write"), "{said}");
+    dingtalk.change_secret("another-secret-than-the-configured-one");
+    let (well, said) = house.pudu(&["doctor"]);
+    assert!(!well && said.contains("copy Client ID and Client Secret"), "{said}");
+    assert!(!said.contains(&Options::default().client_secret), "{said}");
+    assert!(dingtalk.shown("").is_empty() && dingtalk.sockets() == 0, "it changes nothing");
+}

@@ -1,0 +1,408 @@
+//! What only Feishu has: streams that close, scopes that are missing, fragments, tokens that die, topics,
+//! presses after a restart, sealed posts.
+
+use crate::house::{House, SOON};
+use pudu_sim::{
+    Fault, Feishu, Platform, Then, When,
+    feishu::{Chunks, Options, Order, Said},
+    model::{Answer, Reply},
+    platform::{Shown, Words},
+};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+/// A house on Feishu, with Ada, who talks to the bot in private.
+struct Scene {
+    house: House,
+    feishu: Feishu,
+    ada: String,
+    chat: String,
+}
+
+impl Scene {
+    async fn open(account: &str) -> Self {
+        let mut scene = Self::build(Options::default(), account).await;
+        scene.house.start();
+        scene
+    }
+
+    async fn build(options: Options, account: &str) -> Self {
+        let feishu = Feishu::start(options).await.unwrap();
+        let house = House::elsewhere(Arc::new(feishu.clone())).await;
+        house.configure(account, "");
+        let ada = feishu.person("Ada");
+        let chat = feishu.private(&ada);
+        Self { house, feishu, ada, chat }
+    }
+
+    /// Starts the daemon anew and waits until it is connected: nobody repeats a press.
+    async fn start(&mut self) {
+        let before = self.count("ws.connect");
+        self.house.start();
+        self.sees(&self.chat, |_| (self.count("ws.connect") > before).then_some(())).await;
+        self.sees(&self.chat, |_| (self.feishu.connections() == 1).then_some(())).await;
+    }
+
+    fn say(&self, text: &str) -> String {
+        self.write(&self.chat, text, None)
+    }
+
+    fn write(&self, chat: &str, text: &str, answers: Option<&str>) -> String {
+        self.feishu.write(&Words {
+            chat: chat.to_owned(),
+            person: self.ada.clone(),
+            text: text.to_owned(),
+            to_bot: true,
+            answers: answers.map(str::to_owned),
+            files: Vec::new(),
+        })
+    }
+
+    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+        let found = self.feishu.wait(chat, SOON, |feishu| wanted(&feishu.shown(chat))).await;
+        found.unwrap_or_else(|timeout| panic!("{timeout}\n{}", self.house.log()))
+    }
+
+    /// Waits until the last message in a chat is finished and reads so.
+    async fn reads(&self, chat: &str, answer: &str) -> Shown {
+        let finished = |shown: &[Shown]| {
+            let last = shown.last()?;
+            (!last.growing && last.text == answer && !last.buttons.contains(&"Stop".to_owned()))
+                .then(|| last.clone())
+        };
+        self.sees(chat, finished).await
+    }
+
+    /// Ada asks and the answer is an echo.
+    async fn talks(&self, text: &str) -> Shown {
+        self.say(text);
+        self.reads(&self.chat, &format!("echo: {text}")).await
+    }
+
+    fn words(&self, chat: &str) -> Vec<String> {
+        self.feishu.shown(chat).into_iter().map(|shown| shown.text).collect()
+    }
+
+    fn count(&self, method: &str) -> usize {
+        self.feishu.calls(method).len()
+    }
+
+    /// The bot kept to the protocol, and everything that it was told is acknowledged.
+    async fn is_clean(&self) {
+        assert_eq!(self.feishu.violations(), [""; 0]);
+        self.sees(&self.chat, |_| (self.feishu.waiting() == 0).then_some(())).await;
+        assert_eq!(self.count("unknown"), 0);
+    }
+}
+
+/// Words that come one by one.
+fn slowly(text: &str) -> Answer {
+    Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
+}
+
+#[tokio::test]
+async fn an_answer_streams_into_a_card_that_is_closed_with_a_summary() {
+    let scene = Scene::open("stream_interval_ms: 150\n").await;
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    let shown = scene.reads(&scene.chat, "one two three four five six seven eight").await;
+    assert_eq!(scene.words(&scene.chat).len(), 1);
+    assert!(scene.count("cardkit.element.content") > 2, "it streamed");
+    assert_eq!(scene.count("im.message.patch"), 0);
+    scene.sees(&scene.chat, |_| (scene.count("cardkit.card.settings") == 1).then_some(())).await;
+    assert_eq!(scene.feishu.preview(&shown.id), "one two three four five six seven eight");
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_the_platform_closes_is_opened_again() {
+    let scene = Scene::open("stream_interval_ms: 150\n").await;
+    scene.house.model.next(slowly(&"and on ".repeat(15)));
+    scene.say("talk");
+    let begun = |shown: &[Shown]| shown.first().filter(|shown| shown.text.contains("and on and")).cloned();
+    let before = scene.sees(&scene.chat, begun).await;
+    scene.feishu.expire_streams();
+    let more = |shown: &[Shown]| {
+        shown.first().filter(|shown| shown.growing && shown.text.len() > before.text.len() + 20).cloned()
+    };
+    scene.sees(&scene.chat, more).await;
+    let shown = scene.reads(&scene.chat, "and on ".repeat(15).trim()).await;
+    assert_eq!((shown.id, scene.words(&scene.chat).len()), (before.id, 1));
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn without_the_scope_of_cards_an_answer_is_replaced_as_it_grows() {
+    let scene = Scene::open("stream_interval_ms: 150\n").await;
+    scene.feishu.take_scope("cardkit:card:write");
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    let shown = scene.reads(&scene.chat, "one two three four five six seven eight").await;
+    assert_eq!(scene.words(&scene.chat).len(), 1);
+    let history = scene.feishu.history(&scene.chat, &shown.id);
+    assert!(history.len() > 3, "it grew: {history:?}");
+    assert!(scene.count("im.message.patch") > 1);
+    // An answer after a scope was given streams again.
+    scene.feishu.give_scope("cardkit:card:write");
+    scene.talks("again").await;
+    assert!(scene.count("cardkit.card.update") > 0);
+}
+
+#[tokio::test]
+async fn a_scope_that_is_taken_away_in_between_does_not_lose_the_answer() {
+    let scene = Scene::open("stream_interval_ms: 150\n").await;
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    scene.sees(&scene.chat, |shown| shown.first().filter(|shown| shown.text.contains("two")).cloned()).await;
+    scene.feishu.take_scope("cardkit:card:write");
+    scene.reads(&scene.chat, "one two three four five six seven eight").await;
+    assert_eq!(scene.words(&scene.chat).len(), 1);
+}
+
+#[tokio::test]
+async fn where_no_card_passes_the_answer_comes_as_a_post() {
+    let scene = Scene::open("").await;
+    scene.feishu.take_scope("cardkit:card:write");
+    scene.feishu.fail("im.message.create", 1, Fault::Refused(400, "230099 no cards here".into()));
+    scene.house.model.next(Reply::text("this is **it**"));
+    scene.say("well?");
+    scene.reads(&scene.chat, "this is it").await;
+    assert_eq!(scene.words(&scene.chat), ["this is it"]);
+    let kinds: Vec<String> = scene
+        .feishu
+        .calls("im.message.create")
+        .iter()
+        .map(|call| call.params["msg_type"].to_string())
+        .collect();
+    assert_eq!(kinds.last().map(String::as_str), Some("\"post\""), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_dies_is_renewed_and_nothing_is_lost() {
+    let scene = Scene::open("").await;
+    scene.talks("first").await;
+    for code in [99_991_663, 99_991_664, 99_991_668] {
+        scene.feishu.revoke_tokens(code);
+        scene.talks(&format!("after {code}")).await;
+    }
+    assert_eq!(scene.words(&scene.chat).len(), 4);
+    assert!(scene.count("auth.token") <= 4, "one renewal each");
+}
+
+#[tokio::test]
+async fn fragments_in_any_order_and_among_others_are_each_answered_once() {
+    let scene = Scene::open("").await;
+    scene.talks("whole").await;
+    for (order, lose) in [(Order::Reversed, 0), (Order::Shuffled, 0), (Order::Straight, 1)] {
+        scene.feishu.chunks(Chunks { size: 120, order, lose, mixed: true });
+        let bob = scene.feishu.person("Bob");
+        let his = scene.feishu.private(&bob);
+        let words =
+            Words {
+                chat: his.clone(), person: bob, text: "鹿鹿鹿".into(), to_bot: true, ..Words::default()
+            };
+        scene.feishu.write(&words);
+        scene.talks(&format!("in pieces {order:?} 鹿")).await;
+        scene.reads(&his, "echo: 鹿鹿鹿").await;
+        assert_eq!(scene.words(&his).len(), 1);
+    }
+    assert_eq!((scene.house.model.count(), scene.words(&scene.chat).len()), (7, 4));
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_platform_that_goes_deaf_is_noticed() {
+    let options = Options { ping_interval: 1, ..Options::default() };
+    let mut scene = Scene::build(options, "").await;
+    scene.house.start();
+    scene.talks("hello").await;
+    scene.feishu.deaf(true);
+    scene.sees(&scene.chat, |_| (scene.count("ws.connect") > 1).then_some(())).await;
+    scene.feishu.deaf(false);
+    scene.talks("still there?").await;
+    assert!(scene.house.log().contains("answers no pings"), "{}", scene.house.log());
+}
+
+#[tokio::test]
+async fn topics_are_conversations_of_their_own_and_answers_stay_in_them() {
+    let scene = Scene::open("").await;
+    let group = scene.feishu.topics("team", &[&scene.ada]);
+    let (one, two) = (scene.write(&group, "one", None), scene.write(&group, "two", None));
+    let both = |shown: &[Shown]| {
+        let mut done: Vec<_> = shown.iter().filter(|shown| !shown.growing).collect();
+        done.sort_by(|a, b| a.text.cmp(&b.text));
+        let found: Vec<_> = done.iter().map(|shown| (shown.text.clone(), shown.answers.clone())).collect();
+        let answer = |text: &str, to: &String| (format!("echo: [Ada] {text}"), Some(to.clone()));
+        (found == [answer("one", &one), answer("two", &two)]).then_some(())
+    };
+    scene.sees(&group, both).await;
+    scene.write(&group, "and more", Some(&one));
+    scene.reads(&group, "echo: [Ada] and more").await;
+    let last = scene.house.model.requests().pop().unwrap();
+    let said = last.messages().iter().map(|message| message["content"].to_string()).collect::<String>();
+    assert!(said.contains("[Ada] one") && !said.contains("[Ada] two"), "{said}");
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
+    let mut scene = Scene::open("").await;
+    scene.say("/mode");
+    let offered =
+        |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned();
+    let offer = scene.sees(&scene.chat, offered).await;
+    scene.house.kill();
+    scene.start().await;
+    assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "steer"));
+    scene.reads(&scene.chat, "Mode steer: a message reaches me while I work.").await;
+    let answered = |_: &[Shown]| scene.feishu.presses().last()?.answer.clone();
+    assert_eq!(scene.sees(&scene.chat, answered).await, json!({"toast": {"type": "info", "content": "👌"}}));
+    // Where the platform does not say it, nothing is guessed.
+    scene.house.kill();
+    scene.feishu.take_scope("im:message");
+    scene.start().await;
+    let before = scene.words(&scene.chat).len();
+    assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "interrupt"));
+    let warned = |_: &[Shown]| {
+        let answer = scene.feishu.presses().last()?.answer.clone()?;
+        (answer["toast"]["type"] == "warning").then_some(())
+    };
+    scene.sees(&scene.chat, warned).await;
+    scene.talks("hello").await;
+    assert_eq!(scene.words(&scene.chat).len(), before + 1);
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_waiting_message_gets_a_reaction_and_posts_and_bundles_are_read_whole() {
+    let scene = Scene::open("").await;
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    scene.say("count");
+    scene.house.model.wait(SOON, |_| (scene.house.model.count() == 1).then_some(())).await.unwrap();
+    let waiting = scene.say("next");
+    scene.sees(&scene.chat, |_| scene.feishu.reactions(&waiting).first().cloned()).await;
+    scene.reads(&scene.chat, "echo: next").await;
+    let said =
+        |kind: &str, content: serde_json::Value, bundle: Vec<(String, String, serde_json::Value)>| Said {
+            chat: scene.chat.clone(),
+            person: scene.ada.clone(),
+            kind: kind.to_owned(),
+            content,
+            bundle,
+            ..Said::default()
+        };
+    let post =
+        json!({"title": "Plan", "content": [[{"tag": "a", "text": "see", "href": "https://a.example"}]]});
+    scene.feishu.say(&said("post", post, Vec::new()));
+    scene.sees(&scene.chat, |shown| shown.last().filter(|last| last.text.contains("Plan")).cloned()).await;
+    let asked = scene.house.model.requests().pop().unwrap().last_user().to_owned();
+    assert_eq!(asked, "**Plan**\n[see](https://a.example)");
+    let bundle = vec![(scene.ada.clone(), "text".to_owned(), json!("first thing"))];
+    scene.feishu.say(&said("merge_forward", json!({"content": "Merged"}), bundle));
+    scene
+        .sees(&scene.chat, |shown| shown.last().filter(|last| last.text.contains("first thing")).cloned())
+        .await;
+    // Another bot is not answered.
+    let calls = scene.house.model.count();
+    scene.feishu.say(&Said { bot: true, ..said("", json!("I am a bot"), Vec::new()) });
+    scene.talks("hello").await;
+    assert_eq!(scene.house.model.count(), calls + 1);
+}
+
+#[tokio::test]
+async fn sealed_and_signed_posts_are_answered_and_others_refused() {
+    let account = "mode: webhook\nencrypt_key: sim-encrypt-key\nverification_token: sim-verification-token\n";
+    let scene = Scene::open(account).await;
+    let url = format!("http://{}/api/webhooks/feishu/feishu", scene.house.address);
+    scene.feishu.webhook(Some(url.clone()));
+    scene.talks("by post").await;
+    let waiting = scene.say("/mode");
+    let offered =
+        |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned();
+    let offer = scene.sees(&scene.chat, offered).await;
+    assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "steer"));
+    let answered = |_: &[Shown]| scene.feishu.presses().last()?.answer.clone();
+    assert_eq!(scene.sees(&scene.chat, answered).await["toast"]["type"], "info");
+    scene.feishu.redeliver(&scene.chat, &waiting);
+    let event = json!({"schema": "2.0", "header": {"token": "sim-verification-token", "event_type": "x"}});
+    for key in ["sim-encrypt-key", "other"] {
+        let forged = pudu_sim::feishu::seal(key, &event, 1_000_000, "nonce");
+        let mut request = crate::house::http().post(&url).body(forged.body.clone());
+        for (name, value) in &forged.headers {
+            request = request.header(*name, value);
+        }
+        assert_eq!(request.send().await.unwrap().status(), 401, "old, or of another key");
+    }
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_death_at_any_call_leaves_one_message() {
+    for method in [
+        "cardkit.card.create",
+        "im.message.create",
+        "cardkit.element.content",
+        "cardkit.card.update",
+        "cardkit.card.settings",
+    ] {
+        for when in [When::Before, When::After] {
+            let mut scene = Scene::open("stream_interval_ms: 150\n").await;
+            scene.house.model.otherwise(|_| slowly("one two three four five six").into());
+            let pid = scene.house.pid();
+            let kill = Box::new(move |_: &pudu_sim::Call| {
+                kill_process(pid, Signal::KILL).ok();
+                Then::Cut
+            });
+            scene.feishu.on_call(method, 1, when, kill);
+            scene.say("count");
+            assert!(scene.house.ended(SOON).await.is_some(), "{method} {when:?}");
+            scene.house.start();
+            scene.reads(&scene.chat, "one two three four five six").await;
+            assert_eq!(scene.words(&scene.chat), ["one two three four five six"], "{method} {when:?}");
+            scene.is_clean().await;
+        }
+    }
+}
+
+// The doctor is waited for by a thread of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_names_what_is_missing_and_how_to_mend_it() {
+    let scene = Scene::build(Options::default(), "").await;
+    let (ok, said) = scene.house.pudu(&["doctor"]);
+    assert!(ok && said.contains("by long connection") && said.contains("cardkit:card:write"), "{said}");
+    scene.feishu.take_scope("cardkit:card:write");
+    let (_, said) = scene.house.pudu(&["doctor"]);
+    assert!(said.contains("add cardkit:card:write in the developer console"), "{said}");
+    scene.house.configure("app_secret: wrong\n", "");
+    let secret = scene.feishu.app_secret();
+    let text = std::fs::read_to_string(scene.house.path("config.yaml")).unwrap();
+    let text = text.replacen(&format!("    app_secret: {secret}\n"), "", 1);
+    std::fs::write(scene.house.path("config.yaml"), text).unwrap();
+    let (ok, said) = scene.house.pudu(&["doctor"]);
+    assert!(!ok && said.contains("10014") && said.contains("developer console"), "{said}");
+    assert_eq!(scene.count("ws.connect"), 0, "no connection takes events away");
+    assert!(scene.feishu.shown(&scene.chat).is_empty());
+}
+
+#[tokio::test]
+async fn wrong_credentials_end_it_with_a_clear_word_and_no_secret() {
+    let options = Options { app_secret: "right".into(), ..Options::default() };
+    let mut scene = Scene::build(options, "").await;
+    let text = std::fs::read_to_string(scene.house.path("config.yaml")).unwrap();
+    let text = text.replacen("app_secret: right", "app_secret: s3cret-and-wrong", 1);
+    std::fs::write(scene.house.path("config.yaml"), text).unwrap();
+    scene.house.start();
+    scene.sees(&scene.chat, |_| scene.feishu.calls("auth.token").first().cloned()).await;
+    let refused = async || loop {
+        let (_, channels) = scene.house.get("/api/channels/").await;
+        if channels.contains("auth_failed") {
+            return channels;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let channels = tokio::time::timeout(SOON, refused()).await.unwrap();
+    assert!(channels.contains("10014"), "{channels}");
+    assert!(!channels.contains("s3cret") && !scene.house.log().contains("s3cret"), "no secret");
+    assert_eq!(scene.count("auth.token"), 1, "it is not tried for ever");
+}

@@ -1,0 +1,41 @@
+//! A fresh simulator of each platform, and what makes a test of each.
+
+use pudu_sim::{DingTalk, Feishu, Platform, Slack, Telegram, dingtalk, feishu, slack, telegram};
+use std::{sync::Arc, time::Duration};
+
+/// Makes a module of tests for each platform, and in it a test for each scenario of a list: functions beside
+/// the call that take a [`Scene`](crate::scenarios::Scene).
+macro_rules! on_each_platform {
+    ($scenarios:tt) => {
+        $crate::platforms::on_each_platform!(telegram feishu dingtalk slack => $scenarios);
+    };
+    ($($platform:ident)+ => $scenarios:tt) => {
+        $(mod $platform { $crate::platforms::on_each_platform!(@tests $platform $scenarios); })+
+    };
+    (@tests $platform:ident [$($scenario:ident)+]) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scenario() {
+            let scene = $crate::scenarios::Scene::open($crate::platforms::$platform().await).await;
+            super::$scenario(scene).await;
+        })+
+    };
+}
+pub(crate) use on_each_platform;
+
+pub(crate) async fn telegram() -> Arc<dyn Platform> {
+    Arc::new(Telegram::start(telegram::Options::default()).await.unwrap())
+}
+
+pub(crate) async fn feishu() -> Arc<dyn Platform> {
+    Arc::new(Feishu::start(feishu::Options::default()).await.unwrap())
+}
+
+pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
+    // What was not acknowledged comes again after a minute there; nobody waits so long here.
+    let repeat = Some(Duration::from_millis(200));
+    Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
+}
+
+pub(crate) async fn slack() -> Arc<dyn Platform> {
+    Arc::new(Slack::start(slack::Options::default()).await.unwrap())
+}

@@ -1,0 +1,50 @@
+//! Files, both ways: codes of what people sent, and media of what the bot uploads.
+
+use super::{
+    error::{Answer, Refusal},
+    server::Ask,
+    world::World,
+};
+use bytes::Bytes;
+use serde_json::json;
+
+/// The largest file that may be uploaded.
+pub(crate) const LARGEST: usize = 20 * 1024 * 1024;
+/// The largest voice message.
+const LARGEST_VOICE: usize = 2 * 1024 * 1024;
+
+/// Answers `messageFiles/download`: a code becomes a short-lived address.
+pub(crate) fn locate(world: &mut World, ask: &Ask) -> Answer {
+    world.scope("qyapi_robot_sendmsg")?;
+    let code = ask.must("downloadCode")?;
+    if ask.must("robotCode")? != world.options.client_id {
+        return Err(Refusal::invalid("robotCode", "the robot is not there"));
+    }
+    if !world.files.contains_key(code) {
+        return Err(Refusal::invalid("downloadCode", "the code is not known or too old"));
+    }
+    Ok(json!({"downloadUrl": format!("{}/oss/{code}", world.url)}))
+}
+
+/// Answers `media/upload`.
+pub(crate) fn upload(world: &mut World, ask: &Ask) -> Answer {
+    let kind = ask.text("type");
+    let most = match kind {
+        "image" | "file" | "video" => LARGEST,
+        "voice" => LARGEST_VOICE,
+        _ => return Err(Refusal::errcode(40004, "invalid media type")),
+    };
+    let (name, bytes) = ask.file.clone().ok_or_else(|| Refusal::errcode(40035, "media is missing"))?;
+    if bytes.is_empty() || bytes.len() > most {
+        return Err(Refusal::errcode(40006, "invalid media size"));
+    }
+    let id = keep(world, "@lA", &name, bytes);
+    Ok(json!({"errcode": 0, "errmsg": "ok", "media_id": id, "type": kind, "created_at": 1}))
+}
+
+/// Keeps a file under a new id.
+pub(crate) fn keep(world: &mut World, kind: &str, name: &str, bytes: Bytes) -> String {
+    let id = format!("{kind}{:x}{}", world.random.u64(..), world.fresh());
+    world.files.insert(id.clone(), (name.to_owned(), bytes));
+    id
+}

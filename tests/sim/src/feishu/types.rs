@@ -1,0 +1,154 @@
+//! What the platform keeps of chats, messages and cards.
+
+use super::{
+    ask::Part,
+    content::{self, Face},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A card's stream closes by itself after this.
+pub(crate) const STREAM: Duration = Duration::from_secs(10 * 60);
+
+/// What sort of chat it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Private,
+    Group,
+    Topics,
+}
+
+impl Kind {
+    /// As an event says it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Private => "p2p",
+            Self::Group => "group",
+            Self::Topics => "topic_group",
+        }
+    }
+}
+
+/// A chat.
+#[derive(Clone, Debug)]
+pub(crate) struct Chat {
+    pub(crate) kind: Kind,
+    pub(crate) title: String,
+    pub(crate) members: BTreeSet<String>,
+    pub(crate) messages: Vec<String>,
+    /// The code with which calls are refused.
+    pub(crate) closed: Option<i64>,
+}
+
+/// An emoji on a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    /// By which it is taken away.
+    pub id: String,
+    /// Its name, as `OK` or `Typing`.
+    pub emoji: String,
+}
+
+/// A button that a person pressed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Press {
+    /// The event that told the bot.
+    pub event: String,
+    /// What the button carries.
+    pub value: Value,
+    /// The bot's answer, if it came within three seconds: `null` where it said nothing more than "received".
+    pub answer: Option<Value>,
+}
+
+/// A message.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) id: String,
+    pub(crate) chat: String,
+    /// `None` is the bot.
+    pub(crate) from: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) content: String,
+    pub(crate) mentions: Vec<Value>,
+    pub(crate) root: Option<String>,
+    pub(crate) parent: Option<String>,
+    pub(crate) thread: Option<String>,
+    pub(crate) card: Option<String>,
+    pub(crate) created: i64,
+    pub(crate) at: Instant,
+    pub(crate) edits: u32,
+    pub(crate) deleted: bool,
+    pub(crate) reactions: Vec<Reaction>,
+    pub(crate) history: Vec<String>,
+    /// The messages that a forwarded bundle holds.
+    pub(crate) bundle: Vec<Self>,
+}
+
+impl Message {
+    /// What people see of it, cards that are entities left out.
+    pub(crate) fn face(&self) -> Face {
+        content::face(&self.kind, &self.content)
+    }
+}
+
+/// A file that somebody uploaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) part: Part,
+    /// Whether the bot uploaded it; people's files are fetched through their message.
+    pub(crate) own: bool,
+}
+
+/// A card of CardKit.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    pub(crate) json: Value,
+    pub(crate) sequence: i64,
+    pub(crate) uuids: HashSet<String>,
+    pub(crate) made: Instant,
+    /// When the stream was opened; `None` is closed.
+    pub(crate) streaming: Option<Instant>,
+    /// Whether the platform closed the stream and has not said so yet.
+    pub(crate) expired: bool,
+    /// The message that shows it.
+    pub(crate) message: Option<String>,
+}
+
+impl Card {
+    pub(crate) fn new(json: Value, now: Instant) -> Self {
+        let mut card = Self {
+            json,
+            sequence: 0,
+            uuids: HashSet::new(),
+            made: now,
+            streaming: None,
+            expired: false,
+            message: None,
+        };
+        card.follow(now);
+        card
+    }
+
+    /// Opens or closes the stream as the card's settings say.
+    pub(crate) fn follow(&mut self, now: Instant) {
+        let on = self.json.pointer("/config/streaming_mode") == Some(&json!(true));
+        self.streaming = on.then(|| self.streaming.unwrap_or(now));
+        self.expired &= !on;
+    }
+
+    pub(crate) fn expire(&mut self) {
+        self.expired |= self.streaming.take().is_some();
+        if let Some(config) = self.json.get_mut("config").and_then(Value::as_object_mut) {
+            config.insert("streaming_mode".to_owned(), false.into());
+        }
+    }
+
+    /// Whether text streams in now.
+    pub(crate) fn grows(&self, now: Instant) -> bool {
+        self.streaming.is_some_and(|since| now < since + STREAM)
+    }
+}

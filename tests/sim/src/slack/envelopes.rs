@@ -1,0 +1,255 @@
+//! What waits to be told to the bot: each event goes to one of the open connections and comes again when it
+//! is not acknowledged in time, or when its connection ends.
+
+use super::{core::Core, world::World};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+/// How often an event is told again.
+const TRIES: u32 = 3;
+/// Frames that wait for one connection.
+pub(crate) const FRAMES: usize = 1024;
+/// Connections of one app.
+pub(crate) const CONNECTIONS: usize = 10;
+/// Delivered events that are remembered, so that they can be told again.
+const PAST: usize = 4096;
+
+/// What a connection is given to send.
+#[derive(Clone, Debug)]
+pub(crate) enum Frame {
+    Text(Value),
+    /// Closes the connection in order.
+    Close,
+    /// Breaks it.
+    Drop,
+}
+
+/// An open connection.
+pub(crate) struct Socket {
+    pub(crate) id: u64,
+    pub(crate) frames: mpsc::Sender<Frame>,
+}
+
+/// An event on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) id: String,
+    /// `events_api`, `interactive` or `slash_commands`.
+    pub(crate) kind: &'static str,
+    pub(crate) payload: Value,
+    pub(crate) accepts: bool,
+    attempt: u32,
+    reason: &'static str,
+    /// The connection that has it.
+    socket: Option<u64>,
+    /// When it is told next.
+    due: Instant,
+    /// Whether a post with it is under way.
+    posting: bool,
+}
+
+/// An event of a message that was told, to be told again.
+struct Told {
+    chat: String,
+    ts: String,
+    payload: Value,
+}
+
+/// What waits, and the connections.
+#[derive(Default)]
+pub(crate) struct Envelopes {
+    waiting: Vec<Envelope>,
+    told: Vec<Told>,
+    pub(crate) sockets: Vec<Socket>,
+    turn: usize,
+    /// Addresses of connections that were handed out and not used.
+    pub(crate) tickets: Vec<String>,
+    /// Set when Socket Mode is switched off.
+    pub(crate) disabled: bool,
+    /// Events that were given up, by their ids.
+    pub(crate) lost: Vec<String>,
+    /// Acknowledgements that came with words, by envelope.
+    pub(crate) answers: Vec<Value>,
+}
+
+impl World {
+    /// Tells the bot of something.
+    pub(crate) fn tell(&mut self, kind: &'static str, payload: Value, accepts: bool) {
+        let away = self.envelopes.sockets.is_empty() && self.events_url.is_none();
+        // A click or a command that nobody takes fails at once, for the person to see.
+        if away && (self.options.lost_while_away || kind != "events_api") {
+            self.envelopes.lost.push(payload["event_id"].as_str().unwrap_or(kind).to_owned());
+            return;
+        }
+        self.push(kind, payload, accepts, 0);
+    }
+
+    fn push(&mut self, kind: &'static str, payload: Value, accepts: bool, attempt: u32) {
+        let n = self.fresh();
+        self.envelopes.waiting.push(Envelope {
+            id: format!("57d6a792-4d35-4d0b-b6aa-{n:012}"),
+            kind,
+            payload,
+            accepts,
+            attempt,
+            reason: if attempt > 0 { "timeout" } else { "" },
+            socket: None,
+            due: Instant::now(),
+            posting: false,
+        });
+    }
+
+    pub(crate) fn remember(&mut self, chat: &str, ts: &str, payload: &Value) {
+        if self.envelopes.told.len() == PAST {
+            self.envelopes.told.remove(0);
+        }
+        let (chat, ts) = (chat.to_owned(), ts.to_owned());
+        self.envelopes.told.push(Told { chat, ts, payload: payload.clone() });
+    }
+
+    /// Tells of a message once more, as if no acknowledgement had come.
+    pub(crate) fn repeat(&mut self, chat: &str, ts: &str) {
+        let told = self.envelopes.told.iter().filter(|told| told.chat == chat && told.ts == ts);
+        let payloads: Vec<Value> = told.map(|told| told.payload.clone()).collect();
+        for payload in payloads {
+            self.push("events_api", payload, false, 1);
+        }
+    }
+
+    /// Hands what is due to the connections, in turns.
+    pub(crate) fn pump(&mut self, now: Instant) {
+        let patience = self.options.ack_within;
+        let Envelopes { waiting, sockets, turn, lost, .. } = &mut self.envelopes;
+        for envelope in waiting.iter_mut().filter(|envelope| envelope.due <= now) {
+            if envelope.socket.take().is_some() {
+                envelope.again("timeout");
+            }
+            if sockets.is_empty() {
+                continue;
+            }
+            *turn = turn.wrapping_add(1);
+            let Some(socket) = sockets.get(*turn % sockets.len()) else { continue };
+            if envelope.attempt <= TRIES && socket.frames.try_send(Frame::Text(envelope.frame())).is_ok() {
+                envelope.socket = Some(socket.id);
+                envelope.due = now + patience;
+            }
+        }
+        waiting.retain(|envelope| {
+            if envelope.attempt > TRIES {
+                lost.push(envelope.payload["event_id"].as_str().unwrap_or(envelope.kind).to_owned());
+            }
+            envelope.attempt <= TRIES
+        });
+    }
+
+    /// Returns when something is due next.
+    fn next_due(&self) -> Option<Instant> {
+        let connected = !self.envelopes.sockets.is_empty();
+        self.envelopes
+            .waiting
+            .iter()
+            .filter(|envelope| connected || envelope.socket.is_some())
+            .map(|e| e.due)
+            .min()
+    }
+
+    /// An acknowledgement came. False when nothing waits for it.
+    pub(crate) fn acknowledged(&mut self, id: &str) -> bool {
+        let before = self.envelopes.waiting.len();
+        self.envelopes.waiting.retain(|envelope| envelope.id != id);
+        self.envelopes.waiting.len() < before
+    }
+
+    /// A connection ended: what it had and did not acknowledge goes to another.
+    pub(crate) fn disconnected(&mut self, socket: u64) {
+        self.envelopes.sockets.retain(|other| other.id != socket);
+        for envelope in &mut self.envelopes.waiting {
+            if envelope.socket == Some(socket) {
+                envelope.socket = None;
+                envelope.again("connection_closed");
+                envelope.due = Instant::now();
+            }
+        }
+    }
+
+    /// How many events wait for their acknowledgement.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.envelopes.waiting.len()
+    }
+
+    pub(crate) fn next_post(&mut self, now: Instant) -> Option<Envelope> {
+        let due = |envelope: &&mut Envelope| !envelope.posting && envelope.due <= now;
+        let envelope = self.envelopes.waiting.iter_mut().find(due)?;
+        envelope.posting = true;
+        Some(envelope.clone())
+    }
+
+    pub(crate) fn next_post_at(&self) -> Option<Instant> {
+        self.envelopes.waiting.iter().filter(|envelope| !envelope.posting).map(|envelope| envelope.due).min()
+    }
+
+    /// A post ended: taken, or to be tried again unless that is not wanted.
+    pub(crate) fn posted(&mut self, id: &str, taken: bool, again: bool, pause: Duration) {
+        if taken || !again {
+            self.acknowledged(id);
+            return;
+        }
+        if let Some(envelope) = self.envelopes.waiting.iter_mut().find(|envelope| envelope.id == id) {
+            envelope.posting = false;
+            envelope.again("http_error");
+            // The first repetition comes at once.
+            let pause = if envelope.attempt == 1 { Duration::ZERO } else { pause };
+            envelope.due = Instant::now() + pause;
+        }
+        self.envelopes.waiting.retain(|envelope| envelope.attempt <= TRIES);
+    }
+}
+
+impl Envelope {
+    fn again(&mut self, reason: &'static str) {
+        self.attempt += 1;
+        self.reason = reason;
+    }
+
+    /// Which repetition it is, and why.
+    pub(crate) fn retry(&self) -> Option<(u32, &'static str)> {
+        (self.attempt > 0).then_some((self.attempt, self.reason))
+    }
+
+    fn frame(&self) -> Value {
+        let mut frame = json!({
+            "envelope_id": self.id, "type": self.kind, "payload": self.payload,
+            "accepts_response_payload": self.accepts,
+        });
+        if self.kind == "events_api" {
+            frame["retry_attempt"] = self.attempt.into();
+            frame["retry_reason"] = self.reason.into();
+        }
+        frame
+    }
+}
+
+/// Hands out events for as long as it is polled.
+pub(crate) async fn deliver(core: Arc<Core>) {
+    let mut changed = core.watch();
+    loop {
+        changed.borrow_and_update();
+        let next = {
+            let mut world = core.lock();
+            if world.events_url.is_none() {
+                world.pump(Instant::now());
+                world.next_due()
+            } else {
+                None
+            }
+        };
+        tokio::select! {
+            told = changed.changed() => if told.is_err() { return },
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The rate limits: so many calls of a method in a minute, and messages to a channel about one a second.
+//! Off unless a test switches them on.
+
+use super::error::{Answer, Refusal};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// The calls of the last minute.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    pub(crate) on: bool,
+    calls: HashMap<(String, String), VecDeque<Instant>>,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Messages to one channel that may come at once.
+const BURST: usize = 4;
+
+/// How many calls a minute a method takes; the documented floor of its tier.
+fn tier(method: &str) -> usize {
+    match method {
+        "apps.connections.open" => 1,
+        "chat.startStream" | "chat.stopStream" | "conversations.list" | "users.conversations" => 20,
+        "chat.appendStream" | "users.info" | "files.completeUploadExternal" => 100,
+        _ => 50,
+    }
+}
+
+impl Meter {
+    /// Counts a call, or says how long to wait.
+    pub(crate) fn pass(&mut self, method: &str, channel: &str, now: Instant) -> Answer<()> {
+        if !self.on {
+            return Ok(());
+        }
+        let (window, most) = match method {
+            "chat.postMessage" => (Duration::from_secs(BURST as u64), BURST),
+            // One a minute, and some slack for restarts.
+            "apps.connections.open" => (MINUTE, 20),
+            _ => (MINUTE, tier(method)),
+        };
+        let channel = if method == "chat.postMessage" { channel } else { "" };
+        let calls = self.calls.entry((method.to_owned(), channel.to_owned())).or_default();
+        while calls.front().is_some_and(|at| now.duration_since(*at) >= window) {
+            calls.pop_front();
+        }
+        if calls.len() >= most {
+            let first = calls.front().copied().unwrap_or(now);
+            let left = window.saturating_sub(now.duration_since(first));
+            return Err(Refusal::too_many(left.as_secs() + 1));
+        }
+        calls.push_back(now);
+        Ok(())
+    }
+}
