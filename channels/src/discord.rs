@@ -57,8 +57,19 @@ pub struct Config {
     pub api_url: Url,
     /// To what it listens.
     pub rules: Rules,
-    /// The commands for Discord's menu: names without the slash, and what they do.
-    pub commands: Vec<(String, String)>,
+    /// The commands for Discord's menu.
+    pub commands: Vec<Command>,
+}
+
+/// A command for Discord's menu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its name without the slash.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// What may be typed behind it, if something may.
+    pub words: Option<String>,
 }
 
 /// A bot on Discord.

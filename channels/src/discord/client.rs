@@ -7,7 +7,6 @@ use super::failure::{ApiError, failure, unreachable, unreadable};
 use pudu_net::reqwest::{self, Method, RequestBuilder, Response, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::time::{Duration, SystemTime};
 use url::Url;
 

@@ -5,7 +5,7 @@
 //! history is read.
 
 use super::{
-    Discord,
+    Command, Discord,
     deferred::given,
     ears::{NotKept, Todo},
     failure::{ApiError, mend_token},
@@ -151,8 +151,7 @@ impl Discord {
             return;
         }
         let Some(me) = self.ears.office.me.get() else { return };
-        let commands: Vec<Value> =
-            self.config.commands.iter().map(|(name, about)| command(name, about)).collect();
+        let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let path = ["applications", &me.application, "commands"];
         if let Err(error) =
             self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &commands.into()).await
@@ -163,10 +162,12 @@ impl Discord {
     }
 }
 
-fn command(name: &str, about: &str) -> Value {
-    let about: String = about.chars().take(DESCRIPTION).collect();
-    let words = json!({"type": 3, "name": "words", "description": "What comes behind it", "required": false});
-    json!({"type": 1, "name": name, "description": about, "options": [words]})
+fn command(Command { name, about, words }: &Command) -> Value {
+    let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
+    let option =
+        |words: &String| json!({"type": 3, "name": "words", "description": cut(words), "required": false});
+    let options: Vec<Value> = words.iter().map(option).collect();
+    json!({"type": 1, "name": name, "description": cut(about), "options": options})
 }
 
 /// One connection and what is worked on beside it.
