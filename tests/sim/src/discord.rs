@@ -366,6 +366,11 @@ impl Platform for Discord {
         self.to_all(&Frame::Drop);
     }
 
+    /// Events are kept for a session only that was there before.
+    fn hears(&self) -> bool {
+        self.core.look(|world| !world.sessions.all.is_empty())
+    }
+
     fn sends(&self) -> &'static [&'static str] {
         &["message.create", "message.edit"]
     }
