@@ -12,6 +12,8 @@ mod ears;
 mod failure;
 mod gateway;
 mod listen;
+#[cfg(test)]
+mod loopback;
 mod messages;
 mod office;
 mod page;

@@ -103,8 +103,11 @@ impl Discord {
     async fn read(&self, channel: &str, mut after: u64, intake: &dyn Intake) -> Result<(), NotKept> {
         let office = &self.ears.office;
         let Some(me) = office.me.get() else { return Ok(()) };
-        // The history does not say to which server a message belongs.
-        let guild = office.places.get(channel).and_then(|place| place.guild);
+        // The history does not say to which server a message belongs, and whether it is private at all.
+        let guild = match office.places.get(channel) {
+            Some(place) => place.guild,
+            None => self.ears.look(channel).await?.guild,
+        };
         for _ in 0..PAGES {
             let from = after.to_string();
             let path = ["channels", channel, "messages"];

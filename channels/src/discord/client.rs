@@ -14,6 +14,9 @@ use url::Url;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// The largest answer that is read, in bytes: a page of a history has some hundred kilobytes.
 const LARGEST: usize = 8 * 1024 * 1024;
+/// Discord lets in only who calls itself like this.
+const AGENT: &str =
+    concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ")");
 /// Where Discord keeps files.
 const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
@@ -53,7 +56,7 @@ impl Client {
             .extend(path);
         // Whoever answers an interaction shows the interaction's own token, which stands in the path.
         let open = matches!(path.first(), Some(&("webhooks" | "interactions")));
-        let request = self.http.request(verb, url).timeout(PATIENCE);
+        let request = self.http.request(verb, url).header(header::USER_AGENT, AGENT).timeout(PATIENCE);
         if open {
             return Ok(request);
         }

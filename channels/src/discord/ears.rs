@@ -208,15 +208,21 @@ impl Ears {
         if let Some(place) = self.office.places.get(channel) {
             return Ok(place);
         }
-        let path = ["channels", channel];
-        match self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await {
-            Ok(told) => Ok(self.office.places.channel(told)),
+        match self.look(channel).await {
+            Ok(place) => Ok(place),
             Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
                 tracing::debug!(why, "a channel cannot be looked at");
                 Ok(Place { guild: guild.map(str::to_owned), ..Place::default() })
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Asks what a channel is.
+    pub(super) async fn look(&self, channel: &str) -> Result<Place, ApiError> {
+        let path = ["channels", channel];
+        let told = self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.office.places.channel(told))
     }
 
     fn remember(&self, inbound: &Inbound) {

@@ -69,6 +69,8 @@ pub(super) fn failure(status: u16, body: &[u8], header: Option<Duration>) -> Api
         40_060 | 160_004 => return ApiError::Done(what),
         160_002 => return ApiError::NoReply(what),
         50_035 if told.errors.get("message_reference").is_some() => return ApiError::NoReply(what),
+        // The wall before the API, in the API's words.
+        40_333 => return ApiError::Unconnected(what),
         130_000 => return ApiError::Wait(wait(&told, header), Reach::Kind),
         _ => {}
     }

@@ -8,7 +8,7 @@ use super::{
     failure::{Closed, closed},
     wire::{Frame, Ready},
 };
-use crate::{ChannelError, supervise::Ended};
+use crate::supervise::Ended;
 use futures_util::StreamExt;
 use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
@@ -49,7 +49,8 @@ struct Kept {
     id: String,
     /// The number of the last event that was kept.
     seq: u64,
-    url: String,
+    /// Where it is taken up; nothing when nobody was there.
+    url: Option<String>,
 }
 
 /// There is one shard: it may always identify. Twilight's own queue is a task in the background.
@@ -102,16 +103,17 @@ impl Gateway {
         self.session.is_some()
     }
 
-    /// Begins a connection to `url`, or to where the session is that is to go on.
+    /// Returns where the session is taken up that is to go on.
+    pub(super) fn address(&self) -> Option<String> {
+        self.session.as_ref()?.url.clone()
+    }
+
+    /// Begins a connection to `url`; the session goes on, if there is one.
     pub(super) fn connect(&self, url: &str) -> Result<Link, Ended> {
-        let mut config = ConfigBuilder::from(self.config.clone());
-        let resumed = self.session.as_ref();
-        config = config.proxy_url(address(url)?);
-        if let Some(kept) = resumed {
-            // Twilight takes the address as it is.
-            config = config
-                .session(Session::new(kept.seq, kept.id.clone()))
-                .resume_url(address(&kept.url).or_else(|_| address(url))?);
+        let url = address(url)?;
+        let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
+        if let Some(kept) = &self.session {
+            config = config.session(Session::new(kept.seq, kept.id.clone())).resume_url(url);
         }
         let shard = Shard::with_config(ShardId::ONE, config.build());
         Ok(Link { shard, silent: Instant::now() + HELLO })
@@ -119,7 +121,8 @@ impl Gateway {
 
     /// A session began.
     pub(super) fn began(&mut self, ready: &Ready, seq: u64) {
-        let url = ready.resume_gateway_url.clone();
+        // Twilight takes an address as it is: one that is none is not given to it.
+        let url = address(&ready.resume_gateway_url).ok();
         self.session = Some(Kept { id: ready.session_id.clone(), seq, url });
     }
 
@@ -130,9 +133,15 @@ impl Gateway {
         }
     }
 
-    /// The session is over.
-    pub(super) fn forget(&mut self) {
-        self.session = None;
+    /// The connection ended.
+    pub(super) fn parted(&mut self, parted: &Parted) {
+        if parted.over {
+            self.session = None;
+        } else if parted.nobody
+            && let Some(session) = &mut self.session
+        {
+            session.url = None;
+        }
     }
 }
 
@@ -160,7 +169,7 @@ impl Link {
             Some(Err(error))
                 if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
             {
-                Err(Parted::lost("no connection to the gateway"))
+                Err(Parted { nobody: true, ..Parted::lost("no connection to the gateway") })
             }
             Some(Err(_)) => Ok(Heard::Nothing),
             None => Err(Parted::lost("the connection ended")),
@@ -187,11 +196,17 @@ impl Link {
 pub(super) struct Parted {
     pub(super) ended: Ended,
     pub(super) over: bool,
+    /// Whether nobody was there: the address may not be good any more.
+    pub(super) nobody: bool,
 }
 
 impl Parted {
     pub(super) fn lost(why: &str) -> Self {
-        Self { ended: Ended::Lost(why.to_owned()), over: false }
+        Self::new(Ended::Lost(why.to_owned()), false)
+    }
+
+    fn new(ended: Ended, over: bool) -> Self {
+        Self { ended, over, nobody: false }
     }
 
     fn told(code: Option<u16>) -> Self {
@@ -200,16 +215,10 @@ impl Parted {
             Some(code) => format!("Discord closed the connection ({code})"),
         };
         match closed(code) {
-            Closed::Resume => Self { ended: Ended::Lost(why), over: false },
-            Closed::Anew => Self { ended: Ended::Lost(why), over: true },
-            Closed::Fatal(error) => Self { ended: Ended::Fatal(error), over: true },
+            Closed::Resume => Self::new(Ended::Lost(why), false),
+            Closed::Anew => Self::new(Ended::Lost(why), true),
+            Closed::Fatal(error) => Self::new(Ended::Fatal(error), true),
         }
-    }
-}
-
-impl From<ChannelError> for Parted {
-    fn from(error: ChannelError) -> Self {
-        Self { ended: Ended::Fatal(error), over: true }
     }
 }
 
@@ -225,10 +234,10 @@ fn read(text: &str) -> Result<Heard, Parted> {
     };
     match (frame.op, frame.s, frame.t) {
         (0, Some(seq), Some(kind)) => Ok(Heard::Event(Event { seq, kind, data: frame.d })),
-        (7, ..) => Err(Parted { ended: Ended::Renew, over: false }),
+        (7, ..) => Err(Parted::new(Ended::Renew, false)),
         (9, ..) => {
             let over = frame.d != true;
-            Err(Parted { ended: Ended::Renew, over })
+            Err(Parted::new(Ended::Renew, over))
         }
         _ => Ok(Heard::Nothing),
     }
@@ -249,7 +258,7 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        let renew = |over| Err(Parted { ended: Ended::Renew, over });
+        let renew = |over| Err(Parted::new(Ended::Renew, over));
         let cases = [
             (
                 json!({"op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": {}}),
@@ -294,11 +303,13 @@ mod tests {
         for seq in [2, 5, 3] {
             gateway.kept(seq);
         }
-        assert_eq!(gateway.session, Some(Kept { id: "a".into(), seq: 5, url: "ws://x".into() }));
-        let link = gateway.connect("ws://y").unwrap();
+        assert_eq!(gateway.session, Some(Kept { id: "a".into(), seq: 5, url: Some("ws://x".into()) }));
+        let link = gateway.connect(&gateway.address().unwrap()).unwrap();
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));
-        gateway.forget();
+        gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
+        assert_eq!((gateway.address(), gateway.resumes()), (None, true), "it is asked for anew");
+        gateway.parted(&Parted::new(Ended::Renew, true));
         assert!(gateway.connect("ws://y").unwrap().shard.session().is_none());
     }
 

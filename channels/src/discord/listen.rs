@@ -76,9 +76,12 @@ impl Discord {
         registered: &AtomicBool,
         stop: &CancellationToken,
     ) -> Ended {
-        let url = tokio::select! {
-            url = self.address(gateway.resumes()) => url,
-            () = stop.cancelled() => return Ended::Renew,
+        let url = match gateway.address() {
+            Some(url) => Ok(url),
+            None => tokio::select! {
+                url = self.address(gateway.resumes()) => url,
+                () = stop.cancelled() => return Ended::Renew,
+            },
         };
         let link = match url.and_then(|url| gateway.connect(&url)) {
             Ok(link) => link,
@@ -134,7 +137,7 @@ impl Discord {
             let body = json!({"type": kind});
             match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
                 Ok(_) | Err(ApiError::Done(_)) => return true,
-                // It may have been taken or not: saying it again does no harm.
+                // It may have been taken or not. Saying it again does no harm, and the reply finds out.
                 Err(ApiError::Unknown(_) | ApiError::Unconnected(_)) => {}
                 Err(error) => {
                     tracing::debug!(%error, "an interaction could not be answered");
@@ -142,7 +145,7 @@ impl Discord {
                 }
             }
         }
-        false
+        true
     }
 
     /// Tells Discord which commands there are. The same list again changes nothing.
@@ -208,11 +211,9 @@ impl Talk<'_> {
                 }
                 Err(parted) => Err(parted),
             };
-            if let Err(Parted { ended, over }) = taken {
-                if over {
-                    self.gateway.forget();
-                }
-                return ended;
+            if let Err(parted) = taken {
+                self.gateway.parted(&parted);
+                return parted.ended;
             }
         }
     }

@@ -54,6 +54,8 @@ impl Default for Places {
 impl Places {
     /// A session begins: so many servers will tell of themselves.
     pub(super) fn expect(&self, guilds: usize) {
+        // Until then something may have been said anywhere.
+        self.lock().channels.values_mut().for_each(|place| place.newest = u64::MAX);
         self.expected.send_replace(guilds);
     }
 

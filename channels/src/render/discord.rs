@@ -5,7 +5,7 @@
 //! put between angle brackets, in which nothing is read and which makes no preview.
 
 use super::{Rich, Span, Style};
-use std::{fmt::Write, ops::Range};
+use std::{cmp::Reverse, fmt::Write, ops::Range};
 
 /// Has no width: it keeps apart what would be read together.
 const APART: char = '\u{200b}';
@@ -79,7 +79,7 @@ fn write_line(rich: &Rich, line: Range<usize>, out: &mut String) {
     let mut pen = Pen { out, open: Vec::new(), closed: false, begun: false };
     for (from, to) in edges.iter().zip(edges.iter().skip(1)) {
         let active = spans.iter().filter(|span| span.range.start <= *from && span.range.end >= *to);
-        pen.change(allowed(active.map(|span| &span.style).collect()));
+        pen.change(allowed(active.collect()));
         pen.write(rich.part(*from..*to));
     }
     pen.change(Vec::new());
@@ -98,25 +98,30 @@ fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
     rich.spans.iter().filter_map(cut).collect()
 }
 
-/// Returns the marks that may stand together, outermost first.
-fn allowed(mut marks: Vec<&Style>) -> Vec<Style> {
-    marks.sort_by_key(|style| rank(style));
-    marks.dedup_by_key(|style| rank(style));
-    let in_link = marks.iter().any(|style| rank(style) == LINK);
-    // A link that is not one of the web is written out by the pen; code in a link is not read.
+/// Returns the marks that may stand together, outermost first: those that hold others hold them here too.
+fn allowed(mut spans: Vec<&Span>) -> Vec<Style> {
+    spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end), rank(&span.style)));
+    let mut marks: Vec<&Style> = Vec::new();
+    for span in spans {
+        if !marks.iter().any(|style| rank(style) == rank(&span.style)) {
+            marks.push(&span.style);
+        }
+    }
+    let in_link = marks.iter().any(|style| matches!(style, Style::Link(_)));
+    // Code in a link is not read, and nothing is in code.
     marks.retain(|style| !(in_link && rank(style) == CODE));
+    marks.sort_by_key(|style| rank(style) == CODE);
     marks.into_iter().cloned().collect()
 }
 
-const LINK: u8 = 0;
 const CODE: u8 = 4;
 
 fn rank(style: &Style) -> u8 {
     match style {
-        Style::Link(_) => LINK,
-        Style::Bold => 1,
-        Style::Italic => 2,
-        Style::Strike => 3,
+        Style::Bold => 0,
+        Style::Italic => 1,
+        Style::Strike => 2,
+        Style::Link(_) => 3,
         Style::Code => CODE,
         Style::Quote | Style::Pre(_) | Style::Table { .. } => 5,
     }
@@ -142,7 +147,7 @@ impl Pen<'_> {
             }
         }
         for style in wanted.iter().skip(kept) {
-            if self.closed && style != &Style::Code {
+            if self.closed && !matches!(style, Style::Code | Style::Link(_)) {
                 self.out.push(APART);
             }
             self.begin(style);
@@ -163,7 +168,7 @@ impl Pen<'_> {
     }
 
     fn close(&mut self, style: &Style) {
-        self.closed = true;
+        self.closed = matches!(style, Style::Bold | Style::Italic | Style::Strike);
         match style {
             Style::Link(url) if is_web(url) => {
                 let _ = write!(self.out, "](<{}>)", tamed(url));
@@ -176,7 +181,7 @@ impl Pen<'_> {
             Style::Bold => self.out.push_str("**"),
             Style::Italic => self.out.push('*'),
             Style::Strike => self.out.push_str("~~"),
-            _ => self.closed = false,
+            _ => {}
         }
     }
 
@@ -323,6 +328,8 @@ mod tests {
             ("> one\n>\n> two", "> one\n> \n> two"),
             ("**two\nlines**", "**two**\n**lines**"),
             ("**a***b*", "**a**\u{200b}*b*"),
+            ("**this [page](https://x.y) here**", "**this [page](<https://x.y>) here**"),
+            ("***all* of it**", "***all* of it**"),
         ]);
     }
 

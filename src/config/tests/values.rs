@@ -261,15 +261,9 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
         ("mention_only: yes, thread_mode: no", rules("None", true, "{}", false)),
         ("mention_only: no, require_mention: yes", rules("None", true, "{}", false)),
         ("thread_mode: yes", rules("None", true, "{}", true)),
-        (
-            "allowed_guilds: 1234567890123456789",
-            rules("Some({\"1234567890123456789\"})", true, "{}", false),
-        ),
+        ("allowed_guilds: 1234567890123456789", rules("Some({\"1234567890123456789\"})", true, "{}", false)),
         ("allowed_guilds: null, allowed_channels: null", rules("None", true, "{}", false)),
-        (
-            "allowed_guilds: [], allowed_channels: '12, 13'",
-            rules("None", true, "{\"12\", \"13\"}", false),
-        ),
+        ("allowed_guilds: [], allowed_channels: '12, 13'", rules("None", true, "{\"12\", \"13\"}", false)),
         ("allowed_guilds: [1, '2']", rules("Some({\"1\", \"2\"})", true, "{}", false)),
     ];
     for (keys, expected) in cases {

@@ -296,7 +296,8 @@ impl Discord {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let path = path.split('/').map(str::to_owned).collect();
         let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let ask = Ask { verb: verb.to_owned(), path, query, body, files: Vec::new(), token };
+        let agent = "DiscordBot (https://simulated.example, 1)".to_owned();
+        let ask = Ask { verb: verb.to_owned(), path, query, body, files: Vec::new(), token, agent };
         match self.core.call(ask).await {
             Reply::Json(status, body) | Reply::Headed(status, _, body) => (status, body),
             _ => (0, Value::Null),

@@ -88,7 +88,8 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
     more["attachments"] = json!([file]);
     more["message_reference"] = json!({"message_id": "8", "channel_id": "2"});
     more["member"] = json!({"nick": "Ada the first"});
-    let handle = r#"{"channel":"2","message":"1100000000000000001","file":"9","url":"https://cdn.discordapp.com/a"}"#;
+    let handle =
+        r#"{"channel":"2","message":"1100000000000000001","file":"9","url":"https://cdn.discordapp.com/a"}"#;
     let expected = Inbound {
         key: EventKey(format!("m{ID}")),
         address: Address { account: "d".into(), chat: "2".into(), topic: None },
@@ -126,7 +127,11 @@ fn who_is_addressed_depends_on_place_and_words() {
         (mentions_needed(), said("2", "hi", json!({})), false),
         (mentions_needed(), said("2", "hi", named()), true),
         (mentions_needed(), said("2", "hi", json!({"mention_roles": ["5"]})), true),
-        (mentions_needed(), said("2", "hi", json!({"mention_roles": ["6"], "mention_everyone": true})), false),
+        (
+            mentions_needed(),
+            said("2", "hi", json!({"mention_roles": ["6"], "mention_everyone": true})),
+            false,
+        ),
         (mentions_needed(), said("2", "hi", answers(ME)), true),
         (mentions_needed(), said("2", "hi", answers("77")), false),
         (mentions_needed(), said("2", "hi", passed_on), false),
@@ -193,12 +198,14 @@ fn what_is_not_for_the_bot_is_left() {
 #[test]
 fn what_is_passed_on_and_stickers_are_words_too() {
     let bench = Bench::new(Rules::default());
-    let snapshot = json!({"message": {"content": "one\ntwo", "attachments": [{"id": "9", "filename": "a.txt"}]}});
+    let snapshot =
+        json!({"message": {"content": "one\ntwo", "attachments": [{"id": "9", "filename": "a.txt"}]}});
     let more = json!({"message_reference": {"type": 1, "message_id": "8"}, "message_snapshots": [snapshot]});
     let heard = bench.hear(&said("2", "", more)).unwrap();
     assert_eq!((text(&heard), heard.reply_to.as_deref()), ("Forwarded message:\n> one\n> two", None));
     assert!(matches!(&heard.kind, Kind::Message { attachments, .. } if attachments.len() == 1));
-    let heard = bench.hear(&said("2", "so", json!({"sticker_items": [{"id": "1", "name": "Wave"}]}))).unwrap();
+    let heard =
+        bench.hear(&said("2", "so", json!({"sticker_items": [{"id": "1", "name": "Wave"}]}))).unwrap();
     assert_eq!(text(&heard), "so\n[sticker: Wave]");
 }
 
@@ -243,16 +250,23 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
     };
     assert_eq!(bench.interact(&press(ME)), Some(expected.clone()));
     assert_eq!(bench.interact(&press("77")), None, "another bot's message");
-    let command = told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
+    let command =
+        told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
     let kind = Kind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
     let taken = Inbound { message: ID.into(), hint: Hint::answer("tok", 7).keep(), kind, ..expected };
     assert_eq!(bench.interact(&command), Some(taken));
-    let private = json!({"type": 2, "data": {"name": "new"}, "guild_id": null, "member": null, "channel_id": "99"});
+    let private =
+        json!({"type": 2, "data": {"name": "new"}, "guild_id": null, "member": null, "channel_id": "99"});
     let mut private = told(private);
     private["user"] = json!({"id": ADA, "username": "ada"});
     let heard = bench.interact(&private).unwrap();
     assert_eq!((heard.private, heard.address.chat.as_str(), text(&heard)), (true, "99", "/new"));
-    for strange in [json!({"type": 5}), json!({"type": 2, "data": {}}), json!({"type": 3}), json!({"type": 2, "member": null, "data": {"name": "x"}})] {
+    for strange in [
+        json!({"type": 5}),
+        json!({"type": 2, "data": {}}),
+        json!({"type": 3}),
+        json!({"type": 2, "member": null, "data": {"name": "x"}}),
+    ] {
         assert_eq!(bench.interact(&told(strange.clone())), None, "{strange}");
     }
     let elsewhere = Bench::new(Rules { guilds: Some(["7".to_owned()].into()), ..Rules::default() });

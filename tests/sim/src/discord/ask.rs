@@ -24,6 +24,8 @@ pub(crate) struct Ask {
     /// Fields, names and contents.
     pub(crate) files: Vec<(String, String, Bytes)>,
     pub(crate) token: Option<String>,
+    /// What the client calls itself.
+    pub(crate) agent: String,
 }
 
 impl Ask {
@@ -34,6 +36,7 @@ impl Ask {
         let query = request.uri().query().unwrap_or_default().as_bytes();
         ask.query = form_urlencoded::parse(query).into_owned().collect();
         ask.token = text(&request, &header::AUTHORIZATION);
+        ask.agent = text(&request, &header::USER_AGENT).unwrap_or_default();
         let content = text(&request, &header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         if content.starts_with("multipart/form-data") {
             ask.form(request).await?;

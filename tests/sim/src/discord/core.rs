@@ -108,6 +108,9 @@ type Headers = Vec<(&'static str, String)>;
 
 fn answer(world: &mut World, found: Option<Found>, ask: &Ask) -> Answer<(u16, Headers, Value)> {
     let Found { name, does, open } = found.ok_or_else(|| Refusal::new(404, 0, "404: Not Found"))?;
+    if !ask.agent.starts_with("DiscordBot (") {
+        return Err(Refusal::new(403, 40333, "internal network error"));
+    }
     let token = format!("Bot {}", world.options.token);
     if !open && (world.revoked || ask.token.as_ref() != Some(&token)) {
         return Err(Refusal::unauthorized());

@@ -183,7 +183,10 @@ fn components(body: &Value) -> Answer<Option<Vec<Value>>> {
 fn answered(world: &World, channel: &str, body: &Value) -> Answer<Option<String>> {
     let reference = &body["message_reference"];
     let Some(id) = reference["message_id"].as_str() else { return Ok(None) };
-    world.need("READ_MESSAGE_HISTORY")?;
+    if world.forbidden.contains("READ_MESSAGE_HISTORY") {
+        let why = "Cannot reply without permission to read message history";
+        return Err(Refusal::new(400, 160_002, why));
+    }
     match world.message(channel, id) {
         Ok(_) => Ok(Some(id.to_owned())),
         Err(_) if reference["fail_if_not_exists"] == false => Ok(None),
