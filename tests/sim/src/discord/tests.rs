@@ -144,7 +144,8 @@ async fn a_nonce_counts_for_a_while_and_only_if_it_is_to() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bucket_fills_and_empties() {
-    let mut meter = pace::Meter { on: true, ..pace::Meter::default() };
+    let mut meter = pace::Meter::default();
+    meter.on = true;
     let mut post = |channel: &str| {
         let passed = meter.pass("message.create", channel, Instant::now());
         passed.map(|headers| headers[2].1.clone()).map_err(|refusal| refusal.body["retry_after"].as_f64())
