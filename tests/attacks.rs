@@ -3,9 +3,13 @@
 
 use crate::{
     platforms::on_each_platform,
-    scenarios::{Scene, slowly},
+    scenarios::{Scene, last},
 };
-use pudu_sim::{Fault, model::Reply, platform::Words};
+use pudu_sim::{
+    Fault,
+    model::Reply,
+    platform::{Shown, Words},
+};
 
 on_each_platform!([
     a_press_goes_through_the_same_gate_as_a_message
@@ -30,13 +34,18 @@ async fn with_eve(scene: &Scene) -> (String, String) {
 /// CVE-2026-53807, CVE-2026-35661, CVE-2026-32906, CVE-2026-44993, GHSA-qj22, GHSA-x2ff.
 async fn a_press_goes_through_the_same_gate_as_a_message(scene: Scene) {
     let (eve, group) = with_eve(&scene).await;
-    scene.house.model.next(slowly("one two three four five six seven eight nine ten eleven twelve"));
-    scene.write(&group, &scene.ada, "count", true, None);
-    let growing = scene
-        .sees(&group, |shown| shown.iter().find(|shown| shown.buttons.iter().any(|b| b == "Stop")).cloned())
-        .await;
-    scene.platform.press(&group, &eve, &growing.id, "Stop");
-    scene.reads(&group, "one two three four five six seven eight nine ten eleven twelve").await;
+    scene.write(&group, &scene.ada, "/mode", true, None);
+    let offered = |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty()).cloned();
+    let offer = scene.sees(&group, offered).await;
+    assert!(scene.platform.press(&group, &eve, &offer.id, "steer"), "she sees the button too");
+    assert!(scene.platform.press(&group, &scene.ada, &offer.id, "interrupt"));
+    let chosen = |shown: &[Shown]| last(shown).filter(|text| text.starts_with("Mode interrupt"));
+    scene.sees(&group, chosen).await;
+    assert!(
+        !scene.words(&group).iter().any(|text| text.starts_with("Mode steer")),
+        "{:?}",
+        scene.words(&group)
+    );
 }
 
 /// CVE-2026-53807: an edit asks nothing that its writer may not ask.

@@ -338,6 +338,141 @@ async fn sealed_and_signed_posts_are_answered_and_others_refused() {
 }
 
 #[tokio::test]
+async fn pictures_go_both_ways_and_what_is_none_goes_as_a_file() {
+    let scene = Scene::open("").await;
+    let png = &b"\x89PNG\r\n\x1a\n and more"[..];
+    let show =
+        |name: &str| Reply::tool("present_files", &json!({"filepaths": [format!("/mnt/user-data/{name}")]}));
+    let content = json!({"path": "/mnt/user-data/outputs/no.png", "content": "no picture"});
+    scene.house.model.next(show("uploads/a.png"));
+    scene.house.model.next(Reply::tool("write_file", &content));
+    scene.house.model.next(show("outputs/no.png"));
+    scene.house.model.next(Reply::text("Here."));
+    scene.feishu.write(&Words {
+        chat: scene.chat.clone(),
+        person: scene.ada.clone(),
+        text: "see this".into(),
+        to_bot: true,
+        files: vec![("a.png".into(), png.into())],
+        ..Words::default()
+    });
+    let sent = |shown: &[Shown]| {
+        let files: Vec<_> = shown.iter().flat_map(|shown| shown.files.clone()).collect();
+        files.iter().any(|(name, _)| name == "no.png").then_some(files)
+    };
+    scene.sees(&scene.chat, sent).await;
+    let kinds: Vec<String> = scene
+        .feishu
+        .calls("im.message.create")
+        .iter()
+        .map(|call| call.params["msg_type"].to_string())
+        .collect();
+    assert_eq!(kinds.last().map(String::as_str), Some("\"file\""), "{kinds:?}");
+    assert_eq!(scene.count("im.resource.get"), 1, "the picture came in");
+    assert!(scene.count("im.image.create") >= 1, "it was tried as a picture");
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn the_documented_limits_are_kept_in_every_way_of_showing() {
+    for scope in [true, false] {
+        let scene = Scene::open("stream_interval_ms: 100\n").await;
+        if !scope {
+            scene.feishu.take_scope("cardkit:card:write");
+        }
+        scene.feishu.pace(true);
+        scene
+            .house
+            .model
+            .next(Reply::text(&"and on ".repeat(30)).words_per_chunk(1).every(Duration::from_millis(50)));
+        scene.say("talk");
+        scene.reads(&scene.chat, "and on ".repeat(30).trim()).await;
+        assert_eq!(scene.words(&scene.chat).len(), 1);
+        let refused = |call: &pudu_sim::Call| format!("{:?}", call.outcome).contains("230020");
+        assert_eq!(scene.feishu.calls("im.message.patch").iter().any(refused), !scope, "five a second");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_kept_is_not_acknowledged_and_comes_again() {
+    let mut scene = Scene::build(Options::default(), "").await;
+    scene.house.configure("", "  inbound_queue_maxsize: 1\n");
+    scene.house.start();
+    scene.house.model.next(slowly("one two three four"));
+    scene.say("count");
+    scene.house.model.wait(SOON, |_| (scene.house.model.count() == 1).then_some(())).await.unwrap();
+    scene.say("second");
+    scene.reads(&scene.chat, "echo: second").await;
+    assert_eq!(scene.words(&scene.chat), ["one two three four", "echo: second"]);
+    assert!(scene.house.log().contains("sends it again"), "{}", scene.house.log());
+    scene.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_file_in_a_group_is_read_by_answering_it() {
+    let scene = Scene::open("").await;
+    let group = scene.feishu.group("team", &[&scene.ada]);
+    let file = scene.feishu.write(&Words {
+        chat: group.clone(),
+        person: scene.ada.clone(),
+        files: vec![("a.csv".into(), "1,2".into())],
+        ..Words::default()
+    });
+    scene.house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/a.csv"})));
+    scene.house.model.next(Reply::text("Two numbers."));
+    scene.write(&group, "what is in it?", Some(&file));
+    scene.reads(&group, "Two numbers.").await;
+    assert_eq!(scene.house.model.requests()[1].last_tool(), "1,2");
+}
+
+#[tokio::test]
+async fn a_thread_under_an_answer_goes_on_with_its_conversation_also_after_a_restart() {
+    let mut scene = Scene::open("").await;
+    let group = scene.feishu.group("team", &[&scene.ada]);
+    scene.write(&group, "one", None);
+    let mut last = scene.reads(&group, "echo: [Ada] one").await;
+    for (n, text) in ["two", "three"].into_iter().enumerate() {
+        if n == 1 {
+            scene.house.kill();
+            scene.start().await;
+        }
+        let asked = scene.feishu.say(&Said {
+            chat: group.clone(),
+            person: scene.ada.clone(),
+            content: json!(format!("@_user_1 {text}")),
+            mentions: vec![("@_user_1".into(), scene.feishu.bot(), "Pudu".into())],
+            answers: Some(last.id.clone()),
+            thread: true,
+            ..Said::default()
+        });
+        last = scene.reads(&group, &format!("echo: [Ada] {text}")).await;
+        assert_eq!(last.answers, Some(asked), "it stays in the thread");
+        let request = scene.house.model.requests().pop().unwrap();
+        let goes_on = request.messages().iter().any(|message| message["content"] == "[Ada] one");
+        assert!(goes_on, "{request:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_a_private_thread_stays_there_and_it_is_the_same_conversation() {
+    let scene = Scene::open("").await;
+    let first = scene.talks("hello").await;
+    let asked = scene.feishu.say(&Said {
+        chat: scene.chat.clone(),
+        person: scene.ada.clone(),
+        content: json!("in the thread"),
+        answers: Some(first.id),
+        thread: true,
+        ..Said::default()
+    });
+    let answer = scene.reads(&scene.chat, "echo: in the thread").await;
+    assert_eq!(answer.answers, Some(asked));
+    let last = scene.house.model.requests().pop().unwrap();
+    assert!(last.messages().iter().any(|message| message["content"] == "hello"), "{last:?}");
+    scene.talks("outside again").await;
+}
+
+#[tokio::test]
 async fn a_death_at_any_call_leaves_one_message() {
     for method in [
         "cardkit.card.create",

@@ -188,6 +188,15 @@ impl House {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
+    /// Waits until the daemon has logged something.
+    pub async fn logs(&self, words: &str) {
+        let deadline = Instant::now() + SOON;
+        while !self.log().contains(words) {
+            assert!(Instant::now() < deadline, "{words:?} is not in the log:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Opens the daemon's database, to look at what it keeps.
     pub async fn database(&self) -> Db {
         Db::open(&Location::Sqlite(self.path(".pudu/data/pudu.db"))).await.unwrap()

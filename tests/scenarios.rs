@@ -27,6 +27,7 @@ on_each_platform!([
     a_call_without_an_answer_doubles_nothing
     two_people_in_a_group_are_told_apart
     a_stranger_is_refused_once
+    a_stranger_connects_by_a_code
     talk_to_others_costs_nothing
     an_edited_message_is_answered_as_it_reads_now
     a_recalled_message_is_not_answered
@@ -308,6 +309,21 @@ async fn a_stranger_is_refused_once(scene: Scene) {
     scene.reads(&scene.chat, "echo: still there?").await;
     assert_eq!(scene.words(&hers).len(), 1, "she is told once");
     assert_eq!(scene.model_calls(), 2);
+}
+
+async fn a_stranger_connects_by_a_code(scene: Scene) {
+    scene.house.configure("pairing: true\n", "");
+    scene.say("hello");
+    scene.sees(&scene.chat, |shown| last(shown).filter(|text| text.contains("/connect CODE"))).await;
+    let (ok, said) = scene.house.pudu(&["connect", scene.platform.name()]);
+    let code = said.split("/connect ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    assert!(ok && code.is_some(), "{said}");
+    scene.say(&format!("/connect {}", code.unwrap_or_default()));
+    scene.reads(&scene.chat, "Connected: I know you now. Say hello!").await;
+    let group = scene.platform.group("team", &[&scene.ada]);
+    scene.write(&group, &scene.ada, "do you know me here?", true, None);
+    scene.reads(&group, "echo: [Ada] do you know me here?").await;
+    assert_eq!(scene.model_calls(), 1);
 }
 
 async fn talk_to_others_costs_nothing(scene: Scene) {

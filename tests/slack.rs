@@ -273,7 +273,7 @@ async fn what_needs_a_hand_ends_the_connection_with_a_clear_word() {
     office.becomes("ready").await;
     office.slack.disconnect("link_disabled");
     office.becomes("stopped").await;
-    assert!(office.house.log().contains("Socket Mode is off for this app"), "{}", office.house.log());
+    office.house.logs("Socket Mode is off for this app").await;
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;
     office.slack.revoke("account_inactive");
@@ -322,6 +322,22 @@ async fn one_slash_command_stands_for_all_of_ours() {
     office.write(&office.direct, &format!("<@{}> /new", "U0PUDUBOT1"), true, None);
     office.reads(&office.direct, "New conversation started.").await;
     assert_eq!(office.house.model.count(), 1);
+}
+
+#[tokio::test]
+async fn what_others_say_among_themselves_is_never_stored() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    let chatter = office.write(&office.team, "lunch at the secret place?", false, None);
+    let reply = office.write(&office.team, "yes, the secret place", false, Some(&chatter));
+    assert!(office.slack.edit(&office.team, &chatter, "lunch at the other secret place?"));
+    assert!(office.slack.recall(&office.team, &reply));
+    office.write(&office.direct, "hello", true, None);
+    office.reads(&office.direct, "echo: hello").await;
+    for name in ["pudu.db", "pudu.db-wal"] {
+        let bytes = std::fs::read(office.house.path(".pudu/data").join(name)).unwrap_or_default();
+        assert!(!bytes.windows(12).any(|window| window == b"secret place"), "{name}");
+    }
 }
 
 #[tokio::test]

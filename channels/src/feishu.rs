@@ -81,6 +81,19 @@ pub enum Mode {
     },
 }
 
+/// Feeds a connection any bytes, cut into messages by a length before each.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_frames(mut data: &[u8]) {
+    let mut protocol = protocol::Protocol::new(1);
+    while let Some((length, rest)) = data.split_first() {
+        let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        if let protocol::Step::Event(delivery) = protocol.push(message, tokio::time::Instant::now()) {
+            delivery.acknowledge(Ok(None), Duration::ZERO);
+        }
+        data = rest;
+    }
+}
+
 /// A bot on Feishu or Lark.
 pub struct Feishu {
     config: Config,

@@ -2,9 +2,22 @@
 //! must hold for any input at all.
 
 use crate::{
+    Answer, BoxFuture, Channel, Inbound, Intake, JournalError, Kept, Post, Refusal, Sighting, Webhook,
+    feishu,
     render::{parse, telegram::html},
+    slack,
     split::{self, Limit, Unit},
+    telegram,
 };
+use futures_util::FutureExt;
+use hmac::{Hmac, KeyInit, Mac};
+use pudu_net::reqwest::header::HeaderMap;
+use sha2::{Digest, Sha256};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use url::Url;
 
 /// Cuts any Markdown at any limit: every part fits and holds something, no letter is lost, and the parts can
 /// be written.
@@ -26,5 +39,120 @@ pub fn split(unit: u8, max: u8, text: &str) {
     if rich.spans.iter().all(|span| !matches!(span.style, crate::render::Style::Table { .. })) {
         let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         assert_eq!(parts.iter().map(|part| ink(&part.text)).collect::<String>(), ink(&rich.text));
+    }
+}
+
+/// Feeds a long connection of Feishu any bytes, cut into messages by their first bytes: no panic, and no more
+/// kept than the bounds allow.
+pub fn feishu_frames(data: &[u8]) {
+    feishu::fuzz_frames(data);
+}
+
+/// Posts anything to each platform's webhook, unsigned and signed as the platform would: what is not signed
+/// is never kept, and nothing makes it panic.
+pub fn webhooks(body: &[u8]) {
+    for hook in [slack(), feishu(), telegram()].into_iter().flatten() {
+        for signed in [false, true] {
+            let mut headers = HeaderMap::new();
+            if signed {
+                sign(&mut headers, body);
+            }
+            let intake = Door { open: signed };
+            // Nothing in there waits: the door answers at once.
+            let answer = hook.take(Post { headers: &headers, body }, &intake).now_or_never();
+            assert!(
+                signed || !matches!(answer, Some(Answer::Garbled)),
+                "the body is read before the signature"
+            );
+        }
+    }
+}
+
+const SECRET: &str = "fuzzed-secret";
+
+/// Whom nobody may pass without a signature.
+struct Door {
+    open: bool,
+}
+
+impl Intake for Door {
+    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        assert!(self.open, "a post without a signature was believed");
+        Box::pin(std::future::ready(Ok(Kept::New)))
+    }
+
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+type Hook = Option<Arc<dyn Webhook>>;
+
+fn address() -> Option<Url> {
+    Url::parse("http://127.0.0.1:9").ok()
+}
+
+fn slack() -> Hook {
+    let delivery = slack::Delivery::Http { signing_secret: SECRET.into() };
+    let config = slack::Config {
+        account: "slack".to_owned(),
+        bot_token: "xoxb-fuzzed".into(),
+        api_url: address()?,
+        delivery,
+        require_mention: true,
+        bot_user_id: None,
+        commands: Vec::new(),
+    };
+    slack::Slack::new(config).ok()?.webhook()
+}
+
+fn feishu() -> Hook {
+    let mode = feishu::Mode::Webhook { encrypt_key: SECRET.into(), verification_token: SECRET.into() };
+    let config = feishu::Config {
+        account: "feishu".to_owned(),
+        app_id: "cli_0000000000000000".to_owned(),
+        app_secret: "fuzzed".into(),
+        domain: address()?,
+        mode,
+        require_mention: true,
+        stream_interval: Duration::from_millis(500),
+    };
+    feishu::Feishu::new(config).ok()?.webhook()
+}
+
+fn telegram() -> Hook {
+    let mode = telegram::Mode::Webhook { url: address()?, secret_token: SECRET.into() };
+    let config = telegram::Config {
+        account: "telegram".to_owned(),
+        token: "1:fuzzed".into(),
+        api_url: address()?,
+        mode,
+        require_mention: true,
+        commands: Vec::new(),
+    };
+    telegram::Telegram::new(config).ok()?.webhook()
+}
+
+/// Signs a body as each of them does.
+fn sign(headers: &mut HeaderMap, body: &[u8]) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let lark = Sha256::new().chain_update(&now).chain_update("n").chain_update(SECRET).chain_update(body);
+    let mut pairs = vec![
+        ("x-telegram-bot-api-secret-token", SECRET.to_owned()),
+        ("x-lark-request-timestamp", now.clone()),
+        ("x-lark-request-nonce", "n".to_owned()),
+        ("x-lark-signature", hex(&lark.finalize())),
+        ("x-slack-request-timestamp", now.clone()),
+    ];
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()) {
+        mac.update(format!("v0:{now}:").as_bytes());
+        mac.update(body);
+        pairs.push(("x-slack-signature", format!("v0={}", hex(&mac.finalize().into_bytes()))));
+    }
+    for (name, value) in pairs {
+        if let Ok(value) = value.parse() {
+            headers.insert(name, value);
+        }
     }
 }

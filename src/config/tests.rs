@@ -2,6 +2,7 @@
 
 mod documented;
 mod errors;
+mod feishu;
 mod values;
 
 use super::*;

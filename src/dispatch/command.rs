@@ -37,8 +37,11 @@ pub(crate) struct Row {
     pub(crate) argument: &'static str,
     /// What it does.
     pub(crate) help: &'static str,
-    make: fn(Option<String>) -> Command,
+    make: Make,
 }
+
+/// Makes a command of what stands behind it.
+type Make = fn(Option<String>) -> Command;
 
 /// The table, in the order in which help shows it.
 pub(crate) const TABLE: &[Row] = &[
@@ -74,8 +77,7 @@ pub(crate) const TABLE: &[Row] = &[
 ];
 
 /// Names that mean something but need no line in the help.
-const HIDDEN: &[(&str, fn(Option<String>) -> Command)] =
-    &[("start", Command::Start), ("connect", Command::Connect)];
+const HIDDEN: &[(&str, Make)] = &[("start", Command::Start), ("connect", Command::Connect)];
 
 impl Command {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,

@@ -65,7 +65,8 @@ impl Page {
     /// Returns what the list of chats shows of it.
     pub(super) fn summary(&self) -> String {
         let words: Vec<&str> = self.plain.split_whitespace().collect();
-        let words = words.join(" ");
+        // Whether tags count there is not told: what stands there cannot be one.
+        let words = words.join(" ").replace('<', "‹");
         let short: String = words.chars().take(SUMMARY).collect();
         if short.len() < words.len() { format!("{short}…") } else { short }
     }
@@ -125,7 +126,7 @@ mod tests {
         let expected = json!({
             "schema": "2.0",
             "config": {
-                "update_multi": true, "streaming_mode": true, "summary": {"content": "hi <at id=all>"},
+                "update_multi": true, "streaming_mode": true, "summary": {"content": "hi ‹at id=all>"},
             },
             "body": {"elements": [
                 {"tag": "markdown", "element_id": "text", "content": "**hi** &#60;at id=all&#62;"},

@@ -10,7 +10,7 @@ use pudu_net::reqwest::{self, Method, RequestBuilder, Response, multipart::Form}
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
@@ -108,7 +108,7 @@ impl Client {
             let token = self.token().await?;
             let request = self.request(Method::GET, path).bearer_auth(token.expose_secret());
             let response = request.timeout(patience).send().await.map_err(failure::unreachable)?;
-            if response.status().is_success() && !is_json(&response) {
+            if response.status().is_success() && is_file(&response) {
                 return Ok(response);
             }
             match read(response).await {
@@ -127,6 +127,15 @@ impl Client {
         let body = json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()});
         let request = self.http.post(self.url("callback/ws/endpoint")).header("locale", "zh");
         exchange(request.json(&body).timeout(PATIENCE)).await.map(|envelope| envelope.data)
+    }
+
+    /// Returns by how many seconds the platform's clock is ahead of this machine's.
+    pub(super) async fn ahead(&self) -> Option<i64> {
+        let response = self.request(Method::GET, "bot/v3/info").send().await.ok()?;
+        let told = response.headers().get(reqwest::header::DATE)?.to_str().ok()?;
+        let theirs = httpdate::parse_http_date(told).ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let ours = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Some(i64::try_from(theirs.as_secs()).ok()? - i64::try_from(ours.as_secs()).ok()?)
     }
 
     /// Returns a token, a new one if need be.
@@ -205,9 +214,11 @@ async fn exchange(request: RequestBuilder) -> Result<Envelope, Failure> {
     read(request.send().await.map_err(failure::unreachable)?).await
 }
 
-fn is_json(response: &Response) -> bool {
+/// A refusal comes as JSON, also as a 200; a file that is JSON itself comes with a name.
+fn is_file(response: &Response) -> bool {
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("application/json"))
+    response.headers().contains_key(reqwest::header::CONTENT_DISPOSITION)
+        || !kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// Reads an answer: its code first, its status where it has none.
@@ -233,3 +244,6 @@ async fn read(mut response: Response) -> Result<Envelope, Failure> {
     tracing::debug!(code = envelope.code, status, log, msg = envelope.msg, "the platform refused a call");
     Err(failure::failure(status, envelope.code, &envelope.msg, reset))
 }
+
+#[cfg(test)]
+mod tests;

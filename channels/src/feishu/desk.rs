@@ -100,6 +100,7 @@ impl Desk {
         let place =
             Place { chat: self.chat.clone(), topic: self.topic.clone(), private: self.private, sender: None };
         self.office.places.saw(&id, place);
+        self.office.places.talked(&id, true);
         Ok(id)
     }
 

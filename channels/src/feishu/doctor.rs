@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 const CONSOLE: &str =
     "in the developer console under Permissions & Scopes, then publish a version of the app";
 
+/// Clocks that differ by more than this, in seconds, are told of.
+const SKEW: i64 = 60;
+
 /// A scope, and a call that needs it and finds nothing.
 struct Probe {
     scope: &'static str,
@@ -48,7 +51,9 @@ fn probes() -> Vec<Probe> {
         ),
         probe(
             "im:message",
-            Some("recalls and presses after a restart, and forwarded messages, cannot be looked up"),
+            Some(
+                "recalls and presses after a restart, forwarded messages and files that are answered cannot be looked up",
+            ),
             Method::GET,
             "im/v1/messages/om_0",
             Value::Null,
@@ -71,6 +76,7 @@ pub(super) async fn check(feishu: &Feishu) -> Vec<Check> {
     }
     let mut found = vec![Check::good("credentials", client.app_id()), bot(client).await];
     found.push(events(feishu).await);
+    found.extend(client.ahead().await.map(clock));
     for probe in probes() {
         found.push(scope(client, &probe).await);
     }
@@ -99,6 +105,15 @@ async fn bot(client: &Client) -> Check {
             "add the Bot ability in the developer console, and publish a version of the app",
         ),
     }
+}
+
+/// Posts of another time are refused, and numbers of cards are times.
+fn clock(ahead: i64) -> Check {
+    if ahead.abs() <= SKEW {
+        return Check::good("clock", "as Feishu's");
+    }
+    let why = format!("this machine's clock is {} s off Feishu's", ahead.abs());
+    Check::poor("clock", why, "let the clock be set by NTP; posts that are 5 minutes off are refused")
 }
 
 async fn events(feishu: &Feishu) -> Check {
@@ -137,5 +152,23 @@ async fn scope(client: &Client, probe: &Probe) -> Check {
             Check::poor(what, error.to_string(), "try again")
         }
         _ => Check::good(what, "granted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Found, feishu::failure::failure};
+
+    #[test]
+    fn what_is_wrong_comes_with_its_mend() {
+        let mends = |check: Check| match check.found {
+            Found::Good(_) => String::new(),
+            Found::Poor { mend, .. } | Found::Bad { mend, .. } => mend,
+        };
+        assert!(mends(credentials(&failure(200, 10_014, "app secret invalid", None))).contains("App Secret"));
+        assert!(mends(credentials(&CallError::Unconnected("no".into()).into())).contains("proxy"));
+        assert_eq!(mends(clock(-60)), "");
+        assert!(mends(clock(61)).contains("NTP"));
     }
 }

@@ -90,6 +90,8 @@ pub(super) struct Message {
     #[serde(deserialize_with = "lax")]
     pub(super) message_id: String,
     #[serde(deserialize_with = "lax")]
+    pub(super) root_id: Option<String>,
+    #[serde(deserialize_with = "lax")]
     pub(super) parent_id: Option<String>,
     #[serde(deserialize_with = "lax")]
     pub(super) thread_id: Option<String>,

@@ -56,22 +56,16 @@ impl FeishuWebhook {
     /// Checks that a post is Feishu's and opens it.
     fn open(&self, post: Post<'_>, now: i64) -> Result<Envelope, Answer> {
         let signed = self.check_signature(post, now)?;
-        let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| self.unreadable(signed))?;
+        let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| unreadable(signed))?;
         let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
-        let opened = opened.ok_or_else(|| self.unreadable(signed))?;
-        let event: Envelope = serde_json::from_slice(&opened).map_err(|_| self.unreadable(signed))?;
+        let opened = opened.ok_or_else(|| unreadable(signed))?;
+        let event: Envelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
         let expected = self.verification_token.expose_secret().as_bytes();
         let known = bool::from(event.token().as_bytes().ct_eq(expected));
         if !known || (!signed && event.kind != "url_verification") {
             return Err(Answer::Forbidden);
         }
         Ok(event)
-    }
-
-    /// What has no signature tells nothing about why it is refused.
-    #[allow(clippy::unused_self, reason = "reads as the others")]
-    fn unreadable(&self, signed: bool) -> Answer {
-        if signed { Answer::Garbled } else { Answer::Forbidden }
     }
 
     /// Returns whether a post is signed; a wrong or old signature is an error.
@@ -93,6 +87,11 @@ impl FeishuWebhook {
         }
         Ok(true)
     }
+}
+
+/// What has no signature tells nothing about why it is refused.
+fn unreadable(signed: bool) -> Answer {
+    if signed { Answer::Garbled } else { Answer::Forbidden }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
     event::{Envelope, Pressed, Recalled, Received, Told, millis},
     places::{Place, Places, plain},
 };
-use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
+use crate::{Address, Attachment, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{
@@ -21,6 +21,8 @@ use tokio::time::timeout;
 
 /// The platform waits three seconds for an answer; what has to be looked up gets two of them.
 const LOOKUP: Duration = Duration::from_secs(2);
+/// Conversations of messages are remembered for so long, in milliseconds.
+const MONTH: i64 = 30 * 24 * 60 * 60 * 1000;
 /// So many messages of a forwarded bundle are read.
 const BUNDLE: usize = 100;
 
@@ -40,9 +42,10 @@ impl Inlet {
     /// Keeps what an event tells; returns what the platform is to be told.
     pub(super) async fn take(&self, event: &Envelope, intake: &dyn Intake) -> Result<Option<Value>, Refusal> {
         self.health.event(now());
-        let pressed = matches!(event.told(), Told::Press(_));
-        let inbound = match event.told() {
-            Told::Message(received) => self.message(received).await,
+        let told = event.told();
+        let pressed = matches!(told, Told::Press(_));
+        let inbound = match told {
+            Told::Message(received) => self.message(received, intake).await,
             Told::Recall(recalled) => self.within(self.recall(recalled)).await,
             Told::Press(pressed) => self.within(self.press(&event.header.event_id, pressed)).await,
             Told::Other => None,
@@ -63,7 +66,7 @@ impl Inlet {
         })
     }
 
-    async fn message(&self, Received { sender, message }: Received) -> Option<Inbound> {
+    async fn message(&self, Received { sender, message }: Received, intake: &dyn Intake) -> Option<Inbound> {
         let me = self.me.get()?;
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty())?;
         if sender.sender_type == "app" || sender.sender_type == "bot" || from == *me {
@@ -82,13 +85,27 @@ impl Inlet {
         {
             said.text = text;
         }
-        let topic = thread.clone().filter(|_| !private);
+        let parent = message.parent_id.filter(|id| !id.is_empty());
+        let addressed = private || mentioned || !self.require_mention;
+        if let Some(parent) = parent.as_deref().filter(|_| !private && addressed) {
+            said.files.extend(self.files_of(parent).await);
+        }
+        // A thread under a message of a conversation goes on with it; any other is a conversation of its own.
+        let root = message.root_id.filter(|id| !id.is_empty());
+        let ordinary = thread.is_some() && message.chat_type == "group";
+        let chain = match root.as_deref().filter(|_| ordinary) {
+            Some(root) => self.is_known(chat, root, intake).await,
+            None => false,
+        };
+        let topic = thread.clone().filter(|_| !private && !chain);
+        if addressed {
+            self.places.talked(id, true);
+        }
         let place =
             Place { chat: chat.to_owned(), topic: topic.clone(), private, sender: Some(from.clone()) };
         self.places.saw(id, place);
-        let addressed = private || mentioned || !self.require_mention;
         // Only where others are there does the agent have to know who speaks.
-        let name = if !private && (addressed || message.parent_id.is_some()) {
+        let name = if !private && (addressed || parent.is_some()) {
             self.places.ask_name(&self.client, &from).await
         } else {
             self.places.name(&from)
@@ -98,14 +115,42 @@ impl Inlet {
             address: self.address(chat, topic),
             private,
             message: id.to_owned(),
-            reply_to: message.parent_id.filter(|id| !id.is_empty()),
+            reply_to: if chain { root } else { parent },
             sender: Sender { name, id: from.clone() },
             addressed,
             at: millis(message.create_time.as_ref()).unwrap_or_else(now),
-            // In a private chat a thread is no conversation of its own, but its answers belong into it.
-            hint: thread.filter(|_| private).map(|thread| json!({"thread": thread})),
+            // Where a thread is no conversation of its own its answers belong into it all the same.
+            hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
         })
+    }
+
+    /// Tells whether a message belongs to a conversation.
+    async fn is_known(&self, chat: &str, message: &str, intake: &dyn Intake) -> bool {
+        if let Some(part) = self.places.has_talked(message) {
+            return part;
+        }
+        // What cannot be read now is asked for again.
+        let Ok(known) = intake.known(&self.account, now() - MONTH).await else { return false };
+        let found = known.iter().any(|one| one.chat == chat && one.message == message);
+        self.places.talked(message, found);
+        found
+    }
+
+    /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
+    /// read answers it. Words of others are not taken along.
+    async fn files_of(&self, message: &str) -> Vec<Attachment> {
+        let Some(id) = plain(message) else { return Vec::new() };
+        let path = format!("im/v1/messages/{id}");
+        let asked = timeout(LOOKUP / 2, self.client.call(Method::GET, &path, None)).await;
+        let Ok(Ok(told)) = asked else { return Vec::new() };
+        let text = |at: &str| told.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        if text("/items/0/sender/sender_type") != "user"
+            || told.pointer("/items/0/deleted") == Some(&json!(true))
+        {
+            return Vec::new();
+        }
+        content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
     async fn recall(&self, recalled: Recalled) -> Option<Inbound> {

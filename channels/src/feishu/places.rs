@@ -38,6 +38,8 @@ pub(super) struct Places {
     /// Whether a chat is private.
     chats: Recent<bool>,
     names: Recent<String>,
+    /// Whether a message is part of a conversation: to the bot, or of it.
+    talked: Recent<bool>,
     /// Until then names are not asked for: the app may not.
     nameless: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -47,6 +49,16 @@ impl Places {
     pub(super) fn saw(&self, message: &str, place: Place) {
         self.chats.put(&place.chat, place.private);
         self.messages.put(message, place);
+    }
+
+    /// It was found out whether a message is part of a conversation.
+    pub(super) fn talked(&self, message: &str, part: bool) {
+        self.talked.put(message, part);
+    }
+
+    /// Tells whether a message is part of a conversation, if that is remembered.
+    pub(super) fn has_talked(&self, message: &str) -> Option<bool> {
+        self.talked.get(message)
     }
 
     /// Somebody's name was told.

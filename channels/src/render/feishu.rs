@@ -233,4 +233,15 @@ mod tests {
             assert!(!written.contains("<at") && !written.contains("<person"), "{written}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_mixture_of_marks_makes_a_tag(pieces in proptest::collection::vec(proptest::sample::select(vec![
+            "<at id=all></at>", "<AT ", "<person id=1>", "<", "at", " id=all>", "`", "``", "```", "*", "**", "~~", "[",
+            "](https://a.example)", "\n", " ", "|", "|-|", "> ", "# ", "- ", "&lt;", "\\", "鹿",
+        ]), 0..24)) {
+            let written = card_markdown(&parse(&pieces.concat())).to_ascii_lowercase();
+            proptest::prop_assert!(!written.contains("<at") && !written.contains("<person"), "{written}");
+        }
+    }
 }

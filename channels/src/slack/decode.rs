@@ -57,6 +57,8 @@ pub(super) struct Heard {
     /// The time stamp of the message.
     ts: String,
     team: Option<String>,
+    /// Whether the bot is named in it, or was before a change.
+    named: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Heard {
     /// Returns the thread in which it stands and of which has to be known whether the bot speaks there.
     pub(super) fn thread(&self, me: &Me) -> Option<(&str, &str)> {
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.ts)?;
-        let plain = self.what != What::Recall && !self.private && !mentions(&self.message, me);
+        let plain = !self.private && !self.named;
         (plain && self.message.parent_user_id.as_deref() != Some(&me.user)).then_some((&self.channel, thread))
     }
 }
@@ -133,7 +135,9 @@ impl Decoder<'_> {
         };
         let teams = [&message.user_team, &message.team, &event.user_team, &event.team];
         let team = teams.into_iter().flatten().next().cloned().or_else(|| team.map(str::to_owned));
-        Some(Heard { key: EventKey(key), channel, private, what, message, at, ts, team })
+        let before = event.previous_message.as_deref();
+        let named = [Some(&message), before].into_iter().flatten().any(|message| mentions(message, self.me));
+        Some(Heard { key: EventKey(key), channel, private, what, message, at, ts, team, named })
     }
 
     /// Makes an inbound of what was heard; `None` for one that says nothing.
@@ -155,7 +159,7 @@ impl Decoder<'_> {
         let name = context.names.get(&sender).cloned().unwrap_or_else(|| sender.clone());
         let thread = message.thread_ts.as_deref().filter(|thread| *thread != heard.ts);
         let ours = context.ours || message.parent_user_id.as_deref() == Some(&self.me.user);
-        let spoken_to = read.mentioned || message.kind == "app_mention" || (ours && thread.is_some());
+        let spoken_to = heard.named || (ours && thread.is_some());
         Some(Inbound {
             key: heard.key.clone(),
             address: self.address(channel, *private, thread, &heard.ts),
@@ -163,7 +167,7 @@ impl Decoder<'_> {
             message: heard.ts.clone(),
             reply_to: thread.map(str::to_owned),
             sender: Sender { id: sender, name },
-            addressed: *private || !self.require_mention || spoken_to || heard.what == What::Recall,
+            addressed: *private || !self.require_mention || spoken_to,
             at: millis(&heard.at),
             hint: Some(self.hint(heard.team.as_deref())),
             kind,

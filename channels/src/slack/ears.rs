@@ -6,7 +6,7 @@ use super::{
     office::Office,
     wire::{Actions, Callback, Message, Slash},
 };
-use crate::{HealthCell, Intake, Refusal};
+use crate::{HealthCell, Intake, Kind, Refusal};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
@@ -90,6 +90,10 @@ impl Ears {
             context.ours = threads.ours(client, me, channel, thread).await?;
         }
         let Some(mut inbound) = decoder.decode(&heard, &context) else { return Ok(()) };
+        if !inbound.addressed && !matches!(inbound.kind, Kind::Message { .. }) {
+            // What others change among themselves is none of the bot's business.
+            return Ok(());
+        }
         if inbound.addressed {
             // Names are asked for only where somebody will read them.
             context.names = self.office.people.names(&self.office.client, &heard.people(me)).await;

@@ -196,11 +196,18 @@ impl SlackMessages {
     /// Posts a message whole; once more without marks if Slack does not take them.
     async fn say(&self, key: &str, page: &Page) -> Result<Post, ApiError> {
         let params = |text: &str, blocks: &[Value]| {
-            json!({
-                "channel": self.channel, "thread_ts": self.thread, "text": text, "blocks": blocks,
+            let mut params = json!({
+                "channel": self.channel, "text": text,
                 "metadata": {"event_type": EVENT, "event_payload": {"key": key}},
                 "unfurl_links": false, "unfurl_media": false,
-            })
+            });
+            if let Some(thread) = &self.thread {
+                params["thread_ts"] = thread.as_str().into();
+            }
+            if !blocks.is_empty() {
+                params["blocks"] = blocks.into();
+            }
+            params
         };
         let posted = match self.write::<Posted>("chat.postMessage", &params(&page.text, &page.blocks)).await {
             Err(ApiError::Content(why)) => {
@@ -469,5 +476,65 @@ impl Messages for SlackMessages {
                 }
             })
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Address, slack::client::Client};
+
+    fn messages(thread: Option<&str>) -> SlackMessages {
+        let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
+        let placement = Placement {
+            address,
+            private: false,
+            reply_to: None,
+            sender: "U1".into(),
+            hint: None,
+            saved: None,
+        };
+        SlackMessages::new(Arc::new(Office::new(client)), &placement)
+    }
+
+    #[test]
+    fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
+        let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
+        let keyed = |key: &str| json!({"event_type": EVENT, "event_payload": {"key": key}});
+        let here: Vec<Message> = serde_json::from_value(json!([
+            {"ts": "1.0", "user": "U1", "text": "question"},
+            {"ts": "2.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("mine")},
+            {"ts": "3.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0"},
+            {"ts": "4.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "files": [{"id": "F1"}]},
+            {"ts": "5.0", "user": "U2", "bot_id": "B2", "thread_ts": "1.0"},
+            {"ts": "6.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("other")},
+        ]))
+        .unwrap();
+        let post = |ts: &str, stream| Some(Post { ts: ts.into(), stream });
+        let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
+        let thread = messages(Some("1.0"));
+        assert_eq!(thread.pick(&me, &here, "mine", &known(&[])), post("2.0", false));
+        assert_eq!(thread.pick(&me, &here, "new", &known(&[])), post("3.0", true));
+        assert_eq!(thread.pick(&me, &here, "new", &known(&["3.0"])), None);
+        assert_eq!(
+            messages(None).pick(&me, &here, "new", &known(&[])),
+            None,
+            "outside of threads nothing streams"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
+        let reply = messages(Some("1.0"));
+        let status = &reply.status;
+        assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some(THINKING)));
+        assert_eq!(
+            (status.due(), status.becomes("Searching"), status.becomes("Searching")),
+            (None, true, false)
+        );
+        tokio::time::advance(STATUS).await;
+        assert_eq!(status.due().as_deref(), Some("Searching"));
+        assert!(status.becomes("") && !status.becomes(""));
     }
 }

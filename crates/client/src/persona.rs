@@ -4,7 +4,7 @@
 //! Deliberately absent so far: an agent's own tools and skills.
 
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::io::AsyncReadExt;
 
 /// A soul is no longer, in bytes.
@@ -45,7 +45,7 @@ fn normal(name: &str) -> Option<String> {
     (!name.is_empty() && name.len() <= 64 && name.chars().all(fits)).then_some(name)
 }
 
-async fn model(folder: &PathBuf) -> Option<String> {
+async fn model(folder: &Path) -> Option<String> {
     let text = read(&folder.join("config.yaml")).await?;
     match serde_saphyr::from_str::<File>(&text) {
         Ok(file) => file.model,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attachment, BoxFuture, JournalError, Kept, Sighting};
+use crate::{BoxFuture, JournalError, Kept, Sighting};
 use std::sync::Mutex;
 
 /// Keeps what it is told.
@@ -112,6 +112,22 @@ async fn a_message_is_decoded_with_its_place() {
     for (changes, expected) in cases {
         assert_eq!(one(changes.clone()).await, Some(expected), "{changes}");
     }
+}
+
+#[tokio::test]
+async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
+    let inlet = inlet();
+    inlet.places.talked("om_root", true);
+    let threaded = |root: &str| json!({"thread_id": "omt_1", "root_id": root, "parent_id": "om_0"});
+    let take = async |changes: Value| kept(&inlet, "im.message.receive_v1", message(&changes)).await.0.pop();
+    let hint = Some(json!({"thread": "omt_1"}));
+    let chain = Inbound { reply_to: Some("om_root".into()), hint, ..inbound() };
+    assert_eq!(take(threaded("om_root")).await, Some(chain));
+    let other = take(threaded("om_other")).await.unwrap();
+    assert_eq!((other.address.topic.as_deref(), other.hint), (Some("omt_1"), None));
+    let mut topics = threaded("om_root");
+    topics["chat_type"] = "topic_group".into();
+    assert_eq!(take(topics).await.unwrap().address.topic.as_deref(), Some("omt_1"));
 }
 
 #[tokio::test]

@@ -123,7 +123,7 @@ fn changes_and_deletions_are_of_the_message() {
     let gone = read(
         message(&json!({
             "subtype": "message_deleted", "deleted_ts": "1763630000.000100", "ts": "1763630009.000100",
-            "previous_message": {"user": "U1", "text": "old", "ts": "1763630000.000100"},
+            "previous_message": {"user": "U1", "text": "<@UBOT> old", "ts": "1763630000.000100"},
         })),
         false,
     )
@@ -132,6 +132,29 @@ fn changes_and_deletions_are_of_the_message() {
         (gone.key.0.as_str(), gone.kind, gone.addressed),
         ("dC1:1763630000.000100", Kind::Recall, true)
     );
+}
+
+#[test]
+fn a_change_concerns_the_bot_if_it_was_named_before_or_is_now() {
+    let cases = [
+        ("hi", "ho", false),
+        ("<@UBOT> hi", "hi", true),
+        ("hi", "<@UBOT> hi", true),
+        ("<@UBOT2> x", "y", false),
+    ];
+    for (before, now, addressed) in cases {
+        let ts = "1763630000.000100";
+        let edit = json!({
+            "subtype": "message_changed", "message": {"user": "U1", "text": now, "ts": ts},
+            "previous_message": {"user": "U1", "text": before, "ts": ts},
+        });
+        assert_eq!(read(message(&edit), false).unwrap().addressed, addressed, "{before} {now}");
+        let gone = json!({
+            "subtype": "message_deleted", "deleted_ts": ts,
+            "previous_message": {"user": "U1", "text": before, "ts": ts},
+        });
+        assert_eq!(read(message(&gone), false).unwrap().addressed, before.starts_with("<@UBOT>"), "{before}");
+    }
 }
 
 #[test]
@@ -189,6 +212,7 @@ fn one_command_of_slack_stands_for_all_of_ours() {
         ("/pudu", "status", "/status"),
         ("/pudu", "/status", "/status"),
         ("/pudu", "models gpt", "/models gpt"),
+        ("/pudu", "/connect abc", "/connect abc"),
         ("/pudu", "status of the world", "status of the world"),
         ("/pudu", "what is new?", "what is new?"),
     ];

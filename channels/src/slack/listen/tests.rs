@@ -5,6 +5,7 @@ use crate::{
 };
 use axum::{Json, Router, extract::State, routing::post};
 use futures_util::SinkExt;
+use proptest::prelude::*;
 use std::sync::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -213,4 +214,13 @@ fn each_goodbye_has_its_meaning() {
         Ended::Fatal(fatal(&ApiError::Auth("invalid_auth".into())).unwrap())
     );
     assert!(matches!(ended(ApiError::Unknown("x".into())), Ended::Lost(_)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_frame_breaks_it(text in r#"[\{\}\[\]":,a-z0-9 ]{0,80}"#, bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        prop_assert!(read(socket::Frame::Text(text)).is_ok());
+        prop_assert!(read(socket::Frame::Binary(bytes)).is_ok_and(|frame| frame.is_none()));
+    }
 }

@@ -36,14 +36,16 @@ struct Sentence {
     mentions: Vec<(String, String, String)>,
     answers: Option<String>,
     #[serde(default)]
+    thread: bool,
+    #[serde(default)]
     bot: bool,
     #[serde(default)]
     bundle: Vec<(String, String, Value)>,
 }
 
 async fn say(State(feishu): State<Feishu>, Json(asked): Json<Sentence>) -> Json<Value> {
-    let Sentence { chat, from, kind, content, mentions, answers, bot, bundle } = asked;
-    let said = Said { chat, person: from, kind, content, mentions, answers, bot, age: 0, bundle };
+    let Sentence { chat, from, kind, content, mentions, answers, thread, bot, bundle } = asked;
+    let said = Said { chat, person: from, kind, content, mentions, answers, thread, bot, age: 0, bundle };
     Json(json!({"message": feishu.say(&said)}))
 }
 

@@ -27,6 +27,8 @@ pub struct Said {
     pub mentions: Vec<(String, String, String)>,
     /// The message that it answers.
     pub answers: Option<String>,
+    /// Whether it opens a thread under that message, where there is none.
+    pub thread: bool,
     /// Whether another bot sends it.
     pub bot: bool,
     /// How old it is, in milliseconds.
@@ -130,7 +132,8 @@ impl World {
             other => other.clone(),
         };
         let parent = said.answers.as_ref().and_then(|id| self.messages.get(id)).cloned();
-        let topics = self.chats.get(&said.chat).is_some_and(|chat| chat.kind == Kind::Topics);
+        let opened = said.thread && parent.as_ref().is_some_and(|parent| parent.thread.is_none());
+        let topics = opened || self.chats.get(&said.chat).is_some_and(|chat| chat.kind == Kind::Topics);
         let thread = parent.as_ref().and_then(|parent| parent.thread.clone());
         let thread = thread.or_else(|| topics.then(|| self.fresh("omt_")));
         let bundle = said.bundle.iter().map(|(person, kind, content)| Said {

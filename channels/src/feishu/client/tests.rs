@@ -1,0 +1,109 @@
+use super::*;
+use axum::{Json, Router, extract::Request, http::HeaderMap, response::IntoResponse};
+use std::sync::{Arc, Mutex};
+
+/// A platform that gives tokens with these lives and takes the newest only.
+#[derive(Clone, Default)]
+struct Platform {
+    given: Arc<Mutex<u32>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Platform {
+    async fn take(self, request: Request) -> axum::response::Response {
+        let path = request.uri().path().to_owned();
+        if path.ends_with("internal") {
+            // Long enough that others come meanwhile.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            let mut given = self.given.lock().unwrap();
+            *given += 1;
+            let told = json!({"code": 0, "tenant_access_token": format!("t-{given}"), "expire": 7200});
+            return Json(told).into_response();
+        }
+        let bearer = |headers: &HeaderMap| headers.get("authorization")?.to_str().ok().map(str::to_owned);
+        let token = bearer(request.headers()).unwrap_or_default();
+        self.asked.lock().unwrap().push(format!("{path} {token}"));
+        if token != format!("Bearer t-{}", self.given.lock().unwrap()) {
+            let told = json!({"code": 99_991_663, "msg": "Invalid access token"});
+            return (axum::http::StatusCode::BAD_REQUEST, Json(told)).into_response();
+        }
+        match path.rsplit('/').next().unwrap_or_default() {
+            "elsewhere" => axum::response::Redirect::temporary("http://127.0.0.2:1/file").into_response(),
+            "file" => "bytes".into_response(),
+            "a.json" => ([("content-disposition", "attachment")], Json(json!({"code": 7}))).into_response(),
+            "refused" => Json(json!({"code": 234_003, "msg": "File not in msg."})).into_response(),
+            "page" => "<html>".into_response(),
+            _ => Json(json!({"code": 0, "data": {"fine": true}})).into_response(),
+        }
+    }
+}
+
+async fn client() -> (Arc<Client>, Platform, String) {
+    let platform = Platform::default();
+    let serve = platform.clone();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let router = Router::new().fallback(move |request| serve.clone().take(request));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let client = Client::new(url.parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
+    (Arc::new(client), platform, url)
+}
+
+#[tokio::test]
+async fn many_calls_ask_for_one_token() {
+    let (client, platform, _) = client().await;
+    let calls = (0..20).map(|_| {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move { client.call(Method::GET, "x/v1/y", None).await })
+    });
+    for call in futures_util::future::join_all(calls).await {
+        assert_eq!(call.unwrap(), Ok(json!({"fine": true})));
+    }
+    assert_eq!(*platform.given.lock().unwrap(), 1);
+    // It dies: many notice, one renews it.
+    *platform.given.lock().unwrap() += 1;
+    let calls = (0..20).map(|_| {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move { client.call(Method::GET, "x/v1/y", None).await })
+    });
+    for call in futures_util::future::join_all(calls).await {
+        assert_eq!(call.unwrap(), Ok(json!({"fine": true})));
+    }
+    assert_eq!(*platform.given.lock().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_token_goes_to_the_platform_alone() {
+    let (client, platform, _) = client().await;
+    let fetched = client.fetch("im/v1/file", PATIENCE).await.unwrap().text().await.unwrap();
+    assert_eq!(fetched, "bytes");
+    let json = client.fetch("im/v1/a.json", PATIENCE).await.unwrap().text().await.unwrap();
+    assert_eq!(json, r#"{"code":7}"#, "a file that looks like an answer");
+    assert_eq!(client.fetch("im/v1/refused", PATIENCE).await.map(|_| ()).unwrap_err().code, 234_003);
+    let led_away = client.fetch("im/v1/elsewhere", PATIENCE).await.map(|_| ());
+    assert!(led_away.is_err(), "a redirect is not followed");
+    let asked = platform.asked.lock().unwrap();
+    assert!(asked.iter().all(|call| call.starts_with("/open-apis/im/v1/")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn errors_tell_neither_token_nor_secret() {
+    let (client, _, url) = client().await;
+    client.call(Method::GET, "x", None).await.unwrap();
+    let unreadable = client.call(Method::GET, "x/page", None).await.unwrap_err();
+    assert!(unreadable.error.may_be_done());
+    let gone = Client::new("http://127.0.0.1:1/".parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
+    let unreachable = gone.call(Method::GET, "x", None).await.unwrap_err();
+    assert!(matches!(unreachable.error, CallError::Unconnected(_)), "{unreachable:?}");
+    for failure in [unreadable, unreachable] {
+        let told = format!("{failure:?} {}", failure.error);
+        assert!(!told.contains("s3cret") && !told.contains("t-1") && !told.contains(&url), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_platforms_clock_is_read() {
+    let (client, _, _) = client().await;
+    let ahead = client.ahead().await.unwrap();
+    assert!(ahead.abs() < 10, "{ahead}");
+}
