@@ -64,8 +64,8 @@ fn said(channel: &str, content: &str, more: Value) -> Value {
         "author": {"id": ADA, "username": "ada", "global_name": "Ada"}, "member": {"nick": null},
         "timestamp": "2026-11-20T10:00:00.000000+00:00", "edited_timestamp": null, "mentions": [], "attachments": [],
     });
-    for (key, value) in more.as_object().cloned().unwrap_or_default() {
-        message[key] = value;
+    if let Value::Object(more) = more {
+        more.into_iter().for_each(|(key, value)| message[key] = value);
     }
     message
 }
@@ -227,8 +227,8 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
             "id": ID, "application_id": ME, "token": "tok", "channel_id": "31", "guild_id": "1",
             "member": {"nick": null, "user": {"id": ADA, "username": "ada", "global_name": "Ada"}},
         });
-        for (key, value) in more.as_object().cloned().unwrap_or_default() {
-            told[key] = value;
+        if let Value::Object(more) = more {
+            more.into_iter().for_each(|(key, value)| told[key] = value);
         }
         told
     };

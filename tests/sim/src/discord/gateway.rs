@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// All intents that there are.
-const KNOWN: u64 = (1 << 17) - 1 | 1 << 20 | 1 << 21 | 1 << 24 | 1 << 25;
+const KNOWN: u64 = 0x1_ffff | (1 << 20) | (1 << 21) | (1 << 24) | (1 << 25);
 /// The largest payload that a client may send, in bytes.
 const LARGEST: usize = 4096;
 /// How many payloads a client may send in a minute.
@@ -152,9 +152,8 @@ impl Connection {
         let data = &frame["d"];
         match frame["op"].as_u64() {
             Some(1) => self.beat(),
-            Some(2) if self.known => return Err(End::Close(4005, "Already authenticated.")),
+            Some(2 | 6) if self.known => return Err(End::Close(4005, "Already authenticated.")),
             Some(2) => self.recorded("identify", data, |own| own.identify(data)).await?,
-            Some(6) if self.known => return Err(End::Close(4005, "Already authenticated.")),
             Some(6) => self.recorded("resume", data, |own| own.resume(data)).await?,
             Some(3 | 4 | 8) if self.known => {}
             Some(3 | 4 | 8) => return Err(End::Close(4003, "Not authenticated.")),

@@ -110,7 +110,7 @@ fn keep_files(world: &mut World, channel: &str, ask: &Ask) -> Answer<Vec<String>
     let named = |n: usize, sent: &str| {
         let known = ask.body["attachments"].as_array().into_iter().flatten();
         let found = known
-            .filter(|one| one["id"] == n || one["id"] == n.to_string())
+            .filter(|one| one["id"].to_string().trim_matches('"') == n.to_string())
             .find_map(|one| one["filename"].as_str());
         found.unwrap_or(sent).to_owned()
     };
