@@ -10,6 +10,7 @@ mod commands;
 mod crash;
 mod crash_rare;
 mod dingtalk;
+mod discord;
 mod feishu;
 mod files;
 mod house;

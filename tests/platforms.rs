@@ -1,13 +1,15 @@
 //! A fresh simulator of each platform, and what makes a test of each.
 
-use pudu_sim::{DingTalk, Feishu, Platform, Slack, Telegram, dingtalk, feishu, slack, telegram};
+use pudu_sim::{
+    DingTalk, Discord, Feishu, Platform, Slack, Telegram, dingtalk, discord, feishu, slack, telegram,
+};
 use std::{sync::Arc, time::Duration};
 
 /// Makes a module of tests for each platform, and in it a test for each scenario of a list: functions beside
 /// the call that take a [`Scene`](crate::scenarios::Scene).
 macro_rules! on_each_platform {
     ($scenarios:tt) => {
-        $crate::platforms::on_each_platform!(telegram feishu dingtalk slack => $scenarios);
+        $crate::platforms::on_each_platform!(telegram feishu dingtalk slack discord => $scenarios);
     };
     ($($platform:ident)+ => $scenarios:tt) => {
         $(mod $platform { $crate::platforms::on_each_platform!(@tests $platform $scenarios); })+
@@ -38,4 +40,8 @@ pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
 
 pub(crate) async fn slack() -> Arc<dyn Platform> {
     Arc::new(Slack::start(slack::Options::default()).await.unwrap())
+}
+
+pub(crate) async fn discord() -> Arc<dyn Platform> {
+    Arc::new(Discord::start(discord::Options::default()).await.unwrap())
 }

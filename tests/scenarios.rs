@@ -46,6 +46,8 @@ impl Scene {
     pub(crate) async fn open(platform: Arc<dyn Platform>) -> Self {
         let mut scene = Self::build(platform).await;
         scene.house.start();
+        let hears = scene.platform.wait(&scene.chat, SOON, |platform| platform.hears().then_some(()));
+        hears.await.unwrap_or_else(|timeout| panic!("{timeout}"));
         scene
     }
 

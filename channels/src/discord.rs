@@ -1,1 +1,174 @@
-//! Discord.
+//! Discord: direct messages, channels and threads, over the gateway.
+//!
+//! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
+
+mod catchup;
+mod client;
+mod decode;
+mod deferred;
+mod doctor;
+mod download;
+mod ears;
+mod failure;
+mod gateway;
+mod listen;
+#[cfg(test)]
+mod loopback;
+mod messages;
+mod office;
+mod page;
+mod places;
+mod text;
+mod upload;
+mod wire;
+
+pub use decode::Rules;
+
+use crate::{
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, Intake, Journal, Limits, LiveReply,
+    Placement, SendError, live::Reply,
+};
+use client::Client;
+use ears::Ears;
+use failure::ApiError;
+use messages::DiscordMessages;
+use office::{Lane, Office};
+use pudu_net::reqwest::Method;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicI64},
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// Where Discord's own API is.
+pub const API_URL: &str = "https://discord.com/api";
+/// What shows that a message is seen.
+const SEEN: &str = "👀";
+
+/// One bot.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The account's name: its key under `channels:`.
+    pub account: String,
+    /// The bot's token.
+    pub bot_token: SecretString,
+    /// Where the API is, without its version; [`API_URL`] unless a proxy stands in. It tells where the gateway is.
+    pub api_url: Url,
+    /// To what it listens.
+    pub rules: Rules,
+    /// The commands for Discord's menu.
+    pub commands: Vec<Command>,
+}
+
+/// A command for Discord's menu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its name without the slash.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// What may be typed behind it, if something may.
+    pub words: Option<String>,
+}
+
+/// A bot on Discord.
+pub struct Discord {
+    config: Config,
+    ears: Ears,
+    /// When the gateway last gave a sign of life, in milliseconds since 1970; 0 for never.
+    heard: AtomicI64,
+}
+
+impl Discord {
+    /// Makes the channel; nothing is sent before it listens or replies.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration cannot work. The text says why and holds no secret.
+    pub fn new(config: Config) -> Result<Self, ChannelError> {
+        check(&config)?;
+        let client = Client::new(config.api_url.clone(), config.bot_token.clone());
+        let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
+        let ears = Ears::new(config.account.clone(), office, config.rules.clone());
+        Ok(Self { config, ears, heard: AtomicI64::new(0) })
+    }
+
+    async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
+        // A thread begins with a message that stands outside of it.
+        let outside = address.topic.as_deref() == Some(message);
+        let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
+        let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
+        match self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &Value::Null).await {
+            // A command is no message.
+            Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn check(config: &Config) -> Result<(), ChannelError> {
+    let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
+    let token = config.bot_token.expose_secret();
+    if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+        return wrong("the bot token is empty or has characters that no token has: copy it without \"Bot \"");
+    }
+    if !matches!(config.api_url.scheme(), "http" | "https") {
+        return wrong("api_url has to begin with http:// or https://");
+    }
+    Ok(())
+}
+
+impl Channel for Discord {
+    fn account(&self) -> &str {
+        &self.config.account
+    }
+
+    fn platform(&self) -> &'static str {
+        "discord"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { download: download::LARGEST, upload: upload::LARGEST }
+    }
+
+    fn health(&self) -> Health {
+        self.ears.health.get()
+    }
+
+    fn listen<'a>(
+        &'a self,
+        intake: &'a dyn Intake,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<(), ChannelError>> {
+        Box::pin(self.run(intake, stop))
+    }
+
+    fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(doctor::check(self))
+    }
+
+    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+        let messages = DiscordMessages::new(Arc::clone(&self.ears.office), &placement);
+        Box::new(Reply::open(messages, &placement, journal))
+    }
+
+    fn acknowledge<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
+        Box::pin(self.saw(address, message))
+    }
+
+    fn download<'a>(
+        &'a self,
+        attachment: &'a Attachment,
+        to: &'a Path,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<u64, SendError>> {
+        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+    }
+}

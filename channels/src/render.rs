@@ -9,6 +9,7 @@
 //! Deliberately absent: HTML. Tags in Markdown are shown as they were typed, except line breaks.
 
 pub mod dingtalk;
+pub mod discord;
 pub mod feishu;
 pub mod slack;
 mod table;

@@ -8,6 +8,7 @@
 //! [`READERS`]; its line in `other.rs` goes.
 
 mod dingtalk;
+mod discord;
 mod feishu;
 mod other;
 mod session;
@@ -87,7 +88,8 @@ struct Reader {
 }
 
 /// The platforms that pudu speaks.
-const READERS: &[&Reader] = &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER];
+const READERS: &[&Reader] =
+    &[&telegram::READER, &feishu::READER, &dingtalk::READER, &slack::READER, &discord::READER];
 
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]

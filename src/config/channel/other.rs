@@ -17,11 +17,6 @@ pub(super) struct Other {
 const COMMON: &[&str] = &["allowed_chats", "allowed_users", "api_url", "follow_ups", "pairing", "session"];
 
 const OTHERS: &[Other] = &[
-    Other {
-        name: "discord",
-        credentials: &["bot_token"],
-        keys: &["allowed_channels", "allowed_guilds", "mention_only", "thread_mode"],
-    },
     Other { name: "wecom", credentials: &["bot_id", "bot_secret"], keys: &["working_message"] },
     Other {
         name: "wechat",

@@ -71,7 +71,7 @@ fn words_above(lines: &[&str], line: usize) -> String {
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
                 tools: [{use: deerflow.sandbox.tools:ls_tool}]\n\
-                channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}}\n";
+                channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
 
@@ -109,6 +109,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("SLACK_BOT_TOKEN", "xoxb-a"),
         ("SLACK_APP_TOKEN", "xapp-a"),
         ("SLACK_SIGNING_SECRET", "s"),
+        ("DISCORD_BOT_TOKEN", "d"),
         ("FEISHU_APP_SECRET", "f"),
         ("FEISHU_ENCRYPT_KEY", "e"),
         ("FEISHU_VERIFICATION_TOKEN", "v"),

@@ -248,6 +248,40 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
 }
 
 #[test]
+fn a_discord_account_listens_as_deerflows_keys_say() {
+    let rules = |guilds: &str, require_mention: bool, open_channels: &str, threads: bool| {
+        format!(
+            "Rules {{ guilds: {guilds}, require_mention: {require_mention}, open_channels: {open_channels}, threads: {threads} }}"
+        )
+    };
+    let cases = [
+        ("", rules("None", true, "{}", false)),
+        ("mention_only: no", rules("None", false, "{}", false)),
+        ("mention_only: yes", rules("None", true, "{}", true)),
+        ("mention_only: yes, thread_mode: no", rules("None", true, "{}", false)),
+        ("mention_only: no, require_mention: yes", rules("None", true, "{}", false)),
+        ("thread_mode: yes", rules("None", true, "{}", true)),
+        ("allowed_guilds: 1234567890123456789", rules("Some({\"1234567890123456789\"})", true, "{}", false)),
+        ("allowed_guilds: null, allowed_channels: null", rules("None", true, "{}", false)),
+        ("allowed_guilds: [], allowed_channels: '12, 13'", rules("None", true, "{\"12\", \"13\"}", false)),
+        ("allowed_guilds: [1, '2']", rules("Some({\"1\", \"2\"})", true, "{}", false)),
+    ];
+    for (keys, expected) in cases {
+        let text = format!("channels: {{discord: {{bot_token: $T, {keys}}}}}\n");
+        let discord = good(&text, [("T", "d")]).config.live.accounts[0].platform.clone();
+        let url = url::Url::parse("https://discord.com/api").unwrap();
+        assert_eq!(
+            format!("{discord:?}"),
+            format!(
+                "Discord(Config {{ account: \"\", bot_token: SecretBox<str>([REDACTED]), api_url: {url:?}, \
+                 rules: {expected}, commands: [] }})"
+            ),
+            "{keys}"
+        );
+    }
+}
+
+#[test]
 fn a_slack_account_has_what_its_way_of_events_needs() {
     let socket = "channels: {slack: {bot_token: $T, app_token: $T, bot_user_id: U1, allowed_users: U1}}\n";
     let http =

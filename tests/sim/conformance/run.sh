@@ -1,6 +1,6 @@
 #!/bin/sh
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream and
-# slack_sdk from PyPI, @larksuiteoapi/node-sdk from npm.
+# slack_sdk from PyPI, @larksuiteoapi/node-sdk and discord.js from npm.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 set -eu
@@ -19,7 +19,8 @@ cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
     "$venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/debug/pudu-sim
 
-"$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 >"$work/ports" &
+"$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
+    >"$work/ports" &
 sim=$!
 tries=0
 until grep -q '^model ' "$work/ports"; do
@@ -34,11 +35,12 @@ failed=0
 "$venv/bin/python" feishu_client.py "$(value feishu)" "$(value feishu-app-id)" "$(value feishu-app-secret)" ||
     failed=1
 if command -v npm >/dev/null; then
-    npm install --silent --prefix "$work/node" @larksuiteoapi/node-sdk
+    npm install --silent --prefix "$work/node" @larksuiteoapi/node-sdk discord.js@14
     node feishu_client.mjs "$(value feishu)" "$(value feishu-app-id)" "$(value feishu-app-secret)" "$work/node" ||
         failed=1
+    node discord_client.mjs "$(value discord)" "$(value discord-bot-token)" "$work/node" || failed=1
 else
-    echo "skipped: without npm Feishu's other client is not asked"
+    echo "skipped: without npm Discord's client and Feishu's other one are not asked"
 fi
 "$venv/bin/python" openai_client.py "$(value model)" || failed=1
 "$venv/bin/python" dingtalk_client.py "$(value dingtalk)" "$(value dingtalk-id)" \

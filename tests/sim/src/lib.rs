@@ -25,6 +25,7 @@ pub mod telegram;
 
 pub use calls::{Call, Outcome};
 pub use dingtalk::DingTalk;
+pub use discord::Discord;
 pub use fault::{Fault, When};
 pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};

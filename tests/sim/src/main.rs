@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Feishu, Model, Slack, Telegram, dingtalk, feishu,
+    DingTalk, Discord, Feishu, Model, Slack, Telegram, dingtalk, discord, feishu,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// A simulated Telegram and a scripted model.
+/// Simulated platforms and a scripted model.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -34,6 +34,9 @@ struct Args {
     /// The port of Slack; not started unless given; 0 takes a free one
     #[arg(long)]
     slack_port: Option<u16>,
+    /// The port of Discord; not started unless given; 0 takes a free one
+    #[arg(long)]
+    discord_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -59,6 +62,7 @@ async fn main() -> io::Result<()> {
         start_feishu(args.feishu_port).await?,
         start_dingtalk(args.dingtalk_port).await?,
         start_slack(args.slack_port).await?,
+        start_discord(args.discord_port).await?,
     );
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
@@ -99,6 +103,15 @@ async fn start_slack(port: Option<u16>) -> io::Result<Option<Slack>> {
     println!("slack-bot-token {}", options.bot_token);
     println!("slack-app-token {}", options.app_token);
     Ok(Some(slack))
+}
+
+/// Starts Discord on its port and says what a configuration needs.
+async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
+    let Some(port) = port else { return Ok(None) };
+    let discord = Discord::bind(local(port), discord::Options::default()).await?;
+    println!("discord {}", discord.url());
+    println!("discord-bot-token {}", discord.options().token);
+    Ok(Some(discord))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.

@@ -50,6 +50,12 @@ pub trait Platform: Send + Sync {
     /// Breaks the connection over which events come, without a goodbye.
     fn drop_connection(&self);
 
+    /// Tells whether the bot will hear of what happens now. A platform that keeps events until the bot is
+    /// there says so always.
+    fn hears(&self) -> bool {
+        true
+    }
+
     /// The methods by which the bot's words become visible or change, as the record of calls names them:
     /// where a test plans failures and deaths.
     fn sends(&self) -> &'static [&'static str];

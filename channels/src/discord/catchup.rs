@@ -1,0 +1,158 @@
+//! Reads in the history what was said while nobody listened, when a session could not be resumed: Discord
+//! keeps an event for a resumed session only, and tells none again. What was kept before is recognised by its
+//! key.
+//!
+//! Looked at are the chats of which something was seen lately, with their threads, and the channels in which
+//! something was said since. What is not found: private messages of people who never wrote before, changes,
+//! and what was taken back.
+
+use super::{
+    Discord,
+    ears::NotKept,
+    failure::ApiError,
+    messages::now,
+    office::Lane,
+    wire::{Message, id_at},
+};
+use crate::Intake;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::Ordering,
+};
+
+/// Chats in which nothing was said for so long are left, in milliseconds.
+const LATELY: i64 = 7 * 24 * 3600 * 1000;
+/// What is older than this is not answered any more, in milliseconds.
+const OLDEST: i64 = 6 * 3600 * 1000;
+/// So far before the last sign of life it is looked, in milliseconds: by this process, and by one before it.
+const MARGIN: i64 = 60_000;
+const MARGIN_BEFORE: i64 = 600_000;
+/// Channels and threads that are looked at, and pages of a hundred messages in each.
+const PLACES: usize = 60;
+const PAGES: usize = 5;
+const PAGE: &str = "100";
+
+impl Discord {
+    /// The connection lives.
+    pub(super) fn alive(&self) {
+        self.heard.store(now(), Ordering::Relaxed);
+    }
+
+    /// Returns since when something may have been missed, in milliseconds since 1970; 0 where this process
+    /// never listened before.
+    pub(super) fn missed_since(&self) -> i64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Offers what was missed since `heard`. False when it has to be looked for again.
+    pub(super) async fn catch_up(&self, heard: i64, intake: &dyn Intake) -> bool {
+        let sightings = match intake.known(&self.ears.account, now() - LATELY).await {
+            Ok(sightings) => sightings,
+            Err(error) => {
+                tracing::warn!(%error, "what was missed cannot be looked for");
+                return false;
+            }
+        };
+        let number = |id: &str| id.parse::<u64>().unwrap_or(0);
+        let mut newest: HashMap<String, u64> = HashMap::new();
+        for seen in &sightings {
+            let known = newest.entry(seen.chat.clone()).or_default();
+            *known = number(&seen.message).max(*known);
+        }
+        let last = newest.values().copied().max().unwrap_or(0);
+        let Some(after) = boundary(heard, last) else { return true };
+        self.read_all(self.places(newest, after), after, intake).await
+    }
+
+    /// Returns the channels and threads in which something may have been said, those of late first.
+    fn places(&self, mut newest: HashMap<String, u64>, after: u64) -> Vec<String> {
+        let places = &self.ears.office.places;
+        let chats: HashSet<String> = newest.keys().cloned().collect();
+        for thread in places.threads_of(&chats) {
+            let told = places.get(&thread).map_or(0, |place| place.newest);
+            newest.insert(thread, told);
+        }
+        for (channel, told) in places.newer_than(after) {
+            let known = newest.entry(channel).or_default();
+            *known = told.max(*known);
+        }
+        // Of a server's channel it is known whether something was said since.
+        newest.retain(|channel, _| places.get(channel).is_none_or(|place| place.newest > after));
+        let mut newest: Vec<(String, u64)> = newest.into_iter().collect();
+        newest.sort_by(|(_, a), (_, b)| b.cmp(a));
+        newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
+    }
+
+    async fn read_all(&self, channels: Vec<String>, after: u64, intake: &dyn Intake) -> bool {
+        for channel in channels {
+            match self.read(&channel, after, intake).await {
+                Ok(()) => {}
+                Err(NotKept::Unknown(ApiError::Refused(why) | ApiError::Gone(why))) => {
+                    tracing::debug!(why, channel, "a channel's history cannot be read");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what was missed is looked for again later");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Offers what is newer than `after` in a channel, oldest first.
+    async fn read(&self, channel: &str, mut after: u64, intake: &dyn Intake) -> Result<(), NotKept> {
+        let office = &self.ears.office;
+        let Some(me) = office.me.get() else { return Ok(()) };
+        // The history does not say to which server a message belongs, and whether it is private at all.
+        let guild = match office.places.get(channel) {
+            Some(place) => place.guild,
+            None => self.ears.look(channel).await?.guild,
+        };
+        for _ in 0..PAGES {
+            let from = after.to_string();
+            let path = ["channels", channel, "messages"];
+            let told = office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+            let mut page: Vec<Message> = office.heed(Lane::Read, channel, told)?;
+            page.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
+            for message in &mut page {
+                message.guild_id.clone_from(&guild);
+                self.ears.said(me, message, intake).await?;
+            }
+            let Some(last) = page.last().and_then(|message| message.id.parse().ok()) else { break };
+            after = last;
+            if page.len().to_string() != PAGE {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the id behind which something may have been missed; `None` where nobody ever listened.
+fn boundary(heard: i64, last: u64) -> Option<u64> {
+    let since = match (heard, last) {
+        (0, 0) => return None,
+        (0, last) => super::wire::made(&last.to_string())? - MARGIN_BEFORE,
+        (heard, _) => heard - MARGIN,
+    };
+    Some(id_at(since.max(now() - OLDEST)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_read_from_a_little_before_the_last_sign_of_life() {
+        let (now, minute) = (now(), 60_000);
+        let near = |found: Option<u64>, at: i64| {
+            let found = super::super::wire::made(&found.unwrap().to_string()).unwrap();
+            assert!((found - at).abs() < 5_000, "{found} is not {at}");
+        };
+        assert_eq!(boundary(0, 0), None);
+        near(boundary(now - 5 * minute, 0), now - 6 * minute);
+        near(boundary(now - 5 * minute, id_at(now - minute)), now - 6 * minute);
+        near(boundary(0, id_at(now - 5 * minute)), now - 15 * minute);
+        near(boundary(0, id_at(now - 24 * 60 * minute)), now - 6 * 60 * minute);
+    }
+}

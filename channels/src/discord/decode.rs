@@ -1,0 +1,221 @@
+//! From an event to an inbound one: pure, no IO, no clock.
+//!
+//! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
+
+use super::{
+    deferred::Hint,
+    download::handle,
+    office::Me,
+    places::{Place, Places},
+    text::{name, words},
+    wire::{File, Interaction, Message, made},
+};
+use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender, name::clean};
+use std::collections::BTreeSet;
+
+/// Ordinary messages, and such that answer another; all others tell of what happened.
+const SAID: [u64; 2] = [0, 19];
+/// A message is passed on.
+const PASSED_ON: u64 = 1;
+/// How long a thread's name may be, in characters.
+const NAME: usize = 80;
+
+/// How an account listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The servers that it listens to; all, and private messages, where there is no list.
+    pub guilds: Option<BTreeSet<String>>,
+    /// Whether a message in a channel has to address the bot.
+    pub require_mention: bool,
+    /// The channels in which it has not to.
+    pub open_channels: BTreeSet<String>,
+    /// Whether each question in a channel begins a thread.
+    pub threads: bool,
+}
+
+/// What an account needs to know to read its events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoder<'a> {
+    pub(super) account: &'a str,
+    pub(super) me: &'a Me,
+    pub(super) rules: &'a Rules,
+    pub(super) places: &'a Places,
+}
+
+impl Decoder<'_> {
+    /// Decodes a message; `None` for one that does not concern the bot. `place` is where it stands.
+    pub(super) fn message(&self, message: &Message, place: &Place) -> Option<Inbound> {
+        let mut said = self.heard(message, place)?;
+        let text = self.text(message);
+        let attachments = attachments(message);
+        if text.is_empty() && attachments.is_empty() && !said.addressed {
+            return None;
+        }
+        said.key = EventKey(format!("m{}", message.id));
+        said.kind = Kind::Message { text, attachments, album: None };
+        Some(said)
+    }
+
+    /// Decodes a change of a message. Previews that come later change it too, and are none.
+    pub(super) fn edit(&self, message: &Message, place: &Place) -> Option<Inbound> {
+        let edited = message.edited_timestamp.as_ref()?;
+        let said = self.heard(message, place)?;
+        let key = EventKey(format!("e{}:{edited}", message.id));
+        Some(Inbound { key, kind: Kind::Edit { text: self.text(message) }, ..said })
+    }
+
+    fn heard(&self, message: &Message, place: &Place) -> Option<Inbound> {
+        let author = message.author.as_ref().filter(|author| !author.bot && author.id != self.me.user)?;
+        if message.webhook_id.is_some()
+            || !SAID.contains(&message.kind)
+            || !self.listens(message.guild_id.as_deref())
+        {
+            return None;
+        }
+        let private = message.guild_id.is_none();
+        let addressed = private || self.addressed(message, place);
+        let mut address = self.address(&message.channel_id, place);
+        let mut hint = None;
+        if self.rules.threads && addressed && !private && place.threads {
+            // The thread that will begin here has the message's number.
+            address.topic = Some(message.id.clone());
+            hint = Hint::Thread { name: self.title(message) }.keep();
+        }
+        let nick = message.member.as_ref().and_then(|member| member.nick.clone());
+        Some(Inbound {
+            key: EventKey(String::new()),
+            address,
+            private,
+            message: message.id.clone(),
+            reply_to: answered(message),
+            sender: Sender { id: author.id.clone(), name: nick.unwrap_or_else(|| name(author).to_owned()) },
+            addressed,
+            at: made(&message.id).unwrap_or_default(),
+            hint,
+            kind: Kind::Recall,
+        })
+    }
+
+    fn listens(&self, guild: Option<&str>) -> bool {
+        match (&self.rules.guilds, guild) {
+            (None, _) => true,
+            (Some(guilds), Some(guild)) => guilds.contains(guild),
+            (Some(_), None) => false,
+        }
+    }
+
+    fn addressed(&self, message: &Message, place: &Place) -> bool {
+        let me = &self.me.user;
+        let open = |channel: &String| self.rules.open_channels.contains(channel);
+        let named = message.mentions.iter().any(|person| person.id == *me)
+            || message.mention_roles.iter().any(|role| self.places.is_own_role(role));
+        let answers = message.referenced_message.as_ref().and_then(|answered| answered.author.as_ref());
+        !self.rules.require_mention
+            || named
+            || (answered(message).is_some() && answers.is_some_and(|author| author.id == *me))
+            || place.owner.as_ref() == Some(me)
+            || open(&message.channel_id)
+            || place.parent.as_ref().is_some_and(open)
+    }
+
+    fn address(&self, channel: &str, place: &Place) -> Address {
+        let account = self.account.to_owned();
+        match &place.parent {
+            Some(parent) => Address { account, chat: parent.clone(), topic: Some(channel.to_owned()) },
+            None => Address { account, chat: channel.to_owned(), topic: None },
+        }
+    }
+
+    /// The words of a message, of what it passes on, and the names of its stickers.
+    fn text(&self, message: &Message) -> String {
+        let read = |content: &str| words(content, &self.me.user, &message.mentions, self.places).text;
+        let passed = message.message_snapshots.iter().map(|passed| read(&passed.message.content));
+        let passed = passed.filter(|text| !text.is_empty()).map(|text| {
+            format!(
+                "Forwarded message:\n{}",
+                text.lines().map(|line| format!("> {line}\n")).collect::<String>()
+            )
+        });
+        let stickers = message.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name));
+        let parts = std::iter::once(read(&message.content)).chain(passed).chain(stickers);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+
+    /// Makes a name for a thread: the first words of what is asked.
+    fn title(&self, message: &Message) -> String {
+        let text = self.text(message);
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("pudu").trim();
+        if line.chars().count() <= NAME {
+            return line.to_owned();
+        }
+        let cut: String = line.chars().take(NAME).collect();
+        let whole = cut.rsplit_once(char::is_whitespace).map_or(cut.as_str(), |(whole, _)| whole);
+        format!("{}…", whole.trim_end())
+    }
+
+    /// Decodes a pressed button or a command that was taken. `now` is in milliseconds since 1970.
+    pub(super) fn interaction(&self, told: &Interaction, place: &Place, now: i64) -> Option<Inbound> {
+        let person = told.member.as_ref().and_then(|member| member.user.as_deref()).or(told.user.as_ref())?;
+        if person.bot || !self.listens(told.guild_id.as_deref()) {
+            return None;
+        }
+        let (message, kind, hint) = match told.kind {
+            2 => (told.id.clone(), self.command(told)?, Hint::answer(&told.token, now).keep()),
+            3 => {
+                let message = told.message.as_ref().filter(|message| self.is_own(message))?;
+                let action = told.data.custom_id.clone();
+                (message.id.clone(), Kind::Press { action }, None)
+            }
+            _ => return None,
+        };
+        let nick = told.member.as_ref().and_then(|member| member.nick.clone());
+        Some(Inbound {
+            key: EventKey(format!("i{}", told.id)),
+            address: self.address(told.channel_id.as_deref()?, place),
+            private: told.guild_id.is_none(),
+            message,
+            reply_to: None,
+            sender: Sender { id: person.id.clone(), name: nick.unwrap_or_else(|| name(person).to_owned()) },
+            addressed: true,
+            at: made(&told.id).unwrap_or(now),
+            hint,
+            kind,
+        })
+    }
+
+    fn is_own(&self, message: &Message) -> bool {
+        let author = message.author.as_ref();
+        author.is_some_and(|author| author.id == self.me.user)
+            || message.application_id.as_ref() == Some(&self.me.application)
+    }
+
+    fn command(&self, told: &Interaction) -> Option<Kind> {
+        if told.data.name.is_empty() {
+            return None;
+        }
+        let typed = told.data.options.iter().filter_map(|option| option.value.as_str());
+        let words: Vec<&str> = std::iter::once(told.data.name.as_str()).chain(typed).collect();
+        Some(Kind::Message { text: format!("/{}", words.join(" ")), attachments: Vec::new(), album: None })
+    }
+}
+
+/// Returns the message that one answers. One that passes another on answers nothing.
+fn answered(message: &Message) -> Option<String> {
+    let reference = message.message_reference.as_ref().filter(|reference| reference.kind != PASSED_ON)?;
+    reference.message_id.clone()
+}
+
+fn attachments(message: &Message) -> Vec<Attachment> {
+    let passed = message.message_snapshots.iter().flat_map(|passed| &passed.message.attachments);
+    let attachment = |file: &File| {
+        let name = match clean(&file.filename) {
+            name if name.is_empty() => format!("file-{}", clean(&file.id)),
+            name => name,
+        };
+        Attachment { handle: handle(&message.channel_id, &message.id, file), name, size: file.size }
+    };
+    message.attachments.iter().chain(passed).map(attachment).collect()
+}
+
+#[cfg(test)]
+mod tests;

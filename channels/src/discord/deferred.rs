@@ -1,0 +1,183 @@
+//! What a reply needs to know from its event, and how commands are answered through their interaction.
+//!
+//! Discord shows "thinking…" when a command is deferred, and the reply takes that place. Who writes there
+//! before Discord has taken the deferral is refused; so the reply waits for it.
+
+use super::wire::made;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::watch, time::timeout};
+
+/// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less what clocks
+/// and calls take.
+const GOOD_FOR: i64 = 14 * 60 * 1000;
+/// A reply waits no longer for the deferral.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// So many commands are remembered.
+const MOST: usize = 256;
+
+/// The channel's own note from an event to its reply. Stored: a change must read the old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Hint {
+    /// A thread is to begin from the message that is answered.
+    Thread {
+        /// Its name.
+        name: String,
+    },
+    /// A command is answered through its interaction.
+    Answer {
+        /// The right to do so.
+        token: String,
+        /// When it was given, in milliseconds since 1970.
+        at: i64,
+    },
+}
+
+impl Hint {
+    pub(super) fn answer(token: &str, at: i64) -> Self {
+        Self::Answer { token: token.to_owned(), at }
+    }
+
+    pub(super) fn keep(&self) -> Option<Value> {
+        serde_json::to_value(self).ok()
+    }
+
+    pub(super) fn read(kept: Option<&Value>) -> Option<Self> {
+        serde_json::from_value(kept?.clone()).ok()
+    }
+}
+
+/// Tells whether the right to answer an interaction still lasts. The id tells when Discord gave it.
+pub(super) fn is_good(at: i64, now: i64) -> bool {
+    now.saturating_sub(at) < GOOD_FOR
+}
+
+/// Returns when an interaction came about, by its id.
+pub(super) fn given(id: &str, now: i64) -> i64 {
+    made(id).unwrap_or(now).min(now)
+}
+
+/// The commands of late.
+#[derive(Debug, Default)]
+pub(super) struct Deferred(Mutex<VecDeque<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    token: String,
+    /// Whether Discord took the deferral; nothing while that is under way.
+    taken: watch::Sender<Option<bool>>,
+    /// Whether a reply has begun.
+    answered: bool,
+}
+
+impl Deferred {
+    /// A command came and will be deferred.
+    pub(super) fn expect(&self, token: &str) {
+        self.with(|entries| {
+            if entries.iter().any(|entry| entry.token == token) {
+                return;
+            }
+            if entries.len() >= MOST {
+                entries.pop_front();
+            }
+            let taken = watch::Sender::new(None);
+            entries.push_back(Entry { token: token.to_owned(), taken, answered: false });
+        });
+    }
+
+    /// Discord took the deferral, or did not.
+    pub(super) fn taken(&self, token: &str, taken: bool) {
+        self.with(|entries| {
+            if let Some(entry) = entries.iter().find(|entry| entry.token == token) {
+                entry.taken.send_replace(Some(taken));
+            }
+        });
+    }
+
+    /// A reply begins.
+    pub(super) fn answered(&self, token: &str) {
+        self.with(|entries| {
+            if let Some(entry) = entries.iter_mut().find(|entry| entry.token == token) {
+                entry.answered = true;
+            }
+        });
+    }
+
+    /// Tells whether a reply has begun.
+    pub(super) fn is_answered(&self, token: &str) -> bool {
+        self.with(|entries| entries.iter().any(|entry| entry.token == token && entry.answered))
+    }
+
+    /// Waits until the command is deferred. False where that failed; a command of an earlier process is
+    /// taken to be.
+    pub(super) async fn ready(&self, token: &str) -> bool {
+        let entry = |entries: &mut VecDeque<Entry>| {
+            entries.iter().find(|entry| entry.token == token).map(|entry| entry.taken.subscribe())
+        };
+        let Some(mut taken) = self.with(entry) else { return true };
+        match timeout(PATIENCE, taken.wait_for(Option::is_some)).await {
+            Ok(Ok(taken)) => taken.unwrap_or(true),
+            _ => true,
+        }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut VecDeque<Entry>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_note_is_stored_like_this() {
+        let cases = [
+            (Hint::Thread { name: "story".into() }, json!({"thread": {"name": "story"}})),
+            (Hint::answer("t", 5), json!({"answer": {"token": "t", "at": 5}})),
+        ];
+        for (hint, stored) in cases {
+            assert_eq!(hint.keep(), Some(stored.clone()));
+            assert_eq!(Hint::read(Some(&stored)), Some(hint));
+        }
+        assert_eq!(Hint::read(Some(&json!({"of another version": 1}))), None);
+    }
+
+    #[test]
+    fn the_right_to_answer_ends_before_discord_says_so() {
+        assert!(is_good(0, GOOD_FOR - 1) && !is_good(0, GOOD_FOR));
+        assert_eq!(given("175928847299117063", i64::MAX), 1_462_015_105_796);
+        assert_eq!(given("175928847299117063", 7), 7, "a clock that is behind");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_waits_for_the_deferral() {
+        let deferred = Deferred::default();
+        assert!(deferred.ready("of an earlier process").await);
+        for (token, taken) in [("a", true), ("b", false)] {
+            deferred.expect(token);
+            let (ready, ()) = tokio::join!(deferred.ready(token), async { deferred.taken(token, taken) });
+            assert_eq!(ready, taken);
+        }
+        assert!(!deferred.is_answered("a"));
+        deferred.answered("a");
+        assert!(deferred.is_answered("a") && !deferred.is_answered("b"));
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered() {
+        let deferred = Deferred::default();
+        for n in 0..1000 {
+            deferred.expect(&n.to_string());
+            deferred.expect(&n.to_string());
+        }
+        assert_eq!(deferred.with(|entries| entries.len()), MOST);
+    }
+}

@@ -1,0 +1,74 @@
+//! Files on their way from Discord, never more of them than was asked for.
+//!
+//! A file's address is good for a day or so. One that has grown stale is asked for anew, by the message.
+
+use super::{client::Client, failure::unreachable, wire::File, wire::Message};
+use crate::{
+    Attachment, SendError,
+    fetch::{self, check},
+};
+use pudu_net::reqwest::Response;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The largest file that is fetched, in bytes: what people with the dearest subscription can send.
+pub(super) const LARGEST: u64 = 500 * 1024 * 1024;
+
+/// Where a file is: kept in [`Attachment::handle`].
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Handle {
+    channel: String,
+    message: String,
+    file: String,
+    url: String,
+}
+
+/// Makes the handle of a file.
+pub(super) fn handle(channel: &str, message: &str, file: &File) -> String {
+    let handle = Handle {
+        channel: channel.to_owned(),
+        message: message.to_owned(),
+        file: file.id.clone(),
+        url: file.url.clone(),
+    };
+    serde_json::to_string(&handle).unwrap_or_default()
+}
+
+/// Fetches a file to `to`, which is made.
+pub(super) async fn file(
+    client: &Client,
+    attachment: &Attachment,
+    to: &Path,
+    limit: u64,
+) -> Result<u64, SendError> {
+    let limit = limit.min(LARGEST);
+    check(attachment.size, limit)?;
+    let handle: Handle = serde_json::from_str(&attachment.handle)
+        .map_err(|_| SendError::Refused("the file has no address".to_owned()))?;
+    let mut response = client.file(&handle.url, fetch::patience(limit)).await?;
+    if is_stale(&response) {
+        let url = renewed(client, &handle).await?;
+        response = client.file(&url, fetch::patience(limit)).await?;
+    }
+    let status = response.status();
+    if status.is_redirection() || status.is_client_error() {
+        return Err(SendError::Refused(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
+    }
+    if !status.is_success() {
+        return Err(SendError::Unreachable(format!("the file cannot be fetched (HTTP {})", status.as_u16())));
+    }
+    check(response.content_length(), limit)?;
+    fetch::keep(response.bytes_stream(), to, limit, |error| unreachable(error).into()).await
+}
+
+fn is_stale(response: &Response) -> bool {
+    matches!(response.status().as_u16(), 401 | 403 | 404 | 410)
+}
+
+async fn renewed(client: &Client, handle: &Handle) -> Result<String, SendError> {
+    let path = ["channels", &handle.channel, "messages", &handle.message];
+    let message: Message = client.get(&path, &[]).await?.body;
+    let passed = message.message_snapshots.into_iter().flat_map(|passed| passed.message.attachments);
+    let found = message.attachments.into_iter().chain(passed).find(|file| file.id == handle.file);
+    found.map(|file| file.url).ok_or_else(|| SendError::Refused("the file is not there any more".to_owned()))
+}

@@ -1,0 +1,256 @@
+//! What becomes of an event: read, completed by what has to be asked for, and kept.
+
+use super::{
+    decode::{Decoder, Rules},
+    failure::ApiError,
+    messages::now,
+    office::{Lane, Me, Office},
+    places::Place,
+    wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
+};
+use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
+use pudu_net::reqwest::Method;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// So many messages are remembered for the case that they are taken back.
+const MOST: usize = 2000;
+
+/// What listens for one account.
+pub(super) struct Ears {
+    pub(super) account: String,
+    pub(super) office: Arc<Office>,
+    pub(super) rules: Rules,
+    pub(super) health: HealthCell,
+    /// Who wrote the messages of late: Discord does not say it when one is deleted.
+    written: Mutex<VecDeque<Written>>,
+}
+
+/// What a deletion needs to know of its message.
+#[derive(Clone, Debug)]
+struct Written {
+    message: String,
+    address: Address,
+    private: bool,
+    sender: Sender,
+    addressed: bool,
+}
+
+/// An event was not kept: it has to come again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotKept {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("where it stands could not be asked for: {0}")]
+    Unknown(#[from] ApiError),
+}
+
+/// What is still to be done about an event that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Todo {
+    Nothing,
+    /// The press of a button that Discord shows as pending until it is answered.
+    Press {
+        id: String,
+        token: String,
+    },
+    /// A command, likewise.
+    Command {
+        id: String,
+        token: String,
+    },
+}
+
+impl Ears {
+    pub(super) fn new(account: String, office: Arc<Office>, rules: Rules) -> Self {
+        Self { account, office, rules, health: HealthCell::default(), written: Mutex::default() }
+    }
+
+    /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
+    pub(super) async fn hear(&self, kind: &str, data: Value, intake: &dyn Intake) -> Result<Todo, NotKept> {
+        let Some(me) = self.office.me.get() else { return Ok(Todo::Nothing) };
+        match kind {
+            "MESSAGE_CREATE" => {
+                if let Some(message) = read::<Message>(data, kind) {
+                    self.said(me, &message, intake).await?;
+                }
+            }
+            "MESSAGE_UPDATE" => {
+                if let Some(message) = read::<Message>(data, kind) {
+                    self.changed(me, &message, intake).await?;
+                }
+            }
+            "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
+                if let Some(deleted) = read::<Deleted>(data, kind) {
+                    self.gone(deleted, intake).await?;
+                }
+            }
+            "INTERACTION_CREATE" => {
+                if let Some(told) = read::<Interaction>(data, kind) {
+                    return self.interaction(me, &told, intake).await;
+                }
+            }
+            _ => self.learn(me, kind, data),
+        }
+        Ok(Todo::Nothing)
+    }
+
+    /// Learns what there is.
+    fn learn(&self, me: &Me, kind: &str, data: Value) {
+        #[derive(Deserialize)]
+        struct Of {
+            role: Role,
+        }
+        #[derive(Deserialize)]
+        struct Many {
+            #[serde(default)]
+            threads: Vec<ChannelInfo>,
+        }
+        let places = &self.office.places;
+        match kind {
+            "GUILD_CREATE" => {
+                if let Some(guild) = read::<Guild>(data, kind) {
+                    places.guild(guild, &me.user);
+                }
+            }
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+                if let Some(channel) = read::<ChannelInfo>(data, kind) {
+                    places.channel(channel);
+                }
+            }
+            "THREAD_LIST_SYNC" => {
+                for thread in read::<Many>(data, kind).map(|many| many.threads).unwrap_or_default() {
+                    places.channel(thread);
+                }
+            }
+            "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
+                if let Some(Of { role }) = read::<Of>(data, kind) {
+                    places.role(role, &me.user);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps a message, as an event or the history tells of it.
+    pub(super) async fn said(&self, me: &Me, message: &Message, intake: &dyn Intake) -> Result<(), NotKept> {
+        self.office.saw(&message.id);
+        let place = self.place(message).await?;
+        let Some(inbound) = self.decoder(me).message(message, &place) else { return Ok(()) };
+        self.health.event(now());
+        self.remember(&inbound);
+        intake.accept(inbound).await?;
+        Ok(())
+    }
+
+    async fn changed(&self, me: &Me, message: &Message, intake: &dyn Intake) -> Result<(), NotKept> {
+        let place = self.place(message).await?;
+        if let Some(inbound) = self.decoder(me).edit(message, &place) {
+            intake.accept(inbound).await?;
+        }
+        Ok(())
+    }
+
+    async fn gone(&self, deleted: Deleted, intake: &dyn Intake) -> Result<(), NotKept> {
+        for id in deleted.id.into_iter().chain(deleted.ids) {
+            let found = {
+                let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+                written.iter().find(|written| written.message == id).cloned()
+            };
+            let Some(Written { message, address, private, sender, addressed }) = found else { continue };
+            let inbound = Inbound {
+                key: EventKey(format!("d{message}")),
+                address,
+                private,
+                message,
+                reply_to: None,
+                sender,
+                addressed,
+                at: now(),
+                hint: None,
+                kind: Kind::Recall,
+            };
+            intake.accept(inbound).await?;
+        }
+        Ok(())
+    }
+
+    async fn interaction(&self, me: &Me, told: &Interaction, intake: &dyn Intake) -> Result<Todo, NotKept> {
+        self.office.saw(&told.id);
+        let channel = told.channel_id.as_deref().unwrap_or_default();
+        let place = self.place_of(channel, told.guild_id.as_deref()).await?;
+        let now = now();
+        let Some(inbound) = self.decoder(me).interaction(told, &place, now) else { return Ok(Todo::Nothing) };
+        let (id, token) = (told.id.clone(), told.token.clone());
+        let press = matches!(inbound.kind, Kind::Press { .. });
+        if !press {
+            // Before it is kept: the reply may be there at once.
+            self.office.deferred.expect(&token);
+        }
+        self.health.event(now);
+        intake.accept(inbound).await?;
+        Ok(if press { Todo::Press { id, token } } else { Todo::Command { id, token } })
+    }
+
+    async fn place(&self, message: &Message) -> Result<Place, ApiError> {
+        self.place_of(&message.channel_id, message.guild_id.as_deref()).await
+    }
+
+    /// Tells where a channel is. One that Discord has not told of is asked for: it may be a thread.
+    pub(super) async fn place_of(&self, channel: &str, guild: Option<&str>) -> Result<Place, ApiError> {
+        if guild.is_none() {
+            return Ok(Place::default());
+        }
+        if let Some(place) = self.office.places.get(channel) {
+            return Ok(place);
+        }
+        match self.look(channel).await {
+            Ok(place) => Ok(place),
+            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                tracing::debug!(why, "a channel cannot be looked at");
+                Ok(Place { guild: guild.map(str::to_owned), ..Place::default() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks what a channel is.
+    pub(super) async fn look(&self, channel: &str) -> Result<Place, ApiError> {
+        let path = ["channels", channel];
+        let told = self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.office.places.channel(told))
+    }
+
+    fn remember(&self, inbound: &Inbound) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.len() >= MOST {
+            written.pop_front();
+        }
+        written.push_back(Written {
+            message: inbound.message.clone(),
+            address: inbound.address.clone(),
+            private: inbound.private,
+            sender: inbound.sender.clone(),
+            addressed: inbound.addressed,
+        });
+    }
+
+    fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
+        Decoder { account: &self.account, me, rules: &self.rules, places: &self.office.places }
+    }
+}
+
+fn read<T: DeserializeOwned>(data: Value, what: &str) -> Option<T> {
+    match serde_json::from_value(data) {
+        Ok(read) => Some(read),
+        Err(_) => {
+            // The error may quote what was written.
+            tracing::warn!(what, "something from Discord cannot be read and is passed over");
+            None
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What Discord's errors mean: the status says little, the code of its own says more.
+
+use crate::{ChannelError, SendError, live::CallError};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Why a call failed, named by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ApiError {
+    /// Too many calls: of this kind, or of all. Nothing was done.
+    #[error("Discord asks to wait {0:?}")]
+    Wait(Duration, Reach),
+    /// The token is not valid. Nothing was done.
+    #[error("Discord refused the token: {0}")]
+    Auth(String),
+    /// The message, or the right to answer an interaction, is not there any more.
+    #[error("{0}")]
+    Gone(String),
+    /// The message may not answer another here; it may stand alone.
+    #[error("{0}")]
+    NoReply(String),
+    /// It was done before.
+    #[error("{0}")]
+    Done(String),
+    /// Trying again does not help.
+    #[error("Discord says {0}")]
+    Refused(String),
+    /// No connection came about. Nothing was done.
+    #[error("{0}")]
+    Unconnected(String),
+    /// The call may have been done or not.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Calls like this one.
+    Kind,
+    /// All calls of the bot.
+    All,
+}
+
+/// The body of an error.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Told {
+    #[serde(default)]
+    pub(super) code: u64,
+    #[serde(default)]
+    pub(super) message: String,
+    retry_after: Option<f64>,
+    #[serde(default)]
+    global: bool,
+    #[serde(default)]
+    errors: serde_json::Value,
+}
+
+/// The wait where Discord does not say how long.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Classifies an answer that is not a success. `header` is what `Retry-After` says.
+pub(super) fn failure(status: u16, body: &[u8], header: Option<Duration>) -> ApiError {
+    let Ok(told) = serde_json::from_slice::<Told>(body) else { return unreadable(status, header) };
+    let what = describe(status, &told);
+    match told.code {
+        // The message, the thread that was closed, the interaction and its token.
+        10_008 | 50_083 | 10_015 | 10_062 | 50_027 => return ApiError::Gone(what),
+        40_060 | 160_004 => return ApiError::Done(what),
+        160_002 => return ApiError::NoReply(what),
+        50_035 if told.errors.get("message_reference").is_some() => return ApiError::NoReply(what),
+        // The wall before the API, in the API's words.
+        40_333 => return ApiError::Unconnected(what),
+        130_000 => return ApiError::Wait(wait(&told, header), Reach::Kind),
+        _ => {}
+    }
+    match status {
+        401 => ApiError::Auth(what),
+        429 => ApiError::Wait(wait(&told, header), if told.global { Reach::All } else { Reach::Kind }),
+        408 | 500.. => ApiError::Unknown(what),
+        _ => ApiError::Refused(what),
+    }
+}
+
+/// Classifies an answer that is not the API's own: something on the way made it, or cut it. The wall before
+/// the API answers so when an address makes too many calls; it is that of all.
+pub(super) fn unreadable(status: u16, header: Option<Duration>) -> ApiError {
+    match status {
+        401 => ApiError::Auth("HTTP 401".to_owned()),
+        413 => ApiError::Refused("the request is too large".to_owned()),
+        429 => ApiError::Wait(header.unwrap_or(WAIT * 5), Reach::All),
+        403 => ApiError::Unconnected("something on the way to Discord refuses (HTTP 403)".to_owned()),
+        _ => ApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
+    }
+}
+
+fn wait(told: &Told, header: Option<Duration>) -> Duration {
+    let told = told.retry_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    // A little more: clocks differ, and a call that comes too early counts.
+    told.or(header).unwrap_or(WAIT) + Duration::from_millis(50)
+}
+
+/// Describes an error: its words and its code, and of a form the first field that is wrong.
+fn describe(status: u16, told: &Told) -> String {
+    let words: String = told.message.chars().take(200).collect();
+    let field = told.errors.as_object().and_then(|fields| fields.keys().next());
+    let field = field.map(|field| format!(" at {field}")).unwrap_or_default();
+    match told.code {
+        0 => format!("{words}{field} (HTTP {status})"),
+        code => format!("{words}{field} ({code})"),
+    }
+}
+
+/// Describes an error of the HTTP client without the URL, in which the token of an interaction may stand.
+pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> ApiError {
+    let before = error.is_connect() || error.is_builder();
+    let error = error.without_url();
+    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    if before { ApiError::Unconnected(text) } else { ApiError::Unknown(text) }
+}
+
+impl From<ApiError> for CallError {
+    fn from(error: ApiError) -> Self {
+        let what = error.to_string();
+        match error {
+            ApiError::Wait(after, _) => Self::Wait(after),
+            ApiError::Auth(_) | ApiError::Unconnected(_) => Self::Unconnected(what),
+            ApiError::Gone(_) => Self::Gone,
+            ApiError::Unknown(_) => Self::Unknown(what),
+            ApiError::NoReply(_) | ApiError::Done(_) | ApiError::Refused(_) => Self::Refused(what),
+        }
+    }
+}
+
+impl From<ApiError> for SendError {
+    fn from(error: ApiError) -> Self {
+        CallError::from(error).into()
+    }
+}
+
+/// What a code means by which the gateway closes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// The session goes on over another connection.
+    Resume,
+    /// The session is over; another is begun.
+    Anew,
+    /// Trying again does not help.
+    Fatal(ChannelError),
+}
+
+/// Reads the code by which the gateway closed.
+pub(super) fn closed(code: Option<u16>) -> Closed {
+    let config = |what: &str| Closed::Fatal(ChannelError::Config(what.to_owned()));
+    match code {
+        Some(4004) => Closed::Fatal(ChannelError::Auth(mend_token("the gateway does not take it"))),
+        Some(4014) => config(
+            "the message content intent is off: switch it on at https://discord.com/developers/applications, \
+             \"Bot\", \"Privileged Gateway Intents\", \"Message Content Intent\"",
+        ),
+        Some(4013) => config("Discord does not know an intent that pudu asks for: update pudu"),
+        Some(4012) => config("Discord has given up the gateway's version that pudu speaks: update pudu"),
+        Some(4010 | 4011) => config("the bot is on too many servers for one connection"),
+        Some(4007 | 4009) => Closed::Anew,
+        _ => Closed::Resume,
+    }
+}
+
+/// Words what a refused token needs.
+pub(super) fn mend_token(why: &str) -> String {
+    format!(
+        "{why}: make a new token at https://discord.com/developers/applications, \"Bot\", \"Reset Token\", \
+         and put it into `bot_token`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_error_has_its_meaning() {
+        type Meaning = fn(String) -> ApiError;
+        let cases: [(u16, u64, Meaning); 15] = [
+            (401, 0, ApiError::Auth),
+            (404, 10_008, ApiError::Gone),
+            (404, 10_015, ApiError::Gone),
+            (401, 50_027, ApiError::Gone),
+            (404, 10_062, ApiError::Gone),
+            (400, 50_083, ApiError::Gone),
+            (400, 40_060, ApiError::Done),
+            (400, 160_004, ApiError::Done),
+            (400, 160_002, ApiError::NoReply),
+            (404, 10_003, ApiError::Refused),
+            (403, 50_001, ApiError::Refused),
+            (403, 50_013, ApiError::Refused),
+            (403, 50_007, ApiError::Refused),
+            (413, 40_005, ApiError::Refused),
+            (503, 0, ApiError::Unknown),
+        ];
+        for (status, code, meaning) in cases {
+            let body = json!({"message": "words", "code": code}).to_string();
+            let told = if code == 0 { format!("words (HTTP {status})") } else { format!("words ({code})") };
+            assert_eq!(failure(status, body.as_bytes(), None), meaning(told), "{status} {code}");
+        }
+        let form = |field: &str| {
+            let body =
+                json!({"message": "Invalid Form Body", "code": 50035, "errors": {field: {}}}).to_string();
+            failure(400, body.as_bytes(), None)
+        };
+        assert_eq!(form("content"), ApiError::Refused("Invalid Form Body at content (50035)".into()));
+        assert!(matches!(form("message_reference"), ApiError::NoReply(_)));
+    }
+
+    #[test]
+    fn every_wish_to_wait_is_kept() {
+        let limited =
+            |body: serde_json::Value| failure(429, body.to_string().as_bytes(), Some(Duration::from_secs(9)));
+        let wait = |millis, reach| ApiError::Wait(Duration::from_millis(millis), reach);
+        let told = |global| json!({"message": "You are being rate limited.", "retry_after": 1.337, "global": global});
+        let old = json!({"message": "Maximum number of edits", "code": 30046, "retry_after": 60.0});
+        assert_eq!(limited(told(false)), wait(1387, Reach::Kind));
+        assert_eq!(limited(told(true)), wait(1387, Reach::All));
+        assert_eq!(limited(old), wait(60_050, Reach::Kind));
+        assert_eq!(limited(json!({"message": "x"})), wait(9050, Reach::Kind));
+        let page = b"<html>error 1015</html>";
+        assert_eq!(failure(429, page, Some(Duration::from_secs(30))), wait(30_000, Reach::All));
+        assert_eq!(failure(429, page, None), wait(10_000, Reach::All));
+        assert!(matches!(failure(403, page, None), ApiError::Unconnected(_)));
+        assert!(matches!(failure(502, page, None), ApiError::Unknown(_)));
+        assert!(!CallError::from(wait(1, Reach::All)).may_be_done());
+        assert!(CallError::from(ApiError::Unknown("x".into())).may_be_done());
+    }
+
+    #[test]
+    fn the_gateway_says_why_it_closes() {
+        for code in [None, Some(1000), Some(1001), Some(1006), Some(4000), Some(4001), Some(4002), Some(4008)]
+        {
+            assert_eq!(closed(code), Closed::Resume, "{code:?}");
+        }
+        for code in [4007, 4009] {
+            assert_eq!(closed(Some(code)), Closed::Anew, "{code}");
+        }
+        assert!(matches!(closed(Some(4004)), Closed::Fatal(ChannelError::Auth(_))));
+        for code in [4010, 4011, 4012, 4013, 4014] {
+            assert!(matches!(closed(Some(code)), Closed::Fatal(ChannelError::Config(_))), "{code}");
+        }
+        let Closed::Fatal(error) = closed(Some(4014)) else { panic!("it is fatal") };
+        assert!(error.to_string().contains("message content intent is off: switch it on"));
+    }
+}

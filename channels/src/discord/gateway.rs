@@ -1,0 +1,324 @@
+//! The connection over which events come: twilight's shard, which beats, identifies, resumes and notices a
+//! connection that has died.
+//!
+//! It is used for one connection at a time. Connecting again is [`crate::supervise`]'s, and where a session is
+//! taken up is ours: at the last event that was kept, so that one which was not comes again.
+
+use super::{
+    failure::{Closed, closed},
+    wire::{Frame, Ready},
+};
+use crate::supervise::Ended;
+use futures_util::StreamExt;
+use secrecy::{ExposeSecret, SecretString};
+use std::time::Duration;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+use twilight_gateway::{
+    CloseFrame, Config, ConfigBuilder, Intents, Message, Session, Shard, ShardId, queue::Queue,
+};
+use url::Url;
+
+/// What the bot wants to hear of.
+const INTENTS: Intents = Intents::GUILDS
+    .union(Intents::GUILD_MESSAGES)
+    .union(Intents::DIRECT_MESSAGES)
+    .union(Intents::MESSAGE_CONTENT);
+/// Discord says something at least every 41 seconds, when it answers a heartbeat. Who says nothing for so
+/// long is dead.
+const SILENCE: Duration = Duration::from_secs(120);
+/// How long it may take to connect and to be known.
+const HELLO: Duration = Duration::from_secs(40);
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// The largest frame that is looked at, in bytes: a very large server tells of itself in some megabytes.
+const LARGEST: usize = 32 * 1024 * 1024;
+
+/// How connections to the gateway are made.
+pub(super) struct Gateway {
+    config: Config<AtOnce>,
+    /// Where to go on.
+    session: Option<Kept>,
+}
+
+/// A session, up to the last event that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    id: String,
+    /// The number of the last event that was kept.
+    seq: u64,
+    /// Where it is taken up; nothing when nobody was there.
+    url: Option<String>,
+}
+
+/// There is one shard: it may always identify. Twilight's own queue is a task in the background.
+#[derive(Clone, Copy, Debug)]
+struct AtOnce;
+
+impl Queue for AtOnce {
+    fn enqueue(&self, _: u32) -> oneshot::Receiver<()> {
+        let (go, told) = oneshot::channel();
+        // Who does not wait any more needs no answer.
+        go.send(()).ok();
+        told
+    }
+}
+
+/// An open connection.
+pub(super) struct Link {
+    shard: Shard<AtOnce>,
+    silent: Instant,
+}
+
+/// What comes over it.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// An event.
+    Event(Event),
+    /// A sign of life.
+    Nothing,
+}
+
+/// An event.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// Its number in the session.
+    pub(super) seq: u64,
+    pub(super) kind: String,
+    pub(super) data: serde_json::Value,
+}
+
+impl Gateway {
+    /// Prepares connections. Needs a runtime.
+    pub(super) fn new(token: &SecretString) -> Self {
+        pudu_net::install_crypto();
+        let config = ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(AtOnce).build();
+        Self { config, session: None }
+    }
+
+    /// Tells whether a session can be taken up.
+    pub(super) fn resumes(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Returns where the session is taken up that is to go on.
+    pub(super) fn address(&self) -> Option<String> {
+        self.session.as_ref()?.url.clone()
+    }
+
+    /// Begins a connection to `url`; the session goes on, if there is one.
+    pub(super) fn connect(&self, url: &str) -> Result<Link, Ended> {
+        let url = address(url)?;
+        let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
+        if let Some(kept) = &self.session {
+            config = config.session(Session::new(kept.seq, kept.id.clone())).resume_url(url);
+        }
+        let shard = Shard::with_config(ShardId::ONE, config.build());
+        Ok(Link { shard, silent: Instant::now() + HELLO })
+    }
+
+    /// A session began.
+    pub(super) fn began(&mut self, ready: &Ready, seq: u64) {
+        // Twilight takes an address as it is: one that is none is not given to it.
+        let url = address(&ready.resume_gateway_url).ok();
+        self.session = Some(Kept { id: ready.session_id.clone(), seq, url });
+    }
+
+    /// An event was kept, or concerns nobody: the session goes on behind it.
+    pub(super) fn kept(&mut self, seq: u64) {
+        if let Some(session) = &mut self.session {
+            session.seq = session.seq.max(seq);
+        }
+    }
+
+    /// The connection ended.
+    pub(super) fn parted(&mut self, parted: &Parted) {
+        if parted.over {
+            self.session = None;
+        } else if parted.nobody
+            && let Some(session) = &mut self.session
+        {
+            session.url = None;
+        }
+    }
+}
+
+/// Returns an address as twilight wants it: whole, without the slash at the end.
+fn address(url: &str) -> Result<String, Ended> {
+    let lost = || Ended::Lost("Discord told no address of a gateway".to_owned());
+    let url = Url::parse(url).map_err(|_| lost())?;
+    if !matches!(url.scheme(), "ws" | "wss") || url.host_str().is_none() || url.query().is_some() {
+        return Err(lost());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+impl Link {
+    /// Waits for what comes next. An error says how the connection ended, and what that means for the session.
+    pub(super) async fn next(&mut self) -> Result<Heard, Parted> {
+        let Ok(next) = timeout_at(self.silent, self.shard.next()).await else {
+            return Err(Parted::lost("the connection went silent"));
+        };
+        self.silent = Instant::now() + SILENCE;
+        match next {
+            Some(Ok(Message::Text(text))) => read(&text),
+            Some(Ok(Message::Close(frame))) => Err(Parted::told(frame.map(|frame| frame.code))),
+            // What it quotes of an event or an address is not for a log.
+            Some(Err(error))
+                if matches!(error.kind(), twilight_gateway::error::ReceiveMessageErrorType::Reconnect) =>
+            {
+                Err(Parted { nobody: true, ..Parted::lost("no connection to the gateway") })
+            }
+            Some(Err(_)) => Ok(Heard::Nothing),
+            None => Err(Parted::lost("the connection ended")),
+        }
+    }
+
+    /// Says goodbye, so that the bot is seen to be away at once.
+    pub(super) async fn leave(mut self) {
+        self.shard.close(CloseFrame::NORMAL);
+        let gone = async {
+            while let Some(Ok(message)) = self.shard.next().await {
+                if matches!(message, Message::Close(_)) {
+                    return;
+                }
+            }
+        };
+        // A peer that is gone needs no goodbye.
+        tokio::time::timeout(GOODBYE, gone).await.ok();
+    }
+}
+
+/// How a connection ended, and whether its session is over with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parted {
+    pub(super) ended: Ended,
+    pub(super) over: bool,
+    /// Whether nobody was there: the address may not be good any more.
+    pub(super) nobody: bool,
+}
+
+impl Parted {
+    pub(super) fn lost(why: &str) -> Self {
+        Self::new(Ended::Lost(why.to_owned()), false)
+    }
+
+    fn new(ended: Ended, over: bool) -> Self {
+        Self { ended, over, nobody: false }
+    }
+
+    fn told(code: Option<u16>) -> Self {
+        let why = match code {
+            Some(1006) | None => "the connection broke".to_owned(),
+            Some(code) => format!("Discord closed the connection ({code})"),
+        };
+        match closed(code) {
+            Closed::Resume => Self::new(Ended::Lost(why), false),
+            Closed::Anew => Self::new(Ended::Lost(why), true),
+            Closed::Fatal(error) => Self::new(Ended::Fatal(error), true),
+        }
+    }
+}
+
+/// Reads a frame. One that cannot be read is passed over.
+fn read(text: &str) -> Result<Heard, Parted> {
+    if text.len() > LARGEST {
+        tracing::warn!(bytes = text.len(), "a frame is too large and is passed over");
+        return Ok(Heard::Nothing);
+    }
+    let Ok(frame) = serde_json::from_str::<Frame>(text) else {
+        tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
+        return Ok(Heard::Nothing);
+    };
+    match (frame.op, frame.s, frame.t) {
+        (0, Some(seq), Some(kind)) => Ok(Heard::Event(Event { seq, kind, data: frame.d })),
+        (7, ..) => Err(Parted::new(Ended::Renew, false)),
+        (9, ..) => {
+            let over = frame.d != true;
+            Err(Parted::new(Ended::Renew, over))
+        }
+        _ => Ok(Heard::Nothing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn heard(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Parted> {
+        read(&frame.to_string()).map(|heard| match heard {
+            Heard::Event(event) => Some((event.seq, event.kind)),
+            Heard::Nothing => None,
+        })
+    }
+
+    #[test]
+    fn frames_are_read() {
+        let renew = |over| Err(Parted::new(Ended::Renew, over));
+        let cases = [
+            (
+                json!({"op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": {}}),
+                Ok(Some((3, "MESSAGE_CREATE".to_owned()))),
+            ),
+            (json!({"op": 0, "s": 3, "t": "NEW_KIND", "d": null}), Ok(Some((3, "NEW_KIND".to_owned())))),
+            (json!({"op": 0, "t": "NO_NUMBER", "d": {}}), Ok(None)),
+            (json!({"op": 11}), Ok(None)),
+            (json!({"op": 99, "d": [1]}), Ok(None)),
+            (json!({"op": 7, "d": null}), renew(false)),
+            (json!({"op": 9, "d": true}), renew(false)),
+            (json!({"op": 9, "d": false}), renew(true)),
+            (json!([]), Ok(None)),
+            (json!({"op": "x"}), Ok(None)),
+        ];
+        for (frame, expected) in cases {
+            assert_eq!(heard(&frame), expected, "{frame}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_a_gateway_are_gone_to() {
+        let cases = [
+            ("wss://gateway.discord.gg", Some("wss://gateway.discord.gg")),
+            ("ws://127.0.0.1:81/gateway/", Some("ws://127.0.0.1:81/gateway")),
+            ("https://gateway.discord.gg", None),
+            ("wss://x?y=1", None),
+            ("wss:// x", None),
+            ("", None),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(address(url).ok().as_deref(), expected, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_goes_on_behind_what_was_kept() {
+        let mut gateway = Gateway::new(&"token".into());
+        assert!(!gateway.resumes());
+        let ready = json!({"session_id": "a", "resume_gateway_url": "ws://x", "user": {"id": "1"}});
+        gateway.began(&serde_json::from_value(ready).unwrap(), 1);
+        for seq in [2, 5, 3] {
+            gateway.kept(seq);
+        }
+        assert_eq!(gateway.session, Some(Kept { id: "a".into(), seq: 5, url: Some("ws://x".into()) }));
+        let link = gateway.connect(&gateway.address().unwrap()).unwrap();
+        assert_eq!(link.shard.session().map(Session::sequence), Some(5));
+        assert_eq!(link.shard.resume_url(), Some("ws://x"));
+        gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
+        assert_eq!((gateway.address(), gateway.resumes()), (None, true), "it is asked for anew");
+        gateway.parted(&Parted::new(Ended::Renew, true));
+        assert!(gateway.connect("ws://y").unwrap().shard.session().is_none());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn no_frame_breaks_anything(text in ".{0,200}", op in 0u64..12, data in ".{0,40}") {
+            let _ = read(&text);
+            let _ = read(&format!("{{\"op\":{op},\"s\":1,\"t\":\"X\",\"d\":\"{}\"}}", data.escape_default()));
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! The messages of one reply on Discord, and how one is found that was perhaps sent.
+//!
+//! Discord knows a repetition by its nonce, for some minutes: within those an uncertain message is simply sent
+//! again. Later it is looked for in the history: a message of ours, newer than what was known before it was
+//! sent, that nobody's record knows and that answers what this one answers.
+//!
+//! The reply to a command takes the place of the interaction's "thinking…": to write there may be repeated.
+
+use super::{
+    deferred::{Hint, is_good},
+    failure::ApiError,
+    office::{INTERVAL, Lane, Office},
+    page::{self, CONTENT, Page},
+    upload,
+    wire::{Message, id_at},
+};
+use crate::{
+    OutFile, Placement, SendError,
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    split::{Limit, Unit},
+};
+use pudu_net::reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Discord shows "typing…" for ten seconds, or until a message comes.
+const TYPING: Duration = Duration::from_secs(9);
+/// How long a nonce surely counts, in milliseconds; Discord says "a few minutes".
+const NONCE: i64 = 120_000;
+/// The longest nonce, in characters.
+const LONGEST_NONCE: usize = 25;
+/// Clocks differ by less than this, in milliseconds.
+const SKEW: i64 = 120_000;
+/// Pages of a history that are looked through, of a hundred messages.
+const PAGES: usize = 5;
+const PAGE: &str = "100";
+
+/// The messages of one reply.
+pub(super) struct DiscordMessages {
+    office: Arc<Office>,
+    /// The channel, or the thread, in which the reply stands.
+    place: Place,
+    /// The message that is answered.
+    answered: Option<String>,
+    /// Whether only one person and the bot are there.
+    private: bool,
+    command: Option<Command>,
+}
+
+/// Where a reply stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    chat: String,
+    thread: Option<String>,
+    /// The thread's name, as long as it is not certain that it is there.
+    begins: Option<String>,
+    /// Whether no thread could begin, so that the reply stands in the channel.
+    threadless: bool,
+}
+
+/// A command that is answered through its interaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Command {
+    token: String,
+    at: i64,
+    /// Whether its place was taken, or is not there.
+    used: bool,
+}
+
+/// A message that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Posted {
+    id: String,
+    /// Where; empty in the record of a message of which only the id is known.
+    #[serde(default)]
+    channel: String,
+    /// Whether it took the place of an interaction's "thinking…".
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    original: bool,
+}
+
+impl Sent for Posted {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        Some(Self { id: id.to_owned(), channel: String::new(), original: false })
+    }
+}
+
+/// By which a message is found again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark {
+    /// When it was first to be sent, in milliseconds since 1970.
+    at: i64,
+    /// It is newer than this one.
+    after: u64,
+}
+
+/// What is kept of the reply as a whole.
+#[derive(Default, Serialize, Deserialize)]
+struct Memo {
+    /// No thread could begin: the reply stands in the channel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    threadless: bool,
+    /// The interaction's place was taken, or is not there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    used: bool,
+}
+
+/// What is read of a message of our own.
+#[derive(Deserialize)]
+struct Made {
+    id: String,
+    #[serde(default)]
+    channel_id: String,
+}
+
+impl DiscordMessages {
+    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+        let (mut begins, mut command) = (None, None);
+        match Hint::read(placement.hint.as_ref()) {
+            Some(Hint::Thread { name }) => begins = Some(name),
+            Some(Hint::Answer { token, at }) => {
+                office.deferred.answered(&token);
+                command = Some(Command { token, at, used: false });
+            }
+            None => {}
+        }
+        let (chat, thread) = (placement.address.chat.clone(), placement.address.topic.clone());
+        let place = Place { chat, thread, begins, threadless: false };
+        // A command is no message that could be answered.
+        let answered = placement.reply_to.clone().filter(|_| command.is_none());
+        Self { office, place, answered, private: placement.private, command }
+    }
+
+    /// Returns the channel or thread in which messages stand.
+    fn channel(&self) -> &str {
+        self.place.thread.as_deref().unwrap_or(&self.place.chat)
+    }
+
+    /// Where a message is; of one whose record tells only the id, where it would be.
+    fn channel_of<'a>(&'a self, sent: &'a Posted) -> &'a str {
+        if sent.channel.is_empty() { self.channel() } else { &sent.channel }
+    }
+
+    /// Returns the message that the first one visibly answers. Alone with the bot everybody knows, and a
+    /// thread begins with it.
+    fn reference(&self) -> Option<&str> {
+        let answered = self.answered.as_deref().filter(|_| !self.private)?;
+        (self.place.thread.as_deref() != Some(answered)).then_some(answered)
+    }
+
+    /// Begins the thread, if it is to begin and is not known to be there.
+    async fn begin_thread(&mut self) -> Result<(), ApiError> {
+        let (Some(name), Some(message)) = (self.place.begins.clone(), self.place.thread.clone()) else {
+            return Ok(());
+        };
+        let path = ["channels", &self.place.chat, "messages", &message, "threads"];
+        let body = json!({"name": name, "auto_archive_duration": 1440});
+        match self.office.call::<Value>(Lane::Post, Method::POST, &path, &body).await {
+            Ok(_) | Err(ApiError::Done(_)) => self.place.begins = None,
+            Err(error @ (ApiError::Refused(_) | ApiError::Gone(_))) => {
+                tracing::warn!(%error, "no thread can begin here; the answer stands in the channel");
+                self.threadless();
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn threadless(&mut self) {
+        self.place = Place { thread: None, begins: None, threadless: true, ..self.place.clone() };
+    }
+
+    /// Returns the token of the command whose place is still to be taken.
+    async fn open_command(&mut self) -> Option<String> {
+        let command = self.command.clone().filter(|command| !command.used && is_good(command.at, now()))?;
+        if self.office.deferred.ready(&command.token).await {
+            return Some(command.token);
+        }
+        self.used();
+        None
+    }
+
+    fn used(&mut self) {
+        if let Some(command) = &mut self.command {
+            command.used = true;
+        }
+    }
+
+    /// Returns the path by which a command's answer is written.
+    fn original<'a>(&'a self, token: &'a str) -> Option<[&'a str; 5]> {
+        let me = self.office.me.get()?;
+        Some(["webhooks", &me.application, token, "messages", "@original"])
+    }
+
+    /// Shows a page in place of "thinking…". `None` where that is not there.
+    async fn answer_command(&mut self, fields: &Value) -> Result<Option<Posted>, ApiError> {
+        let Some(token) = self.open_command().await else { return Ok(None) };
+        let Some(path) = self.original(&token) else { return Ok(None) };
+        match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, fields).await {
+            Ok(made) => {
+                self.used();
+                Ok(Some(Posted { id: made.id, channel: made.channel_id, original: true }))
+            }
+            Err(error @ (ApiError::Gone(_) | ApiError::Refused(_) | ApiError::Auth(_))) => {
+                tracing::debug!(%error, "a command is answered by a message");
+                self.used();
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Posts a message; without what it answers, if that may not be shown.
+    async fn say(&self, fields: Value) -> Result<Made, ApiError> {
+        let path = ["channels", self.channel(), "messages"];
+        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        match self.office.call::<Made>(Lane::Post, Method::POST, &path, &fields).await {
+            Err(ApiError::NoReply(why)) => {
+                tracing::debug!(why, "a message stands alone");
+                let mut fields = fields;
+                fields["message_reference"] = Value::Null;
+                self.office.call(Lane::Post, Method::POST, &path, &fields).await
+            }
+            result => result,
+        }
+    }
+
+    /// Adds what makes one message of a repetition, and what it answers.
+    fn keyed(&self, mut fields: Value, key: &str, first: bool) -> Value {
+        fields["nonce"] = nonce(key).into();
+        fields["enforce_nonce"] = true.into();
+        if let Some(answered) = self.reference().filter(|_| first) {
+            fields["message_reference"] = json!({"message_id": answered, "fail_if_not_exists": false});
+        }
+        fields
+    }
+
+    fn posted(&self, made: Made) -> Posted {
+        self.office.saw(&made.id);
+        let channel = if made.channel_id.is_empty() { self.channel().to_owned() } else { made.channel_id };
+        Posted { id: made.id, channel, original: false }
+    }
+
+    /// Tells whether a message could be the one that was perhaps sent.
+    fn fits(&self, message: &Message, first: bool, known: &HashSet<String>) -> bool {
+        let me = self.office.me.get().map(|me| me.user.as_str());
+        let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
+        let answers =
+            message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
+        let wanted = self.reference().filter(|_| first);
+        // What it answers may have been deleted meanwhile, and files are looked for by nobody.
+        let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
+        let plain = matches!(message.kind, 0 | 19) && message.attachments.is_empty();
+        own && plain && place && !known.contains(&message.id)
+    }
+
+    async fn history(&self, after: u64) -> Result<Vec<Message>, ApiError> {
+        let mut found: Vec<Message> = Vec::new();
+        let mut after = after;
+        for _ in 0..PAGES {
+            let from = after.to_string();
+            let path = ["channels", self.channel(), "messages"];
+            let told = self.office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+            let page: Vec<Message> = self.office.heed(Lane::Read, self.channel(), told)?;
+            let full = page.len().to_string() == PAGE;
+            after = page.iter().filter_map(|message| message.id.parse().ok()).max().unwrap_or(after);
+            found.extend(page);
+            if !full {
+                break;
+            }
+        }
+        found.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
+        Ok(found)
+    }
+}
+
+impl Messages for DiscordMessages {
+    type Page = Page;
+    type Sent = Posted;
+    type Mark = Mark;
+
+    const PLATFORM: &'static str = "Discord";
+    // Escapes count too; most texts have few.
+    const LIMIT: Limit = Limit { unit: Unit::Chars, max: CONTENT - 100 };
+    const LARGEST_FILE: u64 = upload::LARGEST;
+
+    fn page(&self, draft: &Draft) -> Page {
+        Page::new(draft)
+    }
+
+    fn overfull(&self, page: &Page) -> bool {
+        page.overfull()
+    }
+
+    async fn ready(&mut self) {
+        self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
+    }
+
+    fn free(&self) -> Result<(), CallError> {
+        Ok(self.office.free(&[Lane::Post, Lane::Edit], self.channel())?)
+    }
+
+    async fn turn(&self) -> Turn {
+        self.office.turn(self.channel()).await
+    }
+
+    async fn mark(&mut self, before: Option<Mark>, _since: i64, _: &Ledger<'_>) -> Result<Mark, SendError> {
+        if let Some(before) = before {
+            return Ok(before);
+        }
+        let answered = self.answered.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
+        let at = now();
+        // What is newer than all that was seen, or at least than a little while ago.
+        let after = self.office.newest().max(answered);
+        let after = if after > 0 { after } else { id_at(at.saturating_sub(SKEW)) };
+        Ok(Mark { at, after })
+    }
+
+    async fn find(&mut self, slot: &Slot<Mark>, ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
+        let repeatable = slot.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
+        let fresh = (0..NONCE).contains(&now().saturating_sub(slot.mark.at));
+        // The thread may not be there yet: then nothing is.
+        if fresh || (repeatable && self.open_command().await.is_some()) || self.place.begins.is_some() {
+            return Ok(None);
+        }
+        let sightings = ledger.known(slot.since).await?;
+        let known: HashSet<String> =
+            sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect();
+        match self.history(slot.mark.after).await {
+            Ok(messages) => {
+                let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
+                Ok(found.map(|message| self.posted(Made { id: message.id, channel_id: message.channel_id })))
+            }
+            // Where the history may not be read nothing is found, and at worst a message is there twice.
+            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                tracing::warn!(why, "a message that was perhaps sent cannot be looked for");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn post(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+        if slot.n == 0
+            && let Some(posted) = self.answer_command(&page.fields()).await?
+        {
+            return Ok(posted);
+        }
+        self.begin_thread().await?;
+        let made = self.say(self.keyed(page.fields(), &slot.key, slot.n == 0)).await?;
+        Ok(self.posted(made))
+    }
+
+    async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
+        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
+        if let Some(path) = token.and_then(|command| self.original(&command.token)) {
+            match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, &page.fields()).await {
+                // The token may have ended early: the message is an ordinary one.
+                Err(ApiError::Gone(_) | ApiError::Auth(_) | ApiError::Refused(_)) => {}
+                result => return Ok(result.map(|_| ())?),
+            }
+        }
+        let path = ["channels", self.channel_of(sent), "messages", &sent.id];
+        self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, &page.fields()).await?;
+        Ok(())
+    }
+
+    async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
+        let path = ["channels", self.channel_of(sent), "messages", &sent.id];
+        self.office.call::<Value>(Lane::Delete, Method::DELETE, &path, &Value::Null).await?;
+        Ok(())
+    }
+
+    /// Sends a file. One that comes alone takes the place of "thinking…".
+    async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        if let Some(token) = self.open_command().await
+            && let Some(path) = self.original(&token)
+        {
+            let form = upload::form(file, size, page::quiet()).await?;
+            let told = upload::send::<Made>(&self.office.client, Method::PATCH, &path, form, size).await;
+            match self.office.heed(Lane::Edit, "", told) {
+                Ok(made) => {
+                    self.used();
+                    return Ok(made.id);
+                }
+                Err(ApiError::Gone(_) | ApiError::Auth(_)) => self.used(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.begin_thread().await?;
+        self.office.free(&[Lane::Post], self.channel())?;
+        let form = upload::form(file, size, self.keyed(page::quiet(), key, false)).await?;
+        let path = ["channels", self.channel(), "messages"];
+        let told = upload::send::<Made>(&self.office.client, Method::POST, &path, form, size).await;
+        let made = self.office.heed(Lane::Post, self.channel(), told)?;
+        Ok(self.posted(made).id)
+    }
+
+    fn typing(&self) -> Option<Typing> {
+        // "thinking…" says as much.
+        if self.command.as_ref().is_some_and(|command| !command.used) {
+            return None;
+        }
+        let office = Arc::clone(&self.office);
+        let begun = self.place.thread.as_ref().filter(|_| self.place.begins.is_none());
+        let channel = begun.unwrap_or(&self.place.chat).clone();
+        Some(Typing::start(TYPING, move || {
+            let (office, channel) = (Arc::clone(&office), channel.clone());
+            Box::pin(async move {
+                let path = ["channels", &channel, "typing"];
+                // Nobody misses it, and the channel's wait is kept in any case.
+                if let Err(error) = office.call::<Value>(Lane::Sign, Method::POST, &path, &Value::Null).await
+                {
+                    tracing::debug!(%error, "typing could not be shown");
+                }
+            })
+        }))
+    }
+
+    fn memo(&self) -> Value {
+        let memo = Memo {
+            threadless: self.place.threadless,
+            used: self.command.as_ref().is_some_and(|command| command.used),
+        };
+        match memo {
+            Memo { threadless: false, used: false } => Value::Null,
+            memo => serde_json::to_value(memo).unwrap_or_default(),
+        }
+    }
+
+    fn remember(&mut self, memo: &Value) {
+        let memo: Memo = serde_json::from_value(memo.clone()).unwrap_or_default();
+        if memo.threadless && self.place.begins.is_some() {
+            self.threadless();
+        }
+        if memo.used {
+            self.used();
+        }
+    }
+}
+
+/// Returns what Discord knows a repetition by.
+fn nonce(key: &str) -> String {
+    key.chars().take(LONGEST_NONCE).collect()
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

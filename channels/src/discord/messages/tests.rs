@@ -1,0 +1,185 @@
+use super::*;
+use crate::{
+    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, Sighting,
+    discord::loopback::{Loopback, ME},
+    live::Reply,
+};
+
+const TEAM: &str = "2";
+const ASKED: &str = "50";
+const KEY: &str = "abcdefghijklmnopqrstuvwxyz012345";
+
+/// A journal in which some messages are known.
+struct Known(Vec<&'static str>);
+
+impl Journal for Known {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        let seen = |id: &&str| Sighting { chat: TEAM.into(), message: (*id).into() };
+        Box::pin(std::future::ready(Ok(self.0.iter().map(seen).collect())))
+    }
+}
+
+fn placement(hint: Option<Hint>, saved: Option<Value>) -> Placement {
+    Placement {
+        address: Address { account: "d".into(), chat: TEAM.into(), topic: None },
+        private: false,
+        reply_to: Some(ASKED.into()),
+        sender: String::new(),
+        hint: hint.and_then(|hint| hint.keep()),
+        saved: saved.map(|state| ReplyHandle { state, messages: Vec::new() }),
+    }
+}
+
+/// A record in which a message was about to be sent so long ago.
+fn intended(ago: i64) -> Value {
+    json!({"parts": [{"intended": {"key": KEY, "since": 1, "mark": {"at": now() - ago, "after": 50}}}]})
+}
+
+fn message(id: &str, author: &str, answers: Option<&str>) -> Value {
+    json!({
+        "id": id, "channel_id": TEAM, "type": 19, "author": {"id": author}, "content": "x",
+        "message_reference": answers.map(|answers| json!({"message_id": answers})),
+    })
+}
+
+/// Finishes a reply and returns what was asked.
+async fn finish(server: &Loopback, placement: &Placement, known: &[&'static str]) -> Vec<String> {
+    let messages = DiscordMessages::new(server.office(), placement);
+    let mut reply = Reply::open(messages, placement, Box::new(Known(known.to_vec())));
+    reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await.unwrap();
+    server.calls()
+}
+
+async fn history(messages: Value) -> Loopback {
+    Loopback::start(move |call, _| match call {
+        "GET /channels/2/messages" => (200, messages.clone()),
+        "POST /channels/2/messages" => (200, json!({"id": "99", "channel_id": TEAM})),
+        _ => (200, json!({"id": "60", "channel_id": TEAM})),
+    })
+    .await
+}
+
+const READ: &str = "GET /channels/2/messages";
+const POST: &str = "POST /channels/2/messages";
+
+#[tokio::test]
+async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
+    let long_ago = 10 * 60 * 1000;
+    let ours = message("60", ME, Some(ASKED));
+    let others = json!([
+        message("66", "8", Some(ASKED)),
+        message("64", ME, Some("49")),
+        message("62", ME, Some(ASKED)),
+        {"id": "61", "channel_id": TEAM, "type": 20, "author": {"id": ME}},
+    ]);
+    let found = [READ, "PATCH /channels/2/messages/60"];
+    let cases = [
+        ("it is there", json!([ours.clone(), message("59", "8", None)]), long_ago, found.to_vec()),
+        ("what it answered is gone", json!([message("60", ME, None)]), long_ago, found.to_vec()),
+        ("others are there", others, long_ago, vec![READ, POST]),
+        ("nothing is there", json!([]), long_ago, vec![READ, POST]),
+        ("a nonce still counts", json!([ours.clone()]), 1000, vec![POST]),
+        ("a clock that went back", json!([ours]), -long_ago, found.to_vec()),
+    ];
+    for (what, messages, ago, expected) in cases {
+        let server = history(messages).await;
+        let calls = finish(&server, &placement(None, Some(intended(ago))), &["62"]).await;
+        assert_eq!(calls, expected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_message_has_the_same_nonce_and_calls_nobody() {
+    let server = history(json!([])).await;
+    finish(&server, &placement(None, Some(intended(1000))), &[]).await;
+    let expected = json!({
+        "content": "hello", "components": [], "flags": 4, "nonce": "abcdefghijklmnopqrstuvwxy", "enforce_nonce": true,
+        "allowed_mentions": {"parse": [], "replied_user": false},
+        "message_reference": {"message_id": ASKED, "fail_if_not_exists": false},
+    });
+    assert_eq!(server.asked(), [(POST.to_owned(), expected)]);
+}
+
+#[tokio::test]
+async fn where_the_history_may_not_be_read_it_is_sent_and_stands_alone() {
+    let server = Loopback::start(|call, body| match call {
+        READ => (403, json!({"message": "Missing Access", "code": 50001})),
+        POST if !body["message_reference"].is_null() => {
+            (400, json!({"message": "Cannot reply", "code": 160002}))
+        }
+        _ => (200, json!({"id": "99"})),
+    })
+    .await;
+    let calls = finish(&server, &placement(None, Some(intended(600_000))), &[]).await;
+    assert_eq!(calls, [READ, POST, POST]);
+}
+
+#[tokio::test]
+async fn a_command_is_answered_in_its_place_while_that_is_there() {
+    let original = "PATCH /webhooks/7/tok/messages/@original";
+    let cases = [
+        (200, now(), vec![original]),
+        (404, now(), vec![original, POST]),
+        (200, now() - 15 * 60 * 1000, vec![POST]),
+    ];
+    for (status, at, expected) in cases {
+        let server = Loopback::start(move |call, _| match call {
+            POST => (200, json!({"id": "99"})),
+            _ => (status, json!({"id": "60", "message": "Unknown Webhook", "code": 10015})),
+        })
+        .await;
+        let hint = Some(Hint::answer("tok", at));
+        assert_eq!(finish(&server, &placement(hint, None), &[]).await, expected, "{status}");
+        let body = server.asked().pop().unwrap().1;
+        assert!(body["message_reference"].is_null(), "a command is no message to answer");
+    }
+}
+
+#[tokio::test]
+async fn a_thread_begins_once_and_the_channel_stands_in_for_it() {
+    let begin = "POST /channels/2/messages/50/threads";
+    let cases = [
+        (201, 0, Value::Null, vec![begin, "POST /channels/50/messages"]),
+        (400, 160_004, Value::Null, vec![begin, "POST /channels/50/messages"]),
+        (403, 50013, Value::Null, vec![begin, POST]),
+        (201, 0, json!({"memo": {"threadless": true}}), vec![POST]),
+    ];
+    for (status, code, saved, expected) in cases {
+        let server = Loopback::start(move |call, _| match call {
+            call if call == begin => (status, json!({"message": "x", "code": code})),
+            _ => (200, json!({"id": "99"})),
+        })
+        .await;
+        let mut placement = placement(Some(Hint::Thread { name: "story".into() }), None);
+        placement.address.topic = Some(ASKED.into());
+        placement.saved = (!saved.is_null()).then(|| ReplyHandle { state: saved, messages: Vec::new() });
+        assert_eq!(finish(&server, &placement, &[]).await, expected, "{code}");
+        let answers = server.asked().pop().unwrap().1["message_reference"]["message_id"].clone();
+        let stands_alone = expected.last() != Some(&POST);
+        assert_eq!(answers.is_null(), stands_alone, "a thread begins with what it answers");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
+    let limited = json!({"message": "You are being rate limited.", "retry_after": 30.0, "global": false});
+    let server = Loopback::start(move |call, _| match call {
+        POST => (429, limited.clone()),
+        _ => (200, json!({"id": "99"})),
+    })
+    .await;
+    let office = server.office();
+    let placement = placement(None, None);
+    for _ in 0..3 {
+        let messages = DiscordMessages::new(Arc::clone(&office), &placement);
+        let mut reply = Reply::open(messages, &placement, Box::new(Known(Vec::new())));
+        let result = reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await;
+        assert!(matches!(result, Err(SendError::Later { after }) if after.as_secs() >= 29), "{result:?}");
+    }
+    assert_eq!(server.calls(), [POST], "it is asked once");
+    assert!(office.free(&[Lane::Post], "3").is_ok() && office.free(&[Lane::Edit], TEAM).is_ok());
+}

@@ -1,0 +1,117 @@
+//! The content of one Discord message.
+
+use crate::{Choice, live::Draft, render::discord::markdown};
+use serde_json::{Value, json};
+
+/// The most that Discord takes as a button's action, in characters, and as what it says.
+const ACTION: usize = 100;
+const LABEL: usize = 80;
+/// Buttons in a row, and rows.
+const ROW: usize = 5;
+const ROWS: usize = 5;
+/// Links make no previews: whoever wrote the address would learn that it was read.
+const SUPPRESS_EMBEDS: u64 = 1 << 2;
+/// The most characters of a message.
+pub(super) const CONTENT: usize = 2000;
+
+/// What one message shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// As Discord's Markdown.
+    pub(super) content: String,
+    pub(super) buttons: Vec<Choice>,
+}
+
+impl Page {
+    pub(super) fn new(draft: &Draft) -> Self {
+        Self { content: markdown(&draft.rich), buttons: fitting(&draft.choices) }
+    }
+
+    pub(super) fn overfull(&self) -> bool {
+        self.content.chars().count() > CONTENT
+    }
+
+    /// Returns the fields of a message that shows this, and calls nobody.
+    pub(super) fn fields(&self) -> Value {
+        let mut fields = quiet();
+        fields["content"] = self.content.as_str().into();
+        fields["components"] = self.rows();
+        fields
+    }
+
+    fn rows(&self) -> Value {
+        let button = |choice: &Choice| {
+            json!({
+                "type": 2, "style": style(choice), "custom_id": choice.action,
+                "label": choice.label.chars().take(LABEL).collect::<String>(),
+            })
+        };
+        let row = |choices: &[Choice]| json!({"type": 1, "components": choices.iter().map(button).collect::<Vec<_>>()});
+        self.buttons.chunks(ROW).take(ROWS).map(row).collect()
+    }
+}
+
+/// Returns the fields that every message of ours has: no previews, and nobody is called.
+pub(super) fn quiet() -> Value {
+    json!({"allowed_mentions": {"parse": [], "replied_user": false}, "flags": SUPPRESS_EMBEDS})
+}
+
+/// Gray, and red for what ends something.
+fn style(choice: &Choice) -> u8 {
+    if choice.action == "/stop" { 4 } else { 2 }
+}
+
+/// Returns the buttons that Discord takes: none without a label, none twice.
+fn fitting(choices: &[Choice]) -> Vec<Choice> {
+    let mut fitting: Vec<Choice> = Vec::new();
+    for choice in choices.iter().take(ROW * ROWS) {
+        let fits = (1..=ACTION).contains(&choice.action.chars().count()) && !choice.label.trim().is_empty();
+        if fits && !fitting.iter().any(|other| other.action == choice.action) {
+            fitting.push(choice.clone());
+        } else {
+            tracing::warn!(label = choice.label, "a button is left out: Discord does not take it");
+        }
+    }
+    fitting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    #[test]
+    fn a_page_is_written_like_this() {
+        let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
+        let long = choice("Long", &"x".repeat(101));
+        let choices = vec![choice("Stop", "/stop"), long, choice("Again", "/stop"), choice(" ", "/new")];
+        let page = Page::new(&Draft { rich: parse("**hi** @everyone"), choices, ..Draft::default() });
+        let expected = json!({
+            "content": "**hi** \\@everyone", "flags": 4,
+            "allowed_mentions": {"parse": [], "replied_user": false},
+            "components": [
+                {"type": 1, "components": [{"type": 2, "style": 4, "custom_id": "/stop", "label": "Stop"}]},
+            ],
+        });
+        assert_eq!(page.fields(), expected);
+    }
+
+    #[test]
+    fn many_buttons_stand_in_rows() {
+        let choices =
+            (0..30).map(|n| Choice { label: format!("{n}"), action: format!("/mode {n}") }).collect();
+        let page = Page::new(&Draft { rich: parse("choose"), choices, ..Draft::default() });
+        let rows = page.fields()["components"].as_array().unwrap().clone();
+        let lengths: Vec<usize> =
+            rows.iter().map(|row| row["components"].as_array().unwrap().len()).collect();
+        assert_eq!(lengths, [5, 5, 5, 5, 5]);
+    }
+
+    #[test]
+    fn escapes_count() {
+        let page =
+            |text: &str| Page::new(&Draft { rich: crate::render::Rich::plain(text), ..Draft::default() });
+        assert!(!page(&"x".repeat(2000)).overfull());
+        assert!(page(&"*".repeat(1001)).overfull());
+    }
+}

@@ -1,0 +1,203 @@
+//! The channels, threads and roles that Discord told of: where a thread belongs, and what things are called.
+//!
+//! Bounded: what does not fit is asked for when it is needed.
+
+use super::wire::{ChannelInfo, Guild, Role};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::watch;
+
+/// So many channels and threads are remembered, and so many roles.
+const MOST: usize = 20_000;
+/// Threads: of announcements, public, private.
+const THREADS: [u64; 3] = [10, 11, 12];
+/// Channels in which a message can begin a thread: text and announcements.
+const PARENTS: [u64; 2] = [0, 5];
+
+/// What is known of the servers.
+#[derive(Debug)]
+pub(super) struct Places {
+    known: Mutex<Known>,
+    /// How many servers have not told of themselves yet.
+    expected: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    channels: HashMap<String, Place>,
+    roles: HashMap<String, String>,
+    own_roles: HashSet<String>,
+}
+
+/// A channel or a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) guild: Option<String>,
+    pub(super) name: String,
+    /// The channel in which a thread is, and who began it.
+    pub(super) parent: Option<String>,
+    pub(super) owner: Option<String>,
+    /// Whether a message here can begin a thread.
+    pub(super) threads: bool,
+    /// The newest message when Discord told of it.
+    pub(super) newest: u64,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { known: Mutex::default(), expected: watch::Sender::new(0) }
+    }
+}
+
+impl Places {
+    /// A session begins: so many servers will tell of themselves.
+    pub(super) fn expect(&self, guilds: usize) {
+        // Until then something may have been said anywhere.
+        self.lock().channels.values_mut().for_each(|place| place.newest = u64::MAX);
+        self.expected.send_replace(guilds);
+    }
+
+    /// Waits until all servers have told of themselves.
+    pub(super) async fn complete(&self) {
+        let mut expected = self.expected.subscribe();
+        // The sender lives as long as this does.
+        expected.wait_for(|left| *left == 0).await.ok();
+    }
+
+    /// A server tells of itself. `me` is the bot's user.
+    pub(super) fn guild(&self, guild: Guild, me: &str) {
+        let mut known = self.lock();
+        for channel in guild.channels.into_iter().chain(guild.threads) {
+            known.keep(channel, Some(&guild.id));
+        }
+        for role in guild.roles {
+            known.keep_role(role, me);
+        }
+        drop(known);
+        self.expected.send_modify(|left| *left = left.saturating_sub(1));
+    }
+
+    /// A channel or thread is new or changed.
+    pub(super) fn channel(&self, channel: ChannelInfo) -> Place {
+        let mut known = self.lock();
+        known.keep(channel, None)
+    }
+
+    /// A role is new or changed.
+    pub(super) fn role(&self, role: Role, me: &str) {
+        self.lock().keep_role(role, me);
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Place> {
+        self.lock().channels.get(id).cloned()
+    }
+
+    /// Returns what a channel is called.
+    pub(super) fn name(&self, id: &str) -> Option<String> {
+        self.lock().channels.get(id).map(|place| place.name.clone()).filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn role_name(&self, id: &str) -> Option<String> {
+        self.lock().roles.get(id).cloned()
+    }
+
+    /// Tells whether a role is the one that a server made for the bot: people take it for the bot itself.
+    pub(super) fn is_own_role(&self, id: &str) -> bool {
+        self.lock().own_roles.contains(id)
+    }
+
+    /// Returns the channels and threads with messages newer than an id, and their newest.
+    pub(super) fn newer_than(&self, id: u64) -> Vec<(String, u64)> {
+        let known = self.lock();
+        let newer = known.channels.iter().filter(|(_, place)| place.newest > id);
+        newer.map(|(channel, place)| (channel.clone(), place.newest)).collect()
+    }
+
+    /// Returns the threads of these channels.
+    pub(super) fn threads_of(&self, channels: &HashSet<String>) -> Vec<String> {
+        let known = self.lock();
+        let of = known
+            .channels
+            .iter()
+            .filter(|(_, place)| place.parent.as_ref().is_some_and(|parent| channels.contains(parent)));
+        of.map(|(thread, _)| thread.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn keep(&mut self, told: ChannelInfo, guild: Option<&str>) -> Place {
+        let thread = THREADS.contains(&told.kind);
+        let place = Place {
+            guild: told.guild_id.or_else(|| guild.map(str::to_owned)),
+            name: told.name,
+            // The parent of a channel is a category, which is no place to talk.
+            parent: told.parent_id.filter(|_| thread),
+            owner: told.owner_id.filter(|_| thread),
+            threads: PARENTS.contains(&told.kind),
+            newest: told.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
+        };
+        if self.channels.len() < MOST || self.channels.contains_key(&told.id) {
+            self.channels.insert(told.id, place.clone());
+        }
+        place
+    }
+
+    fn keep_role(&mut self, role: Role, me: &str) {
+        let own = role.tags.and_then(|tags| tags.bot_id).is_some_and(|bot| bot == me);
+        if own && self.own_roles.len() < MOST {
+            self.own_roles.insert(role.id.clone());
+        }
+        if self.roles.len() < MOST || self.roles.contains_key(&role.id) {
+            self.roles.insert(role.id, role.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[tokio::test(start_paused = true)]
+    async fn servers_tell_of_their_channels_threads_and_roles() {
+        let places = Places::default();
+        places.expect(1);
+        let waits = tokio::time::timeout(std::time::Duration::from_secs(1), places.complete());
+        assert!(waits.await.is_err(), "it has not told yet");
+        let guild = json!({
+            "id": "1",
+            "channels": [
+                {"id": "2", "type": 0, "name": "team", "parent_id": "99", "last_message_id": "50"},
+                {"id": "4", "type": 2, "name": "voice", "last_message_id": null},
+                {"name": "no id"},
+            ],
+            "threads": [{"id": "3", "type": 11, "name": "story", "parent_id": "2", "owner_id": "7"}],
+            "roles": [{"id": "5", "name": "pudu", "tags": {"bot_id": "7"}}, {"id": "6", "name": "admins"}],
+        });
+        places.guild(serde_json::from_value(guild).unwrap(), "7");
+        places.complete().await;
+        let team = Place {
+            guild: Some("1".into()),
+            name: "team".into(),
+            threads: true,
+            newest: 50,
+            ..Place::default()
+        };
+        assert_eq!(places.get("2"), Some(team));
+        let story = places.get("3").unwrap();
+        assert_eq!(
+            (story.parent.as_deref(), story.owner.as_deref(), story.threads),
+            (Some("2"), Some("7"), false)
+        );
+        assert!(places.is_own_role("5") && !places.is_own_role("6"));
+        assert_eq!((places.name("4"), places.role_name("6")), (Some("voice".into()), Some("admins".into())));
+        assert_eq!(places.newer_than(49), [("2".to_owned(), 50)]);
+        assert_eq!(places.threads_of(&HashSet::from(["2".to_owned()])), ["3"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! What people wrote, read: names in place of numbers, and whether the bot is meant.
+
+use super::{places::Places, wire::User};
+
+/// A text, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The words; the bot's own mention is not among them.
+    pub(super) text: String,
+    /// Whether the bot is mentioned.
+    pub(super) named: bool,
+}
+
+/// Reads a text. `me` is the bot's user, `people` those that Discord says are mentioned.
+pub(super) fn words(content: &str, me: &str, people: &[User], places: &Places) -> Words {
+    let mut words = Words::default();
+    let mut rest = content;
+    while let Some((before, tag)) = rest.split_once('<') {
+        words.text.push_str(before);
+        let told = tag.split_once('>').map(|(inside, after)| (resolve(inside, me, people, places), after));
+        match told {
+            Some((Some(Meant::Bot), after)) => {
+                words.named = true;
+                // What the mention leaves would be two spaces.
+                let after = if words.text.is_empty() || words.text.ends_with(char::is_whitespace) {
+                    after.strip_prefix(' ').unwrap_or(after)
+                } else {
+                    after
+                };
+                rest = after;
+            }
+            Some((Some(Meant::Other(name)), after)) => {
+                words.text.push_str(&name);
+                rest = after;
+            }
+            _ => {
+                words.text.push('<');
+                rest = tag;
+            }
+        }
+    }
+    words.text.push_str(rest);
+    words.text = words.text.trim().to_owned();
+    words
+}
+
+enum Meant {
+    Bot,
+    Other(String),
+}
+
+/// Reads what stands between angle brackets; `None` for what is just that.
+fn resolve(inside: &str, me: &str, people: &[User], places: &Places) -> Option<Meant> {
+    let digits = |id: &str| !id.is_empty() && id.len() <= 20 && id.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(id) = inside.strip_prefix("@&").filter(|id| digits(id)) {
+        if places.is_own_role(id) {
+            return Some(Meant::Bot);
+        }
+        return Some(Meant::Other(format!("@{}", places.role_name(id).unwrap_or_else(|| "role".to_owned()))));
+    }
+    if let Some(id) =
+        inside.strip_prefix('@').map(|id| id.strip_prefix('!').unwrap_or(id)).filter(|id| digits(id))
+    {
+        if id == me {
+            return Some(Meant::Bot);
+        }
+        let name = people.iter().find(|person| person.id == id).map(name);
+        return Some(Meant::Other(format!("@{}", name.unwrap_or("somebody"))));
+    }
+    if let Some(id) = inside.strip_prefix('#').filter(|id| digits(id)) {
+        return Some(Meant::Other(format!("#{}", places.name(id).unwrap_or_else(|| "channel".to_owned()))));
+    }
+    // A server's own emoji: <:name:id>, animated <a:name:id>. A command: </name:id>.
+    let mut parts = inside.split(':');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("" | "a"), Some(name), Some(id), None) if digits(id) => Some(Meant::Other(format!(":{name}:"))),
+        (Some(command), Some(id), None, None) if command.starts_with('/') && digits(id) => {
+            Some(Meant::Other(command.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the name that people see.
+pub(super) fn name(person: &User) -> &str {
+    let nick = person.member.as_ref().and_then(|member| member.nick.as_deref());
+    nick.or(person.global_name.as_deref()).unwrap_or(&person.username)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_become_names_and_the_bot_is_heard() {
+        let places = Places::default();
+        let guild = json!({
+            "id": "1", "channels": [{"id": "2", "type": 0, "name": "team"}],
+            "roles": [{"id": "5", "name": "pudu", "tags": {"bot_id": "7"}}, {"id": "6", "name": "admins"}],
+        });
+        places.guild(serde_json::from_value(guild).unwrap(), "7");
+        let ada = User {
+            id: "8".into(),
+            username: "ada".into(),
+            global_name: Some("Ada".into()),
+            ..User::default()
+        };
+        let cases = [
+            ("<@7> hello", "hello", true),
+            ("hello <@!7>", "hello", true),
+            ("hey <@7>, you", "hey , you", true),
+            ("a <@7> b", "a b", true),
+            ("<@&5> hello", "hello", true),
+            ("<@7>", "", true),
+            (
+                "<@8> and <@9> of <@&6> in <#2> or <#3>",
+                "@Ada and @somebody of @admins in #team or #channel",
+                false,
+            ),
+            ("<:deer:12> <a:run:13> </status:14>", ":deer: :run: /status", false),
+            ("a < b > c <", "a < b > c <", false),
+            ("<@x> <@> <#> <t:1:R> <https://x.y>", "<@x> <@> <#> <t:1:R> <https://x.y>", false),
+            ("@everyone", "@everyone", false),
+        ];
+        for (content, text, named) in cases {
+            let expected = Words { text: text.into(), named };
+            assert_eq!(words(content, "7", std::slice::from_ref(&ada), &places), expected, "{content}");
+        }
+    }
+}

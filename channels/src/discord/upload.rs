@@ -1,0 +1,42 @@
+//! Files on their way to Discord, streamed from the disk.
+
+use super::client::Client;
+use crate::{OutFile, live::CallError};
+use pudu_net::reqwest::{
+    Body,
+    multipart::{Form, Part},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::fs::File;
+use tokio_util::io::ReaderStream;
+
+/// The largest file that Discord takes everywhere, in bytes. Servers that were given boosts take more.
+pub(super) const LARGEST: u64 = 10 * 1024 * 1024;
+/// A line slower than this many bytes a second is taken for dead.
+const SLOWEST: u64 = 50_000;
+
+/// How long it may take to bring so many bytes.
+pub(super) fn patience(size: u64) -> Duration {
+    Duration::from_secs(30) + Duration::from_secs(size / SLOWEST).max(super::client::PATIENCE)
+}
+
+/// Makes the form that brings a file with a message.
+pub(super) async fn form(file: &OutFile, size: u64, mut message: Value) -> Result<Form, CallError> {
+    message["attachments"] = json!([{"id": 0, "filename": file.name}]);
+    let open = File::open(&file.path).await.map_err(|error| CallError::File(error.to_string()))?;
+    let body = Body::wrap_stream(ReaderStream::new(open));
+    let part = Part::stream_with_length(body, size).file_name(file.name.clone());
+    Ok(Form::new().text("payload_json", message.to_string()).part("files[0]", part))
+}
+
+/// Makes the call that brings it; returns what `T` reads of the answer.
+pub(super) async fn send<T: serde::de::DeserializeOwned>(
+    client: &Client,
+    verb: pudu_net::reqwest::Method,
+    path: &[&str],
+    form: Form,
+    size: u64,
+) -> Result<super::client::Told<T>, super::failure::ApiError> {
+    client.bring(verb, path, form, patience(size)).await
+}

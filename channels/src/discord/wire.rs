@@ -1,0 +1,289 @@
+//! What is read of Discord's objects: only what is used, and nothing that has to be there.
+
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A frame of the gateway. The data is read later, for itself: one that is strange harms no other.
+#[derive(Debug, Deserialize)]
+pub(super) struct Frame {
+    pub(super) op: u64,
+    #[serde(default)]
+    pub(super) s: Option<u64>,
+    #[serde(default)]
+    pub(super) t: Option<String>,
+    #[serde(default)]
+    pub(super) d: Value,
+}
+
+/// Takes `null`, and what cannot be read, for nothing.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Like `lenient`, element by element.
+fn each<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
+    let Value::Array(values) = Value::deserialize(from)? else { return Ok(Vec::new()) };
+    Ok(values.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
+}
+
+/// `READY`
+#[derive(Debug, Deserialize)]
+pub(super) struct Ready {
+    pub(super) session_id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) resume_gateway_url: String,
+    pub(super) user: User,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) application: Option<Application>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) guilds: Vec<Value>,
+}
+
+/// The application, as far as it is told.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Application {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) flags: u64,
+}
+
+/// A person or a bot.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct User {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) username: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) global_name: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) bot: bool,
+    /// In the list of those who are mentioned: how they are called on this server.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) member: Option<Member>,
+}
+
+/// A person on a server.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Member {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) nick: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) user: Option<Box<User>>,
+}
+
+/// A message.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) channel_id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) guild_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) author: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) member: Option<Member>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) content: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) edited_timestamp: Option<String>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) mentions: Vec<User>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) mention_roles: Vec<String>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) attachments: Vec<File>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) sticker_items: Vec<Sticker>,
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) webhook_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) application_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) message_reference: Option<Reference>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) referenced_message: Option<Box<Message>>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) message_snapshots: Vec<Snapshot>,
+}
+
+/// What a message answers (type 0) or passes on (type 1).
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Reference {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) message_id: Option<String>,
+}
+
+/// A message that is passed on.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Snapshot {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) message: Passed,
+}
+
+/// What is passed on of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Passed {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) content: String,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) attachments: Vec<File>,
+}
+
+/// A file.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct File {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) filename: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) size: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) url: String,
+}
+
+/// A sticker, which has only a name to read.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Sticker {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+}
+
+/// A message that was taken back.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Deleted {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) id: Option<String>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) ids: Vec<String>,
+}
+
+/// A server.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Guild {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) channels: Vec<ChannelInfo>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) threads: Vec<ChannelInfo>,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) roles: Vec<Role>,
+}
+
+/// A channel or a thread.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct ChannelInfo {
+    pub(super) id: String,
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) guild_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) parent_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) owner_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) last_message_id: Option<String>,
+}
+
+/// A role.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Role {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) tags: Option<Tags>,
+}
+
+/// Whose role it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Tags {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) bot_id: Option<String>,
+}
+
+/// A button that was pressed (type 3) or a command that was taken (type 2).
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Interaction {
+    pub(super) id: String,
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) token: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) channel_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) guild_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) user: Option<User>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) member: Option<Member>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) message: Option<Message>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) data: Chosen,
+}
+
+/// What was pressed or taken.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Chosen {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) custom_id: String,
+    #[serde(default, deserialize_with = "each")]
+    pub(super) options: Vec<Choice>,
+}
+
+/// What was typed behind a command.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Choice {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) value: Value,
+}
+
+/// Milliseconds between 1970 and the first of 2015, from which Discord counts.
+const EPOCH: u64 = 1_420_070_400_000;
+
+/// Returns when an id was made, in milliseconds since 1970.
+pub(super) fn made(id: &str) -> Option<i64> {
+    let id: u64 = id.parse().ok()?;
+    i64::try_from((id >> 22) + EPOCH).ok()
+}
+
+/// Returns the lowest id that is made at a moment, in milliseconds since 1970.
+pub(super) fn id_at(at: i64) -> u64 {
+    u64::try_from(at).unwrap_or(0).saturating_sub(EPOCH) << 22
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_id_tells_its_time() {
+        assert_eq!(made("175928847299117063"), Some(1_462_015_105_796));
+        assert_eq!(made("x"), None);
+        assert_eq!(made(&id_at(1_462_015_105_796).to_string()), Some(1_462_015_105_796));
+    }
+
+    #[test]
+    fn what_is_strange_in_an_object_is_passed_over() {
+        let strange = json!({
+            "id": "1", "channel_id": "2", "content": null, "type": "text", "mentions": [{"x": 1}, {"id": "3"}],
+            "attachments": "none", "author": 7, "member": [], "message_reference": {"message_id": 5},
+        });
+        let message: Message = serde_json::from_value(strange).unwrap();
+        assert_eq!((message.content.as_str(), message.kind, message.mentions.len()), ("", 0, 1));
+        assert!(message.author.is_none() && message.attachments.is_empty());
+    }
+}

@@ -1,0 +1,402 @@
+//! Writes marked text as Discord's Markdown.
+//!
+//! Discord reads marks in any text, so everything that looks like one and is none is escaped. Marks are written
+//! line by line and closed at each line's end: a quotation's sign can then stand before any line. An address is
+//! put between angle brackets, in which nothing is read and which makes no preview.
+
+use super::{Rich, Span, Style};
+use std::{cmp::Reverse, fmt::Write, ops::Range};
+
+/// Has no width: it keeps apart what would be read together.
+const APART: char = '\u{200b}';
+
+/// Returns the text as Markdown for a message's content.
+#[must_use]
+pub fn markdown(rich: &Rich) -> String {
+    let mut out = String::with_capacity(rich.text.len() * 5 / 4);
+    let mut at = 0;
+    for block in rich.spans.iter().filter(|span| span.style.is_block_code()) {
+        // One that stands in another is part of it.
+        if block.range.start < at {
+            continue;
+        }
+        write_lines(rich, at..block.range.start, &mut out);
+        fence(rich.part(block.range.clone()), &block.style, &mut out);
+        at = block.range.end;
+    }
+    write_lines(rich, at..rich.text.len(), &mut out);
+    out
+}
+
+/// Writes a block of code. Its fence stands on lines of its own, which are as good as an empty line.
+fn fence(code: &str, style: &Style, out: &mut String) {
+    let before = out.trim_end_matches('\n').len();
+    if before > 0 && out.len() > before {
+        out.truncate(before);
+        out.push('\n');
+    }
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+    let language = match style {
+        Style::Pre(Some(language)) => language.as_str(),
+        _ => "",
+    };
+    // Fences inside would end it.
+    let code = code.replace("```", &format!("`{APART}`{APART}`"));
+    let _ = write!(out, "```{language}\n{}\n```", code.trim_end_matches('\n'));
+}
+
+fn write_lines(rich: &Rich, range: Range<usize>, out: &mut String) {
+    let mut start = range.start;
+    let text = rich.part(range.clone());
+    // Behind a fence one line break is enough.
+    let after_fence = out.ends_with("```") && text.starts_with('\n');
+    let breaks = text.len() - text.trim_start_matches('\n').len();
+    if after_fence {
+        out.push('\n');
+        start += breaks;
+    }
+    for (n, line) in rich.part(start..range.end).split('\n').enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        write_line(rich, start..start + line.len(), out);
+        start += line.len() + 1;
+    }
+}
+
+fn write_line(rich: &Rich, line: Range<usize>, out: &mut String) {
+    let touches = |span: &&Span| span.range.start <= line.start && span.range.end > line.start;
+    if rich.spans.iter().filter(touches).any(|span| span.style == Style::Quote) {
+        out.push_str("> ");
+    }
+    let spans = inline(rich, &line);
+    let mut edges: Vec<usize> = spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
+    edges.extend([line.start, line.end]);
+    edges.sort_unstable();
+    edges.dedup();
+    let mut pen = Pen { out, open: Vec::new(), closed: false, begun: false };
+    for (from, to) in edges.iter().zip(edges.iter().skip(1)) {
+        let active = spans.iter().filter(|span| span.range.start <= *from && span.range.end >= *to);
+        pen.change(allowed(active.collect()));
+        pen.write(rich.part(*from..*to));
+    }
+    pen.change(Vec::new());
+}
+
+/// Returns the marks of a line, without the white space at their ends, at which Discord does not read marks.
+fn inline(rich: &Rich, line: &Range<usize>) -> Vec<Span> {
+    let cut = |span: &Span| {
+        let (start, end) = (span.range.start.max(line.start), span.range.end.min(line.end));
+        let text = rich.part(start..end.max(start));
+        let (lead, trail) = (text.len() - text.trim_start().len(), text.trim_end().len());
+        let range = if span.style == Style::Code { start..end } else { start + lead..start + trail };
+        let blank = text.trim().is_empty() || span.style == Style::Quote;
+        (!blank).then(|| Span { range, style: span.style.clone() })
+    };
+    rich.spans.iter().filter_map(cut).collect()
+}
+
+/// Returns the marks that may stand together, outermost first: those that hold others hold them here too.
+fn allowed(mut spans: Vec<&Span>) -> Vec<Style> {
+    spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end), rank(&span.style)));
+    let mut marks: Vec<&Style> = Vec::new();
+    for span in spans {
+        if !marks.iter().any(|style| rank(style) == rank(&span.style)) {
+            marks.push(&span.style);
+        }
+    }
+    let in_link = marks.iter().any(|style| matches!(style, Style::Link(_)));
+    // Code in a link is not read, and nothing is in code.
+    marks.retain(|style| !(in_link && rank(style) == CODE));
+    marks.sort_by_key(|style| rank(style) == CODE);
+    marks.into_iter().cloned().collect()
+}
+
+const CODE: u8 = 4;
+
+fn rank(style: &Style) -> u8 {
+    match style {
+        Style::Bold => 0,
+        Style::Italic => 1,
+        Style::Strike => 2,
+        Style::Link(_) => 3,
+        Style::Code => CODE,
+        Style::Quote | Style::Pre(_) | Style::Table { .. } => 5,
+    }
+}
+
+/// Writes one line.
+struct Pen<'a> {
+    out: &'a mut String,
+    open: Vec<Style>,
+    /// Whether the last thing written ended a mark: another must not stand right behind it.
+    closed: bool,
+    /// Whether words of this line were written.
+    begun: bool,
+}
+
+impl Pen<'_> {
+    /// Closes what is no longer wanted and opens what is new.
+    fn change(&mut self, wanted: Vec<Style>) {
+        let kept = self.open.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+        while self.open.len() > kept {
+            if let Some(style) = self.open.pop() {
+                self.close(&style);
+            }
+        }
+        for style in wanted.iter().skip(kept) {
+            if self.closed && !matches!(style, Style::Code | Style::Link(_)) {
+                self.out.push(APART);
+            }
+            self.begin(style);
+        }
+        self.open = wanted;
+    }
+
+    fn begin(&mut self, style: &Style) {
+        self.begun = true;
+        self.closed = false;
+        match style {
+            Style::Link(url) if is_web(url) => self.out.push('['),
+            Style::Bold => self.out.push_str("**"),
+            Style::Italic => self.out.push('*'),
+            Style::Strike => self.out.push_str("~~"),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, style: &Style) {
+        self.closed = matches!(style, Style::Bold | Style::Italic | Style::Strike);
+        match style {
+            Style::Link(url) if is_web(url) => {
+                let _ = write!(self.out, "](<{}>)", tamed(url));
+            }
+            Style::Link(url) => {
+                self.out.push_str(" (");
+                plain(url, false, self.out);
+                self.out.push(')');
+            }
+            Style::Bold => self.out.push_str("**"),
+            Style::Italic => self.out.push('*'),
+            Style::Strike => self.out.push_str("~~"),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let link = self.open.iter().find_map(|style| match style {
+            Style::Link(url) if is_web(url) => Some(url),
+            _ => None,
+        });
+        match (self.open.last(), link) {
+            (Some(Style::Code), _) => code(text, self.out),
+            // Discord does not hide one address behind another: it is enough to show the words.
+            (_, Some(_)) => escape(text, true, self.out),
+            _ => plain(text, !self.begun, self.out),
+        }
+        self.begun |= !text.trim().is_empty();
+        self.closed = false;
+    }
+}
+
+fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
+/// Returns an address without the signs that would end it here.
+fn tamed(url: &str) -> String {
+    let mut out = String::with_capacity(url.len());
+    for c in url.chars() {
+        match c {
+            '<' => out.push_str("%3C"),
+            '>' => out.push_str("%3E"),
+            '(' => out.push_str("%28"),
+            ')' => out.push_str("%29"),
+            '\\' => out.push_str("%5C"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Writes code in a line, between as many backticks as it needs.
+fn code(text: &str, out: &mut String) {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    match longest {
+        0 => {
+            let _ = write!(out, "`{text}`");
+        }
+        1 => {
+            let _ = write!(out, "`` {text} ``");
+        }
+        // Discord knows no more than two: others are shown by their like.
+        _ => {
+            let _ = write!(out, "`{}`", text.replace('`', "ˋ"));
+        }
+    }
+}
+
+/// Writes words: addresses between brackets, everything else escaped.
+fn plain(text: &str, at_start: bool, out: &mut String) {
+    let mut rest = text;
+    let mut start = at_start;
+    while let Some(at) = address(rest) {
+        let (words, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        escape_from(words, start, false, out);
+        let end = from.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>')).unwrap_or(from.len());
+        let (url, after) = from.split_at_checked(end).unwrap_or((from, ""));
+        // A sentence's own signs behind an address are not part of it.
+        let bare = url.trim_end_matches(['.', ',', ':', ';', '!', '?', '"', '\'', ')', ']', '*', '_']);
+        let _ = write!(out, "<{bare}>");
+        start = false;
+        escape_from(url.strip_prefix(bare).unwrap_or_default(), false, false, out);
+        rest = after;
+    }
+    escape_from(rest, start, false, out);
+}
+
+/// Returns where the next address begins, with something behind its scheme.
+fn address(text: &str) -> Option<usize> {
+    let begins = |scheme: &str| {
+        text.match_indices(scheme).map(|(at, _)| at).find(|at| {
+            let behind = text.get(at + scheme.len()..).and_then(|rest| rest.chars().next());
+            behind.is_some_and(char::is_alphanumeric)
+        })
+    };
+    [begins("http://"), begins("https://")].into_iter().flatten().min()
+}
+
+fn escape(text: &str, in_link: bool, out: &mut String) {
+    escape_from(text, false, in_link, out);
+}
+
+/// Writes a text so that it is read as it is.
+fn escape_from(text: &str, at_start: bool, in_link: bool, out: &mut String) {
+    let mut start = at_start;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or_default();
+        let next = after.chars().next();
+        let marks = match c {
+            '\\' | '*' | '_' | '~' | '`' | '|' | '[' | '<' => true,
+            ']' => in_link,
+            // Names, of people and of all.
+            '@' => next.is_some_and(|next| next.is_alphanumeric() || matches!(next, '!' | '&')),
+            // Only at a line's start: quotations, headings, small print, lists.
+            '>' | '#' => start,
+            '-' | '+' => start && matches!(next, Some(' ' | '#')),
+            // An address that a link's words or a split left behind must not become one.
+            ':' => after.starts_with("//"),
+            _ => false,
+        };
+        if marks {
+            out.push('\\');
+        }
+        out.push(c);
+        start &= c.is_whitespace() || c == '#';
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::parse;
+
+    fn check(cases: &[(&str, &str)]) {
+        for (given, expected) in cases {
+            assert_eq!(markdown(&parse(given)), *expected, "for {given:?}");
+        }
+    }
+
+    #[test]
+    fn marks_become_discords_own() {
+        check(&[
+            ("plain", "plain"),
+            ("**bold** *italic* ~~gone~~", "**bold** *italic* ~~gone~~"),
+            ("**bold *both* bold**", "**bold *both* bold**"),
+            ("# Title\ntext", "**Title**\n\ntext"),
+            ("a `b*c` d", "a `b*c` d"),
+            ("**bold `code` bold**", "**bold `code` bold**"),
+            ("- a\n- b", "• a\n• b"),
+            ("> quote\n> more\n\nend", "> quote\n> more\n\nend"),
+            ("> one\n>\n> two", "> one\n> \n> two"),
+            ("**two\nlines**", "**two**\n**lines**"),
+            ("**a***b*", "**a**\u{200b}*b*"),
+            ("**this [page](https://x.y) here**", "**this [page](<https://x.y>) here**"),
+            ("***all* of it**", "***all* of it**"),
+        ]);
+    }
+
+    #[test]
+    fn what_looks_like_a_mark_is_escaped() {
+        check(&[
+            ("2 \\* 3 and snake_case_name", "2 \\* 3 and snake\\_case\\_name"),
+            (
+                "a \\`tick\\` and \\~\\~x\\~\\~ and ||spoiler||",
+                "a \\`tick\\` and \\~\\~x\\~\\~ and \\|\\|spoiler\\|\\|",
+            ),
+            ("\\# no heading", "\\# no heading"),
+            ("\\- no list", "\\- no list"),
+            ("\\-\\# small", "\\-# small"),
+            ("a - b # c > d", "a - b # c > d"),
+            ("\\[a](b)", "\\[a](b)"),
+            ("C:\\\\dir", "C:\\\\dir"),
+        ]);
+    }
+
+    #[test]
+    fn names_call_nobody() {
+        check(&[
+            ("hi @everyone and @here", "hi \\@everyone and \\@here"),
+            ("\\<@123> \\<@&5> \\<#7>", "\\<\\@123> \\<\\@&5> \\<#7>"),
+            ("me@x.org", "me\\@x.org"),
+            ("`@everyone <@1>`", "`@everyone <@1>`"),
+        ]);
+    }
+
+    #[test]
+    fn addresses_are_kept_whole_and_have_no_preview() {
+        check(&[
+            ("see https://x.org/a_b_c?d=e.", "see <https://x.org/a_b_c?d=e>."),
+            ("(https://x.org/a)", "(<https://x.org/a>)"),
+            ("[the *page*](https://x.org/(a))", "[the *page*](<https://x.org/%28a%29>)"),
+            ("[a\\]b](https://x.org)", "[a\\]b](<https://x.org>)"),
+            ("[mail](mailto:me@x.org)", "mail (mailto:me\\@x.org)"),
+            ("https:// alone", "https\\:// alone"),
+        ]);
+    }
+
+    #[test]
+    fn code_stays_code() {
+        check(&[
+            ("```rust\nlet a = \"*\";\n```", "```rust\nlet a = \"*\";\n```"),
+            ("text\n\n```\ncode\n```\n\nend", "text\n```\ncode\n```\nend"),
+            ("````\n```\ninner\n```\n````", "```\n`\u{200b}`\u{200b}`\ninner\n`\u{200b}`\u{200b}`\n```"),
+            ("a ``x`y`` b", "a `` x`y `` b"),
+            ("a ```` x```y ```` b", "a `xˋˋˋy` b"),
+            ("|a|b|\n|-|-|\n|1|2|", "```\na │ b\n──┼──\n1 │ 2\n```"),
+        ]);
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_lost() {
+        let signs = "*_~`|[]()<>#-+@:\\/ ab\n";
+        for seed in 0..400 {
+            fastrand::seed(seed);
+            let text: String =
+                (0..40).filter_map(|_| signs.chars().nth(fastrand::usize(..signs.len()))).collect();
+            let written = markdown(&Rich::plain(text.clone()));
+            // What stands in brackets as an address, and what is escaped, is the text again.
+            let back: String = written.replace("\\\\", "\0").replace('\\', "").replace('\0', "\\");
+            if !text.contains("http") {
+                assert_eq!(back, text, "{text:?} became {written:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A bot on Discord.
+
+use super::{
+    super::{raw::Value, reader::Section},
+    Menu, Platform, Reader,
+};
+use crate::dispatch::command;
+use pudu_channels::{
+    Channel, ChannelError,
+    discord::{self, Command, Config, Rules},
+};
+use secrecy::SecretString;
+use std::{collections::BTreeSet, sync::Arc};
+use url::Url;
+
+/// What a Discord account needs to be there: the channel's own configuration but for name and menu.
+#[derive(Debug)]
+struct Discord(Config);
+
+impl Platform for Discord {
+    fn name(&self) -> &'static str {
+        READER.name
+    }
+
+    fn transport(&self) -> &'static str {
+        "websocket"
+    }
+
+    fn secrets(&self) -> Vec<&SecretString> {
+        vec![&self.0.bot_token]
+    }
+
+    fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
+        let menu = menu.into_iter().map(|(name, about)| Command { words: argument(&name), name, about });
+        let connect = Command {
+            name: "connect".to_owned(),
+            about: "Make yourself known by a code".to_owned(),
+            words: Some("The code".to_owned()),
+        };
+        let config = Config {
+            account: account.to_owned(),
+            commands: menu.chain([connect]).collect(),
+            ..self.0.clone()
+        };
+        Ok(Arc::new(discord::Discord::new(config)?))
+    }
+}
+
+/// Returns what comes behind a command, if something does.
+fn argument(name: &str) -> Option<String> {
+    let row = command::TABLE.iter().find(|row| row.name == name).filter(|row| !row.argument.is_empty());
+    row.map(|row| row.argument.trim_matches(['[', ']', '<', '>']).to_owned())
+}
+
+/// How its accounts are read.
+pub(super) const READER: Reader =
+    Reader { name: "discord", credentials: &["bot_token"], read, id, ids: "ids of 17 to 20 digits" };
+
+fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
+    let told = "https://discord.com/developers/applications gives one, \"Bot\"; or set `enabled: false`";
+    let bot_token = section.secret("bot_token").required(told);
+    let api_url = section.url("api_url").or(Url::parse(discord::API_URL).ok()?);
+    let mention_only = section.flag("mention_only").optional("as `require_mention`");
+    let require_mention =
+        section.flag("require_mention").or_told(mention_only.unwrap_or(true), "`mention_only`, else true");
+    let threads =
+        section.flag("thread_mode").or_told(mention_only.unwrap_or(false), "`mention_only`, else false");
+    let guilds = ids(section, "allowed_guilds", "all, and private messages");
+    let open_channels = ids(section, "allowed_channels", "none");
+    let guilds = (!guilds.is_empty()).then_some(guilds);
+    let rules = Rules { guilds, require_mention, open_channels, threads };
+    let (account, commands) = (String::new(), Vec::new());
+    Some(Arc::new(Discord(Config { account, bot_token: bot_token?, api_url, rules, commands })))
+}
+
+fn ids(section: &Section<'_>, key: &str, told: &str) -> BTreeSet<String> {
+    let show = |ids: &Vec<String>| ids.join(", ");
+    section.list(key, READER.ids, show, id).or_told(Vec::new(), told).into_iter().collect()
+}
+
+fn id(value: &Value) -> Result<String, String> {
+    let id = match value {
+        Value::Int(id) => u64::try_from(*id).ok(),
+        Value::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let id = id.map(|id: u64| id.to_string());
+    id.ok_or_else(|| {
+        "write ids (in Discord: Settings, Advanced, Developer Mode; then right-click, \"Copy ID\"): a name can \
+         change hands, and whoever has it then would be let in"
+            .to_owned()
+    })
+}

@@ -1,0 +1,332 @@
+//! What only Discord has: threads, registered commands, sessions that are resumed or not, intents, buckets.
+
+use crate::house::{House, SOON};
+use pudu_sim::{
+    Discord, Fault, Platform, When,
+    discord::Options,
+    model::{Answer, Reply},
+    platform::{Shown, Words},
+};
+use rustix::process::{Signal, kill_process};
+use std::{sync::Arc, time::Duration};
+
+/// A house on Discord with Ada, and a channel in which she and the bot are.
+struct Server {
+    house: House,
+    discord: Discord,
+    ada: String,
+    direct: String,
+    team: String,
+}
+
+impl Server {
+    async fn build(options: Options) -> Self {
+        let discord = Discord::start(options).await.unwrap();
+        let house = House::elsewhere(Arc::new(discord.clone())).await;
+        let ada = discord.person("Ada");
+        let (direct, team) = (discord.private(&ada), discord.group("team", &[&ada]));
+        Self { house, discord, ada, direct, team }
+    }
+
+    async fn open(account: &str) -> Self {
+        let mut server = Self::build(Options::default()).await;
+        server.house.configure(account, "");
+        server.start().await;
+        server
+    }
+
+    /// Starts the daemon and waits until it hears.
+    async fn start(&mut self) {
+        self.house.start();
+        self.until(|discord| discord.connections() == 1 && !discord.commands().is_empty()).await;
+    }
+
+    async fn until(&self, wanted: impl Fn(&Discord) -> bool) {
+        let platform: &dyn Platform = &self.discord;
+        let found = platform.wait(&self.team, SOON, |_| wanted(&self.discord).then_some(())).await;
+        found.unwrap_or_else(|timeout| panic!("{timeout}"));
+    }
+
+    fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+        let answers = answers.map(str::to_owned);
+        let (chat, person, text) = (chat.to_owned(), self.ada.clone(), text.to_owned());
+        self.discord.write(&Words { chat, person, text, to_bot, answers, files: Vec::new() })
+    }
+
+    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+        let platform: &dyn Platform = &self.discord;
+        let found = platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
+        found.unwrap_or_else(|timeout| panic!("{timeout}"))
+    }
+
+    /// Waits until the bot's last message reads so and will not change any more.
+    async fn reads(&self, chat: &str, answer: &str) -> Shown {
+        let ended = |shown: &[Shown]| {
+            let last = shown.last()?;
+            let open = last.growing || last.buttons.iter().any(|button| button == "Stop");
+            (last.text == answer && !open).then(|| last.clone())
+        };
+        self.sees(chat, ended).await
+    }
+
+    fn words(&self, chat: &str) -> Vec<String> {
+        self.discord.shown(chat).into_iter().map(|shown| shown.text).collect()
+    }
+}
+
+fn slowly(text: &str) -> Answer {
+    Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registered_command_is_answered_in_its_own_place() {
+    let server = Server::open("").await;
+    let commands = server.discord.commands();
+    for name in ["new", "stop", "status", "mode", "help", "connect"] {
+        assert!(commands.iter().any(|command| command == name), "{commands:?}");
+    }
+    assert!(server.discord.command(&server.team, &server.ada, "mode", "steer"));
+    server.reads(&server.team, "Mode steer: a message reaches me while I work.").await;
+    assert!(server.discord.command(&server.direct, &server.ada, "new", ""));
+    server.reads(&server.direct, "New conversation started.").await;
+    assert_eq!((server.words(&server.team).len(), server.words(&server.direct).len()), (1, 1));
+    assert_eq!(server.discord.calls("message.create").len(), 0, "nothing besides");
+    assert_eq!(server.discord.unanswered(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_cannot_be_deferred_is_answered_by_a_message() {
+    let server = Server::open("").await;
+    let gone = Fault::Refused(404, "10062 Unknown interaction".to_owned());
+    server.discord.fail("interaction.callback", 1, gone);
+    assert!(server.discord.command(&server.team, &server.ada, "new", ""));
+    server.reads(&server.team, "New conversation started.").await;
+    assert_eq!(server.words(&server.team).len(), 1);
+    // Discord was slow, and the deferral is there all the same.
+    server.discord.fail("interaction.callback", 1, Fault::CutAfter);
+    server.discord.fail("original.edit", 1, Fault::CutAfter);
+    assert!(server.discord.command(&server.team, &server.ada, "new", ""));
+    server.sees(&server.team, |shown| (shown.len() == 2 && !shown[1].growing).then_some(())).await;
+    assert_eq!(server.words(&server.team), ["New conversation started."; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_of_a_stranger_leaves_nothing_behind() {
+    let server = Server::open("allowed_users: ['1']").await;
+    assert!(server.discord.command(&server.team, &server.ada, "status", ""));
+    server.sees(&server.team, |shown| shown.first().filter(|shown| shown.growing).map(|_| ())).await;
+    server.sees(&server.team, |shown| shown.is_empty().then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pressed_button_is_not_shown_as_pending() {
+    let server = Server::open("").await;
+    server.write(&server.direct, "/mode", true, None);
+    let offer =
+        server.sees(&server.direct, |shown| shown.iter().find(|s| !s.buttons.is_empty()).cloned()).await;
+    assert!(server.discord.press(&server.direct, &server.ada, &offer.id, "steer"));
+    server.reads(&server.direct, "Mode steer: a message reaches me while I work.").await;
+    server.until(|discord| discord.calls("interaction.callback").len() == 1).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(server.discord.unanswered(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_threads_each_question_begins_one_and_its_talk_needs_no_mention() {
+    let server = Server::open("thread_mode: true").await;
+    let asked = server.write(&server.team, "plan the trip", true, None);
+    let answer = server.reads(&server.team, "echo: [Ada] plan the trip").await;
+    assert_eq!(answer.answers, Some(asked.clone()), "it stands in the thread");
+    assert_eq!(server.discord.threads(&server.team), [(asked.clone(), "plan the trip".to_owned())]);
+    server.write(&server.team, "and the hotel?", false, Some(&answer.id));
+    server.reads(&server.team, "echo: [Ada] and the hotel?").await;
+    let request = server.house.model.requests()[1].clone();
+    assert!(request.messages().iter().any(|m| m["content"] == "[Ada] plan the trip"), "{request:?}");
+    server.write(&server.team, "something else", true, None);
+    server.reads(&server.team, "echo: [Ada] something else").await;
+    assert_eq!(server.discord.threads(&server.team).len(), 2);
+    // Where none can begin the answer stands in the channel, and the talk goes on there.
+    server.discord.permission("CREATE_PUBLIC_THREADS", false);
+    let asked = server.write(&server.team, "third", true, None);
+    let answer = server.reads(&server.team, "echo: [Ada] third").await;
+    assert_eq!(answer.answers, Some(asked));
+    server.write(&server.team, "fourth", true, Some(&answer.id));
+    server.reads(&server.team, "echo: [Ada] fourth").await;
+    assert_eq!(server.words(&server.team).len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_connection_is_resumed_and_a_lost_session_is_made_up_for_by_the_history() {
+    let server = Server::open("").await;
+    server.write(&server.direct, "hello", true, None);
+    server.reads(&server.direct, "echo: hello").await;
+    server.discord.drop_connection();
+    server.write(&server.direct, "missed", true, None);
+    server.reads(&server.direct, "echo: missed").await;
+    assert_eq!(server.discord.sessions(), (1, 1));
+    // Nobody tells of these any more.
+    server.discord.forget_sessions();
+    server.write(&server.direct, "lost", true, None);
+    server.write(&server.team, "lost, too", true, None);
+    server.write(&server.team, "not for the bot", false, None);
+    server.reads(&server.direct, "echo: lost").await;
+    server.reads(&server.team, "echo: [Ada] lost, too").await;
+    assert_eq!(server.discord.sessions(), (2, 1));
+    assert_eq!(server.words(&server.direct), ["echo: hello", "echo: missed", "echo: lost"]);
+    assert_eq!(server.house.model.count(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_while_the_daemon_was_away_is_answered_also_in_threads() {
+    let mut server = Server::open("thread_mode: true").await;
+    server.write(&server.team, "a story", true, None);
+    let answer = server.reads(&server.team, "echo: [Ada] a story").await;
+    server.house.kill();
+    // The connection of a process that is gone breaks.
+    server.discord.forget_sessions();
+    server.write(&server.team, "and then?", false, Some(&answer.id));
+    server.start().await;
+    server.reads(&server.team, "echo: [Ada] and then?").await;
+    assert_eq!(server.words(&server.team), ["echo: [Ada] a story", "echo: [Ada] and then?"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_only_seems_to_live_is_noticed() {
+    let options = Options { heartbeat: Duration::from_millis(700), ..Options::default() };
+    let mut server = Server::build(options).await;
+    server.start().await;
+    server.discord.silence(true);
+    server.until(|discord| discord.sessions().1 >= 1).await;
+    server.discord.silence(false);
+    server.write(&server.direct, "hello", true, None);
+    server.reads(&server.direct, "echo: hello").await;
+    assert_eq!(server.discord.sessions().0, 1, "the session went on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn discord_may_ask_for_another_connection_or_session() {
+    let server = Server::open("").await;
+    server.write(&server.direct, "first", true, None);
+    server.reads(&server.direct, "echo: first").await;
+    server.discord.ask_to_reconnect();
+    server.until(|discord| discord.sessions() == (1, 1) && discord.connections() == 1).await;
+    server.discord.invalidate(true);
+    server.until(|discord| discord.sessions() == (1, 2) && discord.connections() == 1).await;
+    server.discord.invalidate(false);
+    server.until(|discord| discord.sessions().0 == 2 && discord.connections() == 1).await;
+    server.write(&server.direct, "second", true, None);
+    server.reads(&server.direct, "echo: second").await;
+    server.discord.close(4009);
+    server.until(|discord| discord.sessions().0 == 3 && discord.connections() == 1).await;
+    server.write(&server.direct, "third", true, None);
+    server.reads(&server.direct, "echo: third").await;
+    assert_eq!(server.words(&server.direct), ["echo: first", "echo: second", "echo: third"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_hand_ends_it_with_a_clear_word() {
+    let mut server = Server::build(Options { content_intent: false, ..Options::default() }).await;
+    server.house.start();
+    server.until(|discord| !discord.calls("identify").is_empty()).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, ready) = server.house.get("/ready").await;
+    assert!(ready.contains("\"discord\":\"stopped\""), "{ready}");
+    assert!(server.house.log().contains("Message Content Intent"), "{}", server.house.log());
+    assert_eq!(server.discord.calls("identify").len(), 1, "it does not try again");
+    let mut server = Server::build(Options::default()).await;
+    server.discord.revoke();
+    server.house.start();
+    server.until(|discord| !discord.calls("gateway.bot").is_empty()).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, ready) = server.house.get("/ready").await;
+    assert!(ready.contains("auth_failed") && server.house.log().contains("Reset Token"), "{ready}");
+    assert_eq!(server.discord.calls("gateway.bot").len(), 1);
+    assert!(!server.house.log().contains(&server.discord.options().token));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limits_are_kept_to_before_discord_refuses() {
+    let server = Server::open("").await;
+    server.discord.pace(true);
+    let words: Vec<String> = (1..=60).map(|n| format!("word{n}")).collect();
+    server.house.model.next(slowly(&words.join(" ")));
+    server.write(&server.direct, "count", true, None);
+    server.reads(&server.direct, &words.join(" ")).await;
+    assert_eq!(server.words(&server.direct).len(), 1);
+    assert_eq!(server.discord.invalid_calls(), 0, "no call was refused");
+    // The limit of all calls.
+    server.discord.refuse_all(Duration::from_secs(2));
+    server.write(&server.direct, "and now?", true, None);
+    server.reads(&server.direct, "echo: and now?").await;
+    assert!(server.discord.invalid_calls() < 5, "{}", server.discord.invalid_calls());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_whose_address_is_stale_is_found_again_without_the_token() {
+    let server = Server::open("").await;
+    server
+        .house
+        .model
+        .next(Reply::tool("read_file", &serde_json::json!({"path": "/mnt/user-data/uploads/a.csv"})));
+    server.house.model.next(Reply::text("read"));
+    server.discord.write(&Words {
+        chat: server.direct.clone(),
+        person: server.ada.clone(),
+        text: "read this".to_owned(),
+        to_bot: true,
+        answers: None,
+        files: vec![("a.csv".to_owned(), "1,2".into())],
+    });
+    server.discord.age_links();
+    server.reads(&server.direct, "read").await;
+    assert_eq!(server.house.model.requests()[1].last_tool(), "1,2");
+    assert!(!server.discord.token_leaked());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_make_no_previews_and_marks_read_as_they_are_meant() {
+    let server = Server::open("").await;
+    let text = "See https://x.org/a_b?c=d_e and **this [page](https://x.org/p)**: `a*b*` 2 * 3 * 4, snake_case_name.";
+    server.house.model.next(Reply::text(text));
+    server.write(&server.direct, "links", true, None);
+    let expected = "See https://x.org/a_b?c=d_e and this page: a*b* 2 * 3 * 4, snake_case_name.";
+    let answer = server.reads(&server.direct, expected).await;
+    assert!(!server.discord.previews(&server.direct, &answer.id));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_dies_while_it_sends_doubles_nothing() {
+    let mut server = Server::open("").await;
+    let pid = server.house.pid();
+    server.discord.on_call(
+        "message.create",
+        1,
+        When::After,
+        Box::new(move |_| {
+            kill_process(pid, Signal::KILL).ok();
+            pudu_sim::Then::Cut
+        }),
+    );
+    server.write(&server.direct, "hello", true, None);
+    assert!(server.house.ended(SOON).await.is_some());
+    server.start().await;
+    server.reads(&server.direct, "echo: hello").await;
+    assert_eq!(server.words(&server.direct), ["echo: hello"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_says_what_is_missing() {
+    let server = Server::build(Options::default()).await;
+    let (good, said) = server.house.pudu(&["doctor"]);
+    assert!(good, "{said}");
+    for line in ["token", "message content intent", "gateway", "oauth2/authorize?client_id="] {
+        assert!(said.contains(line), "{said}");
+    }
+    server.discord.content_intent(false);
+    let (good, said) = server.house.pudu(&["doctor"]);
+    assert!(!good && said.contains("Privileged Gateway Intents"), "{said}");
+    server.discord.revoke();
+    let (good, said) = server.house.pudu(&["doctor"]);
+    assert!(!good && said.contains("Reset Token"), "{said}");
+    assert!(!said.contains(&server.discord.options().token));
+}
