@@ -188,6 +188,11 @@ async fn what_was_said_while_the_daemon_was_away_is_answered_also_in_threads() {
     server.start().await;
     server.reads(&server.team, "echo: [Ada] and then?").await;
     assert_eq!(server.words(&server.team), ["echo: [Ada] a story", "echo: [Ada] and then?"]);
+    // It was looked for since long before the start: ten minutes before the last that is known.
+    let calls = server.discord.calls("message.list");
+    let after = calls.last().and_then(|call| call.params["query"]["after"].as_str()?.parse::<u64>().ok());
+    let asked: u64 = answer.id.parse().unwrap();
+    assert!(after.is_some_and(|after| (asked >> 22) - (after >> 22) > 9 * 60 * 1000), "{calls:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,7 +38,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use std::{
     path::Path,
-    sync::{Arc, atomic::AtomicI64},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64},
+    },
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -67,8 +70,10 @@ pub struct Config {
 pub struct Discord {
     config: Config,
     ears: Ears,
-    /// When the gateway last gave a sign of life, in milliseconds since 1970; 0 for never.
+    /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
     heard: AtomicI64,
+    /// Whether the history has to be read for what was missed since then.
+    behind: AtomicBool,
 }
 
 impl Discord {
@@ -82,7 +87,7 @@ impl Discord {
         let client = Client::new(config.api_url.clone(), config.bot_token.clone());
         let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
         let ears = Ears::new(config.account.clone(), office, config.rules.clone());
-        Ok(Self { config, ears, heard: AtomicI64::new(0) })
+        Ok(Self { config, ears, heard: AtomicI64::new(0), behind: AtomicBool::new(false) })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {

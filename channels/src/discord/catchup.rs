@@ -33,19 +33,33 @@ const PAGES: usize = 5;
 const PAGE: &str = "100";
 
 impl Discord {
-    /// The connection lives.
+    /// Everything up to now was heard, unless the history is still to be read.
     pub(super) fn alive(&self) {
-        self.heard.store(now(), Ordering::Relaxed);
+        if !self.is_behind() {
+            self.heard.store(now(), Ordering::Relaxed);
+        }
     }
 
-    /// Returns since when something may have been missed, in milliseconds since 1970; 0 where this process
-    /// never listened before.
-    pub(super) fn missed_since(&self) -> i64 {
-        self.heard.load(Ordering::Relaxed)
+    /// A session began that does not tell what came before it.
+    pub(super) fn falls_behind(&self) {
+        self.behind.store(true, Ordering::Relaxed);
     }
 
-    /// Offers what was missed since `heard`. False when it has to be looked for again.
-    pub(super) async fn catch_up(&self, heard: i64, intake: &dyn Intake) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
+    }
+
+    /// Offers what was missed. False when it has to be looked for again.
+    pub(super) async fn catch_up(&self, intake: &dyn Intake) -> bool {
+        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), intake).await;
+        if complete {
+            self.behind.store(false, Ordering::Relaxed);
+        }
+        complete
+    }
+
+    /// Offers what was missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
+    async fn read_missed(&self, heard: i64, intake: &dyn Intake) -> bool {
         let sightings = match intake.known(&self.ears.account, now() - LATELY).await {
             Ok(sightings) => sightings,
             Err(error) => {

@@ -93,6 +93,7 @@ impl Discord {
             gateway,
             work: FuturesUnordered::new(),
             catch_up: None,
+            flows: false,
             registered,
         };
         session.run(link, stop).await
@@ -181,6 +182,8 @@ struct Talk<'a> {
     /// Answers to interactions, which nothing waits for.
     work: FuturesUnordered<BoxFuture<'a, ()>>,
     catch_up: Option<BoxFuture<'a, bool>>,
+    /// Whether events flow: the session began, or told all that it had to tell.
+    flows: bool,
     registered: &'a AtomicBool,
 }
 
@@ -198,7 +201,7 @@ impl Talk<'_> {
                 Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
                     if !complete {
-                        self.look_again();
+                        self.look(LATER);
                     }
                     continue;
                 }
@@ -206,7 +209,7 @@ impl Talk<'_> {
             let taken = match heard {
                 Ok(Heard::Event(event)) => self.take(event).await,
                 Ok(Heard::Nothing) => {
-                    self.discord.alive();
+                    self.alive();
                     Ok(())
                 }
                 Err(parted) => Err(parted),
@@ -227,7 +230,11 @@ impl Talk<'_> {
                 Todo::Nothing
             }
             "RESUMED" => {
+                self.flows = true;
                 self.discord.ears.health.ready();
+                if self.discord.is_behind() {
+                    self.look(Duration::ZERO);
+                }
                 Todo::Nothing
             }
             _ => match self.discord.ears.hear(&kind, data, self.intake).await {
@@ -236,9 +243,15 @@ impl Talk<'_> {
             },
         };
         self.gateway.kept(seq);
-        self.discord.alive();
+        self.alive();
         self.see_to(todo);
         Ok(())
+    }
+
+    fn alive(&self) {
+        if self.flows {
+            self.discord.alive();
+        }
     }
 
     /// The session goes on before this event, over another connection.
@@ -263,22 +276,20 @@ impl Talk<'_> {
         self.discord.ears.health.ready();
         let (discord, registered) = (self.discord, self.registered);
         self.work.push(Box::pin(discord.register(registered)));
-        let intake = self.intake;
-        let since = discord.missed_since();
-        self.catch_up = Some(Box::pin(async move {
-            // What is not told by then is looked for by what is known otherwise.
-            timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
-            discord.catch_up(since, intake).await
-        }));
+        discord.falls_behind();
+        self.flows = true;
+        self.look(Duration::ZERO);
         Ok(())
     }
 
-    fn look_again(&mut self) {
+    /// Reads in the history what was missed, after a while.
+    fn look(&mut self, after: Duration) {
         let (discord, intake) = (self.discord, self.intake);
-        let since = discord.missed_since();
         self.catch_up = Some(Box::pin(async move {
-            sleep(LATER).await;
-            discord.catch_up(since, intake).await
+            sleep(after).await;
+            // What the servers do not tell by then is looked for by what is known otherwise.
+            timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
+            discord.catch_up(intake).await
         }));
     }
 
