@@ -91,7 +91,8 @@ pub(super) struct Event {
 }
 
 impl Gateway {
-    /// Prepares connections. Needs a runtime.
+    /// Prepares connections. Needs a runtime. Twilight panics where the system has no certificates; it looks
+    /// for them as the HTTP client does, which was made before and would have said so.
     pub(super) fn new(token: &SecretString) -> Self {
         pudu_net::install_crypto();
         let config = ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(AtOnce).build();

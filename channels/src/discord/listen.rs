@@ -297,6 +297,8 @@ impl Talk<'_> {
         let discord = self.discord;
         match todo {
             Todo::Nothing => {}
+            // Who presses so many finds some of them pending for a while.
+            Todo::Press { .. } if self.work.len() >= AT_ONCE => {}
             Todo::Press { id, token } => self.work.push(Box::pin(discord.end_press(id, token))),
             Todo::Command { id, token } if self.work.len() < AT_ONCE => {
                 self.work.push(Box::pin(discord.defer(id, token)));
