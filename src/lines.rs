@@ -7,7 +7,7 @@ use crate::{
     local::{self, Local},
 };
 use anyhow::{Context, Result, bail};
-use pudu_channels::{Channel, ChannelError, Intake};
+use pudu_channels::{Channel, ChannelError, Command, Intake};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -149,9 +149,13 @@ async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken
 
 /// Makes an account's channel.
 pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
-    let menu = command::TABLE.iter().map(|row| (row.name.to_owned(), row.help.to_owned())).collect();
+    let menu = command::TABLE.iter().map(|row| Command {
+        name: row.name.to_owned(),
+        argument: row.argument.to_owned(),
+        help: row.help.to_owned(),
+    });
     let name = &account.name;
-    account.platform.channel(name, menu).with_context(|| format!("channels.{name}"))
+    account.platform.channel(name, menu.collect()).with_context(|| format!("channels.{name}"))
 }
 
 /// Returns how an account treats people.

@@ -25,8 +25,8 @@ mod wire;
 pub use decode::Rules;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, Intake, Journal, Limits, LiveReply,
-    Placement, SendError, live::Reply,
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, Intake, Journal, Limits,
+    LiveReply, Placement, SendError, live::Reply,
 };
 use client::Client;
 use ears::Ears;
@@ -64,17 +64,6 @@ pub struct Config {
     pub rules: Rules,
     /// The commands for Discord's menu.
     pub commands: Vec<Command>,
-}
-
-/// A command for Discord's menu.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Its name without the slash.
-    pub name: String,
-    /// What it does.
-    pub about: String,
-    /// What may be typed behind it, if something may.
-    pub words: Option<String>,
 }
 
 /// A bot on Discord.

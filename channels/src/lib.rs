@@ -8,6 +8,7 @@
 mod address;
 mod channel;
 mod check;
+mod command;
 pub mod dingtalk;
 pub mod discord;
 pub mod feishu;
@@ -37,6 +38,7 @@ pub use channel::{
     Refusal, ReplyHandle, SendError, Sighting,
 };
 pub use check::{Check, Found};
+pub use command::Command;
 pub use health::{Health, HealthCell, HealthState};
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
 pub use view::{Choice, FinalView, OutFile, ReplyView};

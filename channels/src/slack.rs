@@ -20,11 +20,9 @@ mod upload;
 mod webhook;
 mod wire;
 
-pub use decode::Command;
-
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError, Webhook, live::Reply,
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
+    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply,
 };
 use client::Client;
 use ears::Ears;

@@ -23,8 +23,8 @@ mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
+    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
+    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
 };
 use client::Client;
 use decode::Me;
@@ -55,8 +55,8 @@ pub struct Config {
     pub mode: Mode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
-    /// The commands for Telegram's menu: names without the slash, and what they do.
-    pub commands: Vec<(String, String)>,
+    /// The commands for Telegram's menu.
+    pub commands: Vec<Command>,
 }
 
 /// How updates come.

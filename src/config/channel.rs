@@ -21,7 +21,7 @@ use super::{
     reader::{Effect, Key, Section},
 };
 use indexmap::IndexMap;
-use pudu_channels::{Channel, ChannelError};
+use pudu_channels::{Channel, ChannelError, Command};
 use secrecy::SecretString;
 pub(crate) use session::Session;
 use std::{
@@ -70,8 +70,8 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
 }
 
-/// The commands for a platform's own menu: names without the slash, and what they do.
-pub(crate) type Menu = Vec<(String, String)>;
+/// The commands for a platform's own menu.
+pub(crate) type Menu = Vec<Command>;
 
 /// How the accounts of a platform are read.
 struct Reader {

@@ -73,11 +73,17 @@ pub(crate) const TABLE: &[Row] = &[
         help: "Show what is remembered about you",
         make: |_| Command::Memory,
     },
+    Row {
+        name: "connect",
+        argument: "[code]",
+        help: "Make yourself known by a code",
+        make: Command::Connect,
+    },
     Row { name: "help", argument: "", help: "Show this help", make: |_| Command::Help },
 ];
 
 /// Names that mean something but need no line in the help.
-const HIDDEN: &[(&str, Make)] = &[("start", Command::Start), ("connect", Command::Connect)];
+const HIDDEN: &[(&str, Make)] = &[("start", Command::Start)];
 
 impl Command {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,

@@ -5,7 +5,7 @@
 //! history is read.
 
 use super::{
-    Command, Discord,
+    Discord,
     deferred::given,
     ears::{NotKept, Todo},
     failure::{ApiError, mend_token},
@@ -14,7 +14,7 @@ use super::{
     office::{Lane, Me},
     wire::Ready,
 };
-use crate::{BoxFuture, ChannelError, HealthState, Intake, supervise::Ended, supervise::supervise};
+use crate::{BoxFuture, ChannelError, Command, HealthState, Intake, supervise::Ended, supervise::supervise};
 use futures_util::{StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
 use serde::Deserialize;
@@ -166,12 +166,12 @@ impl Discord {
     }
 }
 
-fn command(Command { name, about, words }: &Command) -> Value {
+fn command(Command { name, argument, help }: &Command) -> Value {
     let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
-    let option =
-        |words: &String| json!({"type": 3, "name": "words", "description": cut(words), "required": false});
-    let options: Vec<Value> = words.iter().map(option).collect();
-    json!({"type": 1, "name": name, "description": cut(about), "options": options})
+    let words = argument.trim_matches(['[', ']']);
+    let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});
+    let options: Vec<Value> = (!words.is_empty()).then_some(option).into_iter().collect();
+    json!({"type": 1, "name": name, "description": cut(help), "options": options})
 }
 
 /// One connection and what is worked on beside it.

@@ -7,7 +7,7 @@ use super::{
     text::{named, words},
     wire::{Actions, File, Message, Slash},
 };
-use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender};
+use crate::{Address, Attachment, Command, EventKey, Inbound, Kind, Sender};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -17,15 +17,6 @@ pub(super) struct Me {
     pub(super) user: String,
     pub(super) bot: String,
     pub(super) team: String,
-}
-
-/// A command that is typed with a slash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Its name without the slash.
-    pub name: String,
-    /// Whether words may follow it.
-    pub takes_words: bool,
 }
 
 /// By which our own buttons are known.
@@ -264,7 +255,8 @@ fn typed(command: &str, words: &str, commands: &[Command]) -> String {
     }
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let name = first.trim_start_matches('/');
-    let means = |known: &Command| known.name == name && (known.takes_words || rest.trim().is_empty());
+    let means =
+        |known: &Command| known.name == name && (!known.argument.is_empty() || rest.trim().is_empty());
     if commands.iter().any(means) {
         format!("/{name} {rest}").trim_end().to_owned()
     } else {

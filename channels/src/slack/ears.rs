@@ -1,12 +1,12 @@
 //! What becomes of an event, whichever way it came: read, completed by what has to be asked for, and kept.
 
 use super::{
-    decode::{Command, Context, Decoder, Me},
+    decode::{Context, Decoder, Me},
     failure::ApiError,
     office::Office,
     wire::{Actions, Callback, Message, Slash},
 };
-use crate::{HealthCell, Intake, Kind, Refusal};
+use crate::{Command, HealthCell, Intake, Kind, Refusal};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{

@@ -12,7 +12,7 @@ use super::{
     decode::{Decoder, Me},
     wire::{Envelope, Raw, Update, User},
 };
-use crate::{ChannelError, HealthState, Intake, Refusal};
+use crate::{ChannelError, Command, HealthState, Intake, Refusal};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use secrecy::ExposeSecret;
@@ -93,7 +93,7 @@ impl Telegram {
     }
 
     async fn tell_commands(&self) {
-        let command = |(name, help): &(String, String)| json!({"command": name, "description": help});
+        let command = |Command { name, help, .. }: &Command| json!({"command": name, "description": help});
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let commands = json!({"commands": commands});
         if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, PATIENCE).await {

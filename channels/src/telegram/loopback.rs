@@ -88,7 +88,11 @@ pub(super) fn config(url: &str) -> Config {
         api_url: url.parse().unwrap(),
         mode: Mode::Polling,
         require_mention: true,
-        commands: vec![("new".into(), "Start anew".into())],
+        commands: vec![crate::Command {
+            name: "new".into(),
+            argument: String::new(),
+            help: "Start anew".into(),
+        }],
     }
 }
 

@@ -4,10 +4,9 @@ use super::{
     super::{raw::Value, reader::Section},
     Menu, Platform, Reader,
 };
-use crate::dispatch::command;
 use pudu_channels::{
     Channel, ChannelError,
-    discord::{self, Command, Config, Rules},
+    discord::{self, Config, Rules},
 };
 use secrecy::SecretString;
 use std::{collections::BTreeSet, sync::Arc};
@@ -31,25 +30,9 @@ impl Platform for Discord {
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let menu = menu.into_iter().map(|(name, about)| Command { words: argument(&name), name, about });
-        let connect = Command {
-            name: "connect".to_owned(),
-            about: "Make yourself known by a code".to_owned(),
-            words: Some("The code".to_owned()),
-        };
-        let config = Config {
-            account: account.to_owned(),
-            commands: menu.chain([connect]).collect(),
-            ..self.0.clone()
-        };
+        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
         Ok(Arc::new(discord::Discord::new(config)?))
     }
-}
-
-/// Returns what comes behind a command, if something does.
-fn argument(name: &str) -> Option<String> {
-    let row = command::TABLE.iter().find(|row| row.name == name).filter(|row| !row.argument.is_empty());
-    row.map(|row| row.argument.trim_matches(['[', ']', '<', '>']).to_owned())
 }
 
 /// How its accounts are read.

@@ -4,10 +4,9 @@ use super::{
     super::{raw::Value, reader::Section},
     Menu, Platform, Reader,
 };
-use crate::dispatch::command;
 use pudu_channels::{
     Channel, ChannelError,
-    slack::{self, Command, Config, Delivery},
+    slack::{self, Config, Delivery},
 };
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -38,16 +37,9 @@ impl Platform for Slack {
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let menu = menu.into_iter().map(|(name, _)| Command { takes_words: takes_words(&name), name });
-        let connect = Command { name: "connect".to_owned(), takes_words: true };
-        let commands = menu.chain([connect]).collect();
-        let config = Config { account: account.to_owned(), commands, ..self.0.clone() };
+        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
         Ok(Arc::new(slack::Slack::new(config)?))
     }
-}
-
-fn takes_words(name: &str) -> bool {
-    command::TABLE.iter().any(|row| row.name == name && !row.argument.is_empty())
 }
 
 /// How its accounts are read.

@@ -5,7 +5,11 @@ fn me() -> Me {
 }
 
 fn commands() -> Vec<Command> {
-    let one = |name: &str, takes_words| Command { name: name.into(), takes_words };
+    let one = |name: &str, words: bool| Command {
+        name: name.into(),
+        argument: if words { "[words]".into() } else { String::new() },
+        help: "Does it".into(),
+    };
     vec![one("status", false), one("models", true)]
 }
 
