@@ -20,7 +20,7 @@ use crate::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -30,6 +30,8 @@ const AT_ONCE: usize = 64;
 const PULSE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
 /// An app may have 50 connections. Where there are too many, another is tried after this.
 const TOO_MANY: Duration = Duration::from_secs(60);
+/// How often the token is looked at where there is no connection.
+const TOKEN: Duration = Duration::from_secs(60);
 
 impl Feishu {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
@@ -46,15 +48,30 @@ impl Feishu {
         let Some(started) = started else { return Ok(Ended::Renew) };
         started?;
         if let Mode::Webhook { .. } = self.config.mode {
-            self.greet("by webhook");
-            stop.cancelled().await;
-            return Ok(Ended::Renew);
+            return self.stay(stop).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(Ended::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
         Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+    }
+
+    /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
+    /// looked at now and then, which asks for another one only if the last is old or was refused.
+    async fn stay(&self, stop: &CancellationToken) -> Result<Ended, Ended> {
+        let mut known = false;
+        loop {
+            let token = stop.run_until_cancelled(self.office.client.token()).await;
+            let Some(token) = token else { return Ok(Ended::Renew) };
+            token.map_err(|failure| ended(&failure))?;
+            if !std::mem::replace(&mut known, true) {
+                self.greet("by webhook");
+            }
+            if stop.run_until_cancelled(sleep(TOKEN)).await.is_none() {
+                return Ok(Ended::Renew);
+            }
+        }
     }
 
     fn greet(&self, how: &str) {
