@@ -48,7 +48,7 @@ impl Feishu {
         let Some(started) = started else { return Ok(Ended::Renew) };
         started?;
         if let Mode::Webhook { .. } = self.config.mode {
-            return self.stay(stop).await;
+            return self.stay(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(Ended::Renew) };
@@ -59,7 +59,7 @@ impl Feishu {
 
     /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
     /// looked at now and then, which asks for another one only if the last is old or was refused.
-    async fn stay(&self, stop: &CancellationToken) -> Result<Ended, Ended> {
+    async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<Ended, Ended> {
         let mut known = false;
         loop {
             let token = stop.run_until_cancelled(self.office.client.token()).await;
@@ -68,7 +68,7 @@ impl Feishu {
             if !std::mem::replace(&mut known, true) {
                 self.greet("by webhook");
             }
-            if stop.run_until_cancelled(sleep(TOKEN)).await.is_none() {
+            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return Ok(Ended::Renew);
             }
         }
@@ -246,7 +246,55 @@ fn refused_socket(error: &SocketError) -> Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feishu::failure::{failure, unreadable};
+    use crate::{
+        Channel, HealthState,
+        feishu::{
+            Config,
+            failure::{failure, unreadable},
+        },
+    };
+    use axum::{Json, Router, extract::Request};
+    use pudu_net::reqwest::Method;
+    use serde_json::json;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static GOOD: AtomicBool = AtomicBool::new(true);
+
+    /// A platform that gives one token, and nothing after.
+    async fn take(request: Request) -> Json<Value> {
+        let token = request.uri().path().ends_with("internal");
+        Json(match token && GOOD.swap(false, Ordering::Relaxed) {
+            true => json!({"code": 0, "tenant_access_token": "t-1", "expire": 7200}),
+            false if token => json!({"code": 10_014, "msg": "app secret invalid"}),
+            false => json!({"code": 99_991_663, "msg": "Invalid access token"}),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_not_good_any_more_is_noticed_without_a_connection() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let domain = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
+        let mode = Mode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
+        let config = Config {
+            account: "feishu".into(),
+            app_id: "cli".into(),
+            app_secret: "s".into(),
+            domain,
+            mode,
+            require_mention: true,
+            stream_interval: Duration::from_millis(1),
+        };
+        let (feishu, stop) = (Feishu::new(config).unwrap(), CancellationToken::new());
+        let used = async {
+            while feishu.health().state != HealthState::Ready {
+                tokio::task::yield_now().await;
+            }
+            feishu.office.client.call(Method::GET, "x", None).await
+        };
+        let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
+        assert!(matches!(ended, Err(Ended::Fatal(ChannelError::Auth(_)))), "{ended:?}");
+    }
 
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_ends_it() {
