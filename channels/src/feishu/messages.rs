@@ -248,6 +248,10 @@ impl Messages for FeishuMessages {
         self.desk.free()
     }
 
+    fn keyed(&self) -> bool {
+        true
+    }
+
     async fn mark(
         &mut self,
         before: Option<Option<Made>>,
