@@ -6,8 +6,9 @@
 //! outside of threads grows by changes from the beginning, because a stream has to be in a thread.
 //!
 //! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
-//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record.
-//! Where the app may not read the history nothing is found, and at worst a message is there twice.
+//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
+//! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
+//! read the history nothing is found; such a message is sent a second time, but never a third.
 
 use super::{
     decode::Me,
@@ -19,14 +20,17 @@ use super::{
 };
 use crate::{
     OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Typing},
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::Instant;
@@ -54,6 +58,14 @@ pub(super) struct SlackMessages {
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
     no_stream: bool,
+    /// Whether the last part is, or would be, a stream: changes of a message take more time.
+    streaming: bool,
+    /// Whether the last page that was made will not grow any more.
+    ends: AtomicBool,
+    /// Whether the last try to make a message surely did nothing.
+    undone: bool,
+    /// Whether the history could not be read when a message was looked for.
+    blind: bool,
     status: Arc<Status>,
 }
 
@@ -91,13 +103,29 @@ impl Status {
     }
 }
 
+/// What is kept of a message before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tries {
+    /// Whether one of the tries was to begin a stream.
+    stream: bool,
+    /// How many may have had their effect without being seen, the one that follows included.
+    unknown: u8,
+}
+
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Post {
+    /// Empty for one that is taken for shown and that nobody finds.
     ts: String,
     /// Whether it is a stream that nobody closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
+}
+
+impl Post {
+    fn is_lost(&self) -> bool {
+        self.ts.is_empty()
+    }
 }
 
 impl Sent for Post {
@@ -141,6 +169,10 @@ impl SlackMessages {
             office,
             streams: HashMap::new(),
             no_stream: false,
+            streaming: true,
+            ends: AtomicBool::new(false),
+            undone: false,
+            blind: false,
             status: Arc::new(Status::of(placement)),
         }
     }
@@ -153,8 +185,13 @@ impl SlackMessages {
         self.thread.is_some() && !self.no_stream && self.office.streams()
     }
 
-    fn spend(&self) {
-        self.office.pacer.spend(&self.place(), self.office.interval(self.streams()));
+    /// Returns how long it waits between two changes of the last part.
+    fn pace(&self) -> Duration {
+        self.office.interval(self.streaming && self.streams())
+    }
+
+    fn spend(&self, streams: bool) {
+        self.office.pacer.spend(&self.place(), self.office.interval(streams));
     }
 
     async fn write<T: serde::de::DeserializeOwned>(
@@ -172,9 +209,12 @@ impl SlackMessages {
             params["markdown_text"] = page.so_far.as_str().into();
         }
         if !self.recipient.is_empty() {
-            let team = if self.team.is_empty() { &self.office.me().await?.team } else { &self.team };
+            let team = match self.team.as_str() {
+                "" => self.office.me().await.map_err(ApiError::before)?.team.as_str(),
+                team => team,
+            };
             params["recipient_user_id"] = self.recipient.as_str().into();
-            params["recipient_team_id"] = team.as_str().into();
+            params["recipient_team_id"] = team.into();
         }
         match self.write::<Posted>("chat.startStream", &params).await {
             Ok(Posted { ts }) => {
@@ -190,6 +230,15 @@ impl SlackMessages {
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a message of a page: a stream, where it is to grow and streams are taken.
+    async fn make(&mut self, key: &str, page: &Page) -> Result<Post, ApiError> {
+        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
+        match stream {
+            Some(post) => Ok(post),
+            None => self.say(key, page).await,
         }
     }
 
@@ -350,10 +399,17 @@ impl SlackMessages {
         Ok(found)
     }
 
-    /// Finds the message with a key, or a stream of ours that nobody knows.
-    fn pick(&self, me: &Me, messages: &[Message], key: &str, known: &HashSet<String>) -> Option<Post> {
-        let has_key =
-            |metadata: &Metadata| metadata.event_type == EVENT && metadata.event_payload["key"] == key;
+    /// Finds the message of a slot by its key, or, where a stream was to be begun, one that nobody knows.
+    fn pick(
+        &self,
+        me: &Me,
+        messages: &[Message],
+        slot: &Slot<Option<Tries>>,
+        known: &HashSet<String>,
+    ) -> Option<Post> {
+        let has_key = |metadata: &Metadata| {
+            metadata.event_type == EVENT && metadata.event_payload["key"] == slot.key.as_str()
+        };
         let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
         let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
         let unknown = |message: &&&Message| {
@@ -361,9 +417,37 @@ impl SlackMessages {
             let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
             in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
         };
-        let stream = || ours.iter().rev().find(unknown).map(|message| (message, true));
+        let begun = slot.mark.is_none_or(|tries| tries.stream);
+        let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
         let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
         Some(Post { ts: message.ts.clone()?, stream })
+    }
+
+    /// Returns how many tries for a slot may have had their effect.
+    fn unknown(&self, tries: Option<Tries>) -> u8 {
+        tries.map_or(1, |tries| tries.unknown).saturating_sub(u8::from(self.undone))
+    }
+
+    /// Decides about a message that was perhaps sent and cannot be looked for. It is sent once more, and not
+    /// before the words are whole: a third time there is none, so the second has to say everything.
+    fn blindly(&mut self, slot: &Slot<Option<Tries>>, why: &ApiError) -> Result<Option<Post>, SendError> {
+        self.blind = true;
+        match (self.unknown(slot.mark), self.ends.load(Ordering::Relaxed)) {
+            (0, _) => Ok(None),
+            (1, true) => {
+                tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");
+                Ok(None)
+            }
+            (1, false) => {
+                self.spend(false);
+                let what = format!("a message was perhaps sent and cannot be looked for: {why}");
+                Err(SendError::Unreachable(what))
+            }
+            _ => {
+                tracing::warn!(%why, "a message was perhaps sent twice and cannot be looked for: it is taken for shown");
+                Ok(Some(Post { ts: String::new(), stream: false }))
+            }
+        }
     }
 }
 
@@ -376,13 +460,15 @@ impl Drop for SlackMessages {
 impl Messages for SlackMessages {
     type Page = Page;
     type Sent = Post;
-    type Mark = ();
+    /// `None` is of a version that kept nothing.
+    type Mark = Option<Tries>;
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
     const LARGEST_FILE: u64 = upload::LARGEST;
 
     fn page(&self, draft: &Draft) -> Page {
+        self.ends.store(draft.done, Ordering::Relaxed);
         Page::new(draft)
     }
 
@@ -391,7 +477,13 @@ impl Messages for SlackMessages {
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.place(), self.office.interval(self.streams())).await;
+        self.office.pacer.ready(&self.place(), self.pace()).await;
+    }
+
+    async fn turn(&self) -> Turn {
+        // Only in threads something is taken for ours because nobody knows it.
+        self.thread.as_ref()?;
+        self.office.turns.turn(&self.place()).await
     }
 
     fn free(&self) -> Result<(), CallError> {
@@ -400,57 +492,73 @@ impl Messages for SlackMessages {
 
     async fn mark(
         &mut self,
-        _before: Option<()>,
+        before: Option<Option<Tries>>,
         _since: i64,
         _ledger: &Ledger<'_>,
-    ) -> Result<(), SendError> {
-        Ok(())
+    ) -> Result<Option<Tries>, SendError> {
+        let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
+        let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
+        // Where the history could be read, what was tried before is not there.
+        let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
+        self.undone = false;
+        Ok(Some(Tries { stream: begins || began, unknown: unknown.saturating_add(1) }))
     }
 
-    async fn find(&mut self, slot: &Slot<()>, ledger: &Ledger<'_>) -> Result<Option<Post>, SendError> {
+    async fn find(
+        &mut self,
+        slot: &Slot<Option<Tries>>,
+        ledger: &Ledger<'_>,
+    ) -> Result<Option<Post>, SendError> {
         let known = ledger.known(slot.since).await?;
         let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
         let known: HashSet<String> =
             here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
         // A reply that a restart cut is taken up before the connection is there.
-        let me = self.office.me().await?;
+        self.office.me().await?;
         match self.here(slot.since).await {
-            Ok(messages) => Ok(self.pick(me, &messages, &slot.key, &known)),
+            Ok(messages) => {
+                self.blind = false;
+                Ok(self.pick(self.office.me().await?, &messages, slot, &known))
+            }
             Err(
                 error @ (ApiError::Wait(_)
                 | ApiError::Unconnected(_)
                 | ApiError::Unknown(_)
                 | ApiError::Auth(_)),
             ) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "a message that was perhaps sent cannot be looked for; it may be there twice");
-                Ok(None)
-            }
+            Err(error) => self.blindly(slot, &error),
         }
     }
 
-    async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Post, CallError> {
-        self.spend();
-        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
-        let post = match stream {
-            Some(post) => post,
-            None => self.say(&slot.key, page).await?,
-        };
+    async fn post(&mut self, slot: &Slot<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
+        self.spend(self.streams());
+        let post = self.make(&slot.key, page).await.map_err(CallError::from);
+        self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
+        let post = post?;
+        self.streaming = post.stream;
         self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
     }
 
     async fn edit(&mut self, sent: &mut Post, page: &Page) -> Result<(), CallError> {
-        self.spend();
+        if sent.is_lost() {
+            return Ok(());
+        }
+        self.spend(sent.stream);
         if !(sent.stream && self.grow(sent, page).await?) {
+            self.streaming = false;
             self.replace(sent, page).await?;
         }
+        self.streaming = sent.stream;
         self.say_status(page).await;
         Ok(())
     }
 
     async fn delete(&mut self, sent: &Post) -> Result<(), CallError> {
+        if sent.is_lost() {
+            return Ok(());
+        }
         if sent.stream {
             self.close(&sent.ts).await?;
         }
@@ -483,9 +591,14 @@ impl Messages for SlackMessages {
 mod tests {
     use super::*;
     use crate::{Address, slack::client::Client};
+    use futures_util::FutureExt;
 
     fn messages(thread: Option<&str>) -> SlackMessages {
         let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        reply(Arc::new(Office::new(client)), thread)
+    }
+
+    fn reply(office: Arc<Office>, thread: Option<&str>) -> SlackMessages {
         let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
         let placement = Placement {
             address,
@@ -495,7 +608,11 @@ mod tests {
             hint: None,
             saved: None,
         };
-        SlackMessages::new(Arc::new(Office::new(client)), &placement)
+        SlackMessages::new(office, &placement)
+    }
+
+    fn slot(key: &str, mark: Option<Tries>) -> Slot<Option<Tries>> {
+        Slot { n: 0, again: false, key: key.into(), since: 0, mark }
     }
 
     #[test]
@@ -514,14 +631,83 @@ mod tests {
         let post = |ts: &str, stream| Some(Post { ts: ts.into(), stream });
         let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
         let thread = messages(Some("1.0"));
-        assert_eq!(thread.pick(&me, &here, "mine", &known(&[])), post("2.0", false));
-        assert_eq!(thread.pick(&me, &here, "new", &known(&[])), post("3.0", true));
-        assert_eq!(thread.pick(&me, &here, "new", &known(&["3.0"])), None);
+        let begun = |key: &str| slot(key, Some(Tries { stream: true, unknown: 1 }));
+        assert_eq!(thread.pick(&me, &here, &begun("mine"), &known(&[])), post("2.0", false));
+        assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&[])), post("3.0", true));
+        assert_eq!(thread.pick(&me, &here, &slot("new", None), &known(&[])), post("3.0", true), "as before");
+        assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&["3.0"])), None);
+        let said = |key: &str| slot(key, Some(Tries { stream: false, unknown: 1 }));
+        assert_eq!(thread.pick(&me, &here, &said("mine"), &known(&[])), post("2.0", false));
+        assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "it was to be no stream");
         assert_eq!(
-            messages(None).pick(&me, &here, "new", &known(&[])),
+            messages(None).pick(&me, &here, &begun("new"), &known(&[])),
             None,
             "outside of threads nothing streams"
         );
+    }
+
+    struct Nothing;
+
+    impl crate::Journal for Nothing {
+        fn save<'a>(
+            &'a self,
+            _: &'a crate::ReplyHandle,
+        ) -> crate::BoxFuture<'a, Result<(), crate::JournalError>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn known(&self, _: i64) -> crate::BoxFuture<'_, Result<Vec<crate::Sighting>, crate::JournalError>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
+        let mut reply = messages(Some("1.0"));
+        let ledger = Ledger::new(&Nothing, Vec::new());
+        let scope = ApiError::Scope("channels:history".into());
+        let first = reply.mark(None, 0, &ledger).await.unwrap();
+        assert_eq!(first, Some(Tries { stream: true, unknown: 1 }));
+        let found = reply.blindly(&slot("k", first), &scope);
+        assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
+        reply.ends = true.into();
+        assert_eq!(reply.blindly(&slot("k", first), &scope), Ok(None));
+        let second = reply.mark(Some(first), 0, &ledger).await.unwrap();
+        assert_eq!(second, Some(Tries { stream: true, unknown: 2 }), "the stream may be there still");
+        reply.undone = true;
+        assert_eq!(reply.blindly(&slot("k", second), &scope), Ok(None), "the second came to nothing");
+        let third = reply.mark(Some(second), 0, &ledger).await.unwrap();
+        assert_eq!(third, second);
+        let mut lost = reply.blindly(&slot("k", third), &scope).unwrap().unwrap();
+        let page = Page::new(&Draft::default());
+        let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
+        assert_eq!(nothing, (Ok(()), Ok(()), String::new()), "no call is made for it");
+        reply.blind = false;
+        let seen = reply.mark(Some(second), 0, &ledger).await.unwrap();
+        assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
+    }
+
+    #[tokio::test]
+    async fn replies_of_one_thread_take_turns() {
+        let one = messages(Some("1.0"));
+        let other = |thread: &str| reply(Arc::clone(&one.office), Some(thread));
+        let first = one.turn().await;
+        assert!(first.is_some() && other("2.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
+        assert!(other("1.0").turn().now_or_never().is_none());
+        drop(first);
+        assert!(other("1.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
+        let mut reply = messages(Some("1.0"));
+        let (stream, changes) = (reply.office.interval(true), reply.office.interval(false));
+        assert_eq!(reply.pace(), stream);
+        let mut post = Post { ts: "1.1".into(), stream: true };
+        // It is not known what stands there, so that the whole has to be shown.
+        reply.edit(&mut post, &Page::new(&Draft::default())).await.unwrap_err();
+        assert_eq!(reply.pace(), changes);
+        assert_eq!(messages(None).pace(), changes);
     }
 
     #[tokio::test(start_paused = true)]

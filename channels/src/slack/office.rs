@@ -1,7 +1,7 @@
 //! What the replies of one account share: the calls with the waits that Slack asks for, who the bot is, and
 //! what turned out not to work here.
 
-use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads};
+use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads, turns::Turns};
 use crate::pace::Pacer;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub(super) struct Office {
     pub(super) threads: Threads,
     /// When each place may change again.
     pub(super) pacer: Pacer<String>,
+    /// Which reply sends in a thread.
+    pub(super) turns: Turns,
     /// What Slack asks to wait for, by method.
     holds: Pacer<String>,
     /// How many replies are under way.
@@ -58,6 +60,7 @@ impl Office {
             people: People::default(),
             threads: Threads::default(),
             pacer: Pacer::default(),
+            turns: Turns::default(),
             holds: Pacer::default(),
             active: AtomicUsize::new(0),
             streams_off: AtomicBool::new(false),
@@ -134,7 +137,7 @@ impl Office {
         }
         let params = json!({"channel_id": channel, "thread_ts": thread, "status": words});
         match timeout(STATUS, self.tell("assistant.threads.setStatus", channel, &params)).await {
-            Ok(Err(error @ (ApiError::Scope(_) | ApiError::NoStream(_)))) => {
+            Ok(Err(error)) if error.is_for_good() => {
                 tracing::debug!(%error, "there is no status here");
                 self.status_off.store(true, Ordering::Relaxed);
             }
