@@ -151,3 +151,32 @@ impl Office {
 fn held(method: &str, channel: &str) -> String {
     if method == "chat.postMessage" { format!("{method}:{channel}") } else { method.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Json, Router, extract::State, routing::post};
+    use std::sync::Arc;
+
+    /// Refuses a status for one reason after the other.
+    async fn refuse(State(count): State<Arc<AtomicUsize>>) -> Json<Value> {
+        let errors = ["channel_type_not_supported", "user_not_found", "missing_scope"];
+        let error = errors.get(count.fetch_add(1, Ordering::Relaxed));
+        Json(json!({"ok": false, "error": error}))
+    }
+
+    #[tokio::test]
+    async fn one_place_without_a_status_takes_it_from_no_other() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().route("/assistant.threads.setStatus", post(refuse));
+        tokio::spawn(async move { axum::serve(listener, router.with_state(Arc::default())).await });
+        let office = Office::new(Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
+        let mut there = Vec::new();
+        for _ in 0..3 {
+            office.status("C1", "1.0", "Searching").await;
+            there.push(office.statuses());
+        }
+        assert_eq!(there, [true, true, false], "only what holds everywhere ends it");
+    }
+}
