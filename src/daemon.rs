@@ -122,6 +122,7 @@ impl Daemon {
             known,
             links,
             stranded: Mutex::default(),
+            homeless: Mutex::default(),
         });
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;

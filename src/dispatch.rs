@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     /// Turns of a process before this one whose account is not there.
     pub(crate) stranded: Mutex<Vec<Stranded>>,
+    /// Events whose account is not there. They stay held, so that nobody hands them out again and again.
+    pub(crate) homeless: Mutex<Vec<Arrival>>,
 }
 
 /// The boxes of the conversations that are awake.
@@ -100,11 +102,9 @@ impl Shared {
     /// Sends an arrival on its way.
     async fn receive(self: &Arc<Self>, arrival: Arrival) {
         let Some(account) = self.accounts.get(&arrival.inbound.address.account) else {
-            tracing::warn!(
-                account = arrival.inbound.address.account,
-                "an event waits for its account to be back"
-            );
-            self.inbox.release(&[arrival.id]);
+            let account = arrival.inbound.address.account.clone();
+            tracing::warn!(account, "an event waits for its account to be back");
+            self.homeless.lock().unwrap_or_else(PoisonError::into_inner).push(arrival);
             return;
         };
         let policy = account.policy();

@@ -97,11 +97,13 @@ impl Gateway {
         let open = Router::new()
             .route("/", get(page::page))
             .route("/health", get(health::health))
-            .route("/files/{token}", get(file::linked))
             .route("/ready", get(health::ready))
             .route("/api/session", post(guard::session))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::same_site));
-        let hooks = Router::new().route("/api/webhooks/{platform}/{account}", post(webhook::take));
+        // What brings its own proof, a secret or a signature, may come by any name of this machine.
+        let hooks = Router::new()
+            .route("/api/webhooks/{platform}/{account}", post(webhook::take))
+            .route("/files/{token}", get(file::linked));
         guarded
             .merge(open)
             .merge(hooks)

@@ -21,6 +21,10 @@ pub(crate) struct Lines {
     /// Ends them all.
     stop: CancellationToken,
     open: Mutex<HashMap<String, Line>>,
+    /// Accounts that are not configured any more. Conversations that are awake still know them.
+    retired: Mutex<HashMap<String, Arc<Account>>>,
+    /// What could not be connected, so that it is told once.
+    failed: Mutex<HashMap<String, u64>>,
     /// The page and the terminal, which no configuration changes.
     local: Mutex<Option<Listener>>,
 }
@@ -41,7 +45,14 @@ struct Listener {
 
 impl Lines {
     pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        Self { shared, stop, open: Mutex::default(), local: Mutex::default() }
+        Self {
+            shared,
+            stop,
+            open: Mutex::default(),
+            retired: Mutex::default(),
+            failed: Mutex::default(),
+            local: Mutex::default(),
+        }
     }
 
     /// Starts to listen on every account that there is. `wanted` is what they were made from.
@@ -62,14 +73,19 @@ impl Lines {
         let gone: Vec<String> = open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
             tracing::info!(account = name, "the account is not configured any more");
-            self.shared.accounts.remove(&name);
+            self.retire(&name).await;
             if let Some(line) = open.remove(&name) {
                 line.listener.close().await;
             }
         }
         for account in &live.accounts {
             let same = open.get(&account.name).is_some_and(|line| line.print == account.print);
-            if !same && let Err(error) = self.connect(&mut open, account, live).await {
+            let told = self.failed.lock().await.get(&account.name) == Some(&account.print);
+            if !same
+                && !told
+                && let Err(error) = self.connect(&mut open, account, live).await
+            {
+                self.failed.lock().await.insert(account.name.clone(), account.print);
                 tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
             }
         }
@@ -98,14 +114,31 @@ impl Lines {
         }
         match self.shared.accounts.get(name) {
             Some(known) => known.set_channel(channel.clone()),
-            None => {
-                self.shared.accounts.put(name, Arc::new(Account::new(channel.clone(), policy(live, name))))
-            }
+            None => self.shared.accounts.put(name, self.engage(name, channel.clone(), live).await),
         }
+        self.failed.lock().await.remove(name);
         tracing::info!(account = name, "connecting");
         open.insert(name.clone(), self.line(account, channel));
         self.shared.clone().welcome_back(name).await;
         Ok(())
+    }
+
+    /// Takes an account out: nobody may speak to it any more.
+    async fn retire(&self, name: &str) {
+        let Some(account) = self.shared.accounts.get(name) else { return };
+        self.shared.accounts.remove(name);
+        account.set_policy(Policy::closed());
+        self.retired.lock().await.insert(name.to_owned(), account);
+    }
+
+    /// Returns an account for a new name, or the one that had it before.
+    async fn engage(&self, name: &str, channel: Arc<dyn Channel>, live: &Live) -> Arc<Account> {
+        let Some(account) = self.retired.lock().await.remove(name) else {
+            return Arc::new(Account::new(channel, policy(live, name)));
+        };
+        account.set_channel(channel);
+        account.set_policy(policy(live, name));
+        account
     }
 
     fn line(&self, account: &config::Account, channel: Arc<dyn Channel>) -> Line {

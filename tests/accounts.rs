@@ -172,3 +172,22 @@ async fn each_account_has_its_agent_and_a_person_may_have_another() {
     ada.reads_so(|text| text.contains("There is no agent nobody.")).await;
     assert_eq!(house.model.count(), 4);
 }
+
+#[tokio::test]
+async fn an_account_that_is_taken_out_and_put_back_speaks_with_its_new_token() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("one", "echo: one").await;
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.logs("the account is not configured any more").await;
+    let token = "9:another-token-of-the-same-bot";
+    house.telegram.rotate(token);
+    std::fs::write(
+        house.path("config.yaml"),
+        config.replace("7000000001:SIM-token-of-the-simulated-bot_00000", token),
+    )
+    .unwrap();
+    ada.says("two", "echo: two").await;
+    assert_eq!(ada.answers().len(), 2);
+}

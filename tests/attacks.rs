@@ -98,6 +98,17 @@ async fn nothing_is_fetched_for_whom_the_gate_does_not_let_in(scene: Scene) {
     let calls = scene.platform.calls("*");
     let fetches: Vec<_> = calls[before..].iter().filter(|call| fetched(&call.method)).collect();
     assert_eq!(fetches, Vec::<&pudu_sim::Call>::new());
+    scene.platform.write(&Words {
+        chat: scene.chat.clone(),
+        person: scene.ada.clone(),
+        text: "and this".to_owned(),
+        to_bot: true,
+        answers: None,
+        files: vec![("good.txt".to_owned(), "hello".into())],
+    });
+    scene.sees(&scene.chat, |shown| last(shown).filter(|text| text.starts_with("echo: and this"))).await;
+    let calls = scene.platform.calls("*");
+    assert!(calls[before..].iter().any(|call| fetched(&call.method)), "a fetch is known when it is seen");
 }
 
 /// GHSA-j4xf, GHSA-mj5r, CVE-2026-53823, CVE-2026-53849: who takes a listed person's id for a name stays out.

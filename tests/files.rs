@@ -92,7 +92,8 @@ async fn a_file_that_is_too_large_for_the_chat_becomes_a_link() {
     let last = ada.answers().pop().unwrap();
     let link = last.entities.iter().find_map(|entity| entity.url.clone()).unwrap();
     let path = link.strip_prefix("https://pudu.example.com/bot").unwrap();
-    let answer = http().get(format!("http://{}{path}", house.address)).send().await.unwrap();
+    let ask = http().get(format!("http://{}{path}", house.address)).header("host", "pudu.example.com");
+    let answer = ask.send().await.unwrap();
     assert_eq!(answer.headers()["content-disposition"], "attachment; filename*=UTF-8''big%20one.zip");
     assert_eq!(answer.bytes().await.unwrap().len(), 60_000_000);
     let (status, _) = house.get(&format!("{path}x")).await;

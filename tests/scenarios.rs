@@ -275,7 +275,20 @@ async fn a_call_without_an_answer_doubles_nothing(scene: Scene) {
     }
     scene.say("again");
     scene.reads(&scene.chat, "echo: again").await;
-    assert_eq!(scene.words(&scene.chat), ["echo: hello", "echo: again"]);
+    let mut said = vec!["echo: hello".to_owned(), "echo: again".to_owned()];
+    assert_eq!(scene.words(&scene.chat), said);
+    // What was perhaps done stays so, whatever the next try meets.
+    for (n, next) in [Fault::TooMany(1), Fault::CutBefore, Fault::Internal].into_iter().enumerate() {
+        scene.platform.heal();
+        for method in sends {
+            scene.platform.fail(method, 1, Fault::CutAfter);
+            scene.platform.fail(method, 2, next.clone());
+        }
+        scene.say(&format!("round {n}"));
+        said.push(format!("echo: round {n}"));
+        scene.reads(&scene.chat, &said[n + 2]).await;
+        assert_eq!(scene.words(&scene.chat), said, "{next:?}");
+    }
 }
 
 async fn two_people_in_a_group_are_told_apart(scene: Scene) {

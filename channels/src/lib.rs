@@ -18,15 +18,12 @@ pub mod fuzzing;
 mod health;
 mod inbound;
 mod live;
-#[allow(dead_code, reason = "the next platforms stand on it")]
 mod name;
 pub mod pace;
 pub mod render;
 pub mod slack;
-#[allow(dead_code, reason = "the next platforms stand on it")]
 mod socket;
 pub mod split;
-#[allow(dead_code, reason = "the next platforms stand on it")]
 mod supervise;
 pub mod telegram;
 mod view;

@@ -23,7 +23,10 @@ pub(crate) use messages::{CallError, Ledger, Messages, Sent, Slot, Turn};
 pub(crate) use pages::{Draft, SIGN};
 pub(crate) use typing::Typing;
 
-use crate::{BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyView, SendError};
+use crate::{
+    BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView, SendError,
+    render::Rich,
+};
 use record::{Part, Record, fresh_key};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -61,7 +64,8 @@ impl<M: Messages> LiveReply for Reply<M> {
 impl<M: Messages> Reply<M> {
     /// Starts a reply, or takes up the one that `placement` saved.
     pub(crate) fn open(mut messages: M, placement: &Placement, journal: Box<dyn Journal>) -> Self {
-        let record = placement.saved.as_ref().map(Record::restore).unwrap_or_default();
+        let restore = |handle: &ReplyHandle| Record::restore(handle, M::upgrade);
+        let record = placement.saved.as_ref().map(restore).unwrap_or_default();
         messages.remember(&record.memo);
         // One that is taken up may be finished already: it types when it grows.
         let typing = placement.saved.is_none().then(|| messages.typing()).flatten();
@@ -169,7 +173,8 @@ impl<M: Messages> Reply<M> {
         match self.messages.post(&slot, page).await {
             Ok(sent) => self.sent(n, sent, Some(page.clone())).await,
             Err(error) => {
-                if !error.may_be_done() {
+                // What was perhaps sent before is perhaps there, whatever became of this try.
+                if !error.may_be_done() && !slot.again {
                     self.record.parts.truncate(n);
                     self.unsaved = true;
                 }
@@ -233,6 +238,19 @@ impl<M: Messages> Reply<M> {
         self.messages.find(&slot, &ledger).await
     }
 
+    /// Finds a part that was perhaps sent; where a key makes one of two, by sending it once more.
+    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
+        let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
+        let found = self.find(n).await?;
+        if found.is_some() || !self.messages.keyed() {
+            return Ok(found);
+        }
+        let sign = Draft { rich: Rich::plain(SIGN), neutral: true, done: true, ..Draft::default() };
+        let page = self.messages.page(&sign);
+        let slot = Slot { n, again: true, ..slot };
+        Ok(Some(self.messages.post(&slot, &page).await?))
+    }
+
     /// Deletes the parts behind the first `count`.
     async fn keep(&mut self, count: usize) -> Result<(), SendError> {
         while self.record.parts.len() > count {
@@ -240,7 +258,7 @@ impl<M: Messages> Reply<M> {
             let _turn: Turn = self.messages.turn().await;
             let sent = match self.record.part(n) {
                 Some(sent) => Some(sent.clone()),
-                None => self.find(n).await?,
+                None => self.get_hold_of(n).await?,
             };
             if let Some(sent) = sent {
                 self.delete(&sent).await?;

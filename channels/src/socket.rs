@@ -85,12 +85,6 @@ impl Socket {
         Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now })
     }
 
-    /// Changes what keeps the connection alive.
-    pub(crate) fn set_pulse(&mut self, pulse: Pulse) {
-        self.next_ping = self.next_ping.min(Instant::now() + pulse.ping);
-        self.pulse = pulse;
-    }
-
     /// Waits for what the peer says next. Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Frame, SocketError> {
         loop {

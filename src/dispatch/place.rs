@@ -12,8 +12,12 @@ use std::sync::Arc;
 /// Returns the key of the conversation, and remembers that the message belongs to it.
 pub(super) async fn conversation(shared: &Arc<Shared>, inbound: &Inbound, command: bool) -> String {
     let address = &inbound.address;
-    if inbound.private || address.topic.is_some() {
+    if inbound.private {
         return address.key();
+    }
+    if address.topic.is_some() {
+        // A topic may hang below a message of a chain: then it goes on with that.
+        return chain(shared, inbound).await.unwrap_or_else(|| address.key());
     }
     let key = match chain(shared, inbound).await {
         Some(key) => key,

@@ -70,6 +70,13 @@ impl Shared {
         for (row, said) in back {
             self.take_up(row, said).await;
         }
+        let events: Vec<Arrival> = {
+            let mut homeless = self.homeless.lock().unwrap_or_else(PoisonError::into_inner);
+            homeless.extract_if(.., |arrival| arrival.inbound.address.account == name).collect()
+        };
+        for arrival in events {
+            self.receive(arrival).await;
+        }
     }
 
     async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<Arrival>) {

@@ -70,6 +70,16 @@ pub(crate) trait Messages: Send + Sync + 'static {
         ledger: &Ledger<'_>,
     ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
 
+    /// Tells whether sending again under the same key makes no second message.
+    fn keyed(&self) -> bool {
+        false
+    }
+
+    /// Brings a record that an older version stored to the form of this one.
+    fn upgrade(state: Value) -> Value {
+        state
+    }
+
     /// Makes a message.
     fn post(
         &mut self,

@@ -78,8 +78,8 @@ impl<S, M> Default for Record<S, M> {
 
 impl<S: Sent, M: Clone + Serialize + DeserializeOwned> Record<S, M> {
     /// Reads a handle. One that this version cannot read still tells which messages there are.
-    pub(super) fn restore(handle: &ReplyHandle) -> Self {
-        serde_json::from_value(handle.state.clone()).unwrap_or_else(|error| {
+    pub(super) fn restore(handle: &ReplyHandle, upgrade: impl FnOnce(Value) -> Value) -> Self {
+        serde_json::from_value(upgrade(handle.state.clone())).unwrap_or_else(|error| {
             tracing::warn!(%error, "the record of a reply cannot be read; its messages are taken up as they are");
             let parts = handle.messages.iter().filter_map(|id| S::from_id(id)).map(Part::Sent).collect();
             Self { parts, ..Self::default() }
@@ -173,13 +173,16 @@ mod tests {
         });
         let handle = ReplyHandle { state, messages: vec!["m5".into(), "m8".into()] };
         assert_eq!(record.handle().unwrap(), handle);
-        assert_eq!(Record::restore(&handle), record);
+        assert_eq!(Record::restore(&handle, |state| state), record);
     }
 
     #[test]
     fn the_messages_of_an_unreadable_record_are_not_lost() {
         let handle = ReplyHandle { state: json!("?"), messages: vec!["m5".into(), "x".into()] };
         let parts = vec![Part::Sent(Card { id: "m5".into(), page: 0 })];
-        assert_eq!(Record::<Card, i64>::restore(&handle), Record { parts, ..Record::default() });
+        assert_eq!(
+            Record::<Card, i64>::restore(&handle, |state| state),
+            Record { parts, ..Record::default() }
+        );
     }
 }

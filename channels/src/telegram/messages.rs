@@ -180,6 +180,21 @@ impl Messages for TelegramMessages {
         Ok(None)
     }
 
+    /// Before all platforms shared one record, Telegram's had the mark in the intent and the chat at its top.
+    fn upgrade(mut state: Value) -> Value {
+        if let Some(chat) = state.get("chat").cloned() {
+            state["memo"] = json!({"chat": chat});
+        }
+        let parts = state.get_mut("parts").and_then(Value::as_array_mut);
+        for intent in parts.into_iter().flatten().filter_map(|part| part.get_mut("intended")) {
+            if let Some(floor) = intent.get("floor").cloned() {
+                intent["mark"] = json!({"floor": floor});
+                intent["key"] = "before".into();
+            }
+        }
+        state
+    }
+
     async fn post(&mut self, slot: &Slot<Floor>, page: &Page) -> Result<Number, CallError> {
         let to = Thread { reply_to: self.thread.reply_to.filter(|_| slot.n == 0), ..self.thread };
         let posted = self.put(page, |text| Call::Send { to, text }).await?;

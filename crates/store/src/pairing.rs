@@ -95,6 +95,9 @@ async fn redeem(tx: &mut AnyConnection, hash: &str, person: &Paired) -> Result<b
 }
 
 async fn unpair(tx: &mut AnyConnection, texts: &[String; 2]) -> Result<bool, StoreError> {
+    // The code by which they came opens no second time.
+    let codes = "DELETE FROM pairing_codes WHERE account = $1 AND person = $2";
+    texts.iter().fold(sqlx::query(codes), |query, text| query.bind(text)).execute(&mut *tx).await?;
     let sql = "DELETE FROM paired WHERE account = $1 AND person = $2";
     let delete = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
     Ok(delete.execute(tx).await?.rows_affected() > 0)

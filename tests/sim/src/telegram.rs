@@ -90,6 +90,11 @@ impl Telegram {
         self.core.look(|world| world.options.token.clone())
     }
 
+    /// Gives the bot another token; the one before is not valid any more.
+    pub fn rotate(&self, token: &str) {
+        self.core.act(|world| token.clone_into(&mut world.options.token));
+    }
+
     /// Adds a person, who has a private chat with the bot from now on.
     pub fn add_person(&self, name: &str, username: Option<&str>) -> UserId {
         self.core.act(|world| world.add_person(name, username))

@@ -47,7 +47,7 @@ type Concerns = fn(&Call) -> bool;
 pub(super) struct World {
     next: i64,
     /// Chat and message of the bot's own messages, by number.
-    own: BTreeMap<i64, (i64, Seen)>,
+    pub(super) own: BTreeMap<i64, (i64, Seen)>,
     known: Vec<Sighting>,
     pub(super) saved: Option<ReplyHandle>,
     /// What was called and saved, in order.

@@ -10,6 +10,7 @@ use crate::{
     split::split,
     telegram::chats::Chats,
 };
+use serde_json::json;
 use std::sync::Arc;
 
 const ANN: i64 = 7;
@@ -430,4 +431,38 @@ async fn files_alone_leave_no_empty_message() {
     let asked = fake.say(ANN);
     show(&mut fake.open(&place(ANN, asked)), &[growing("")], &last).await;
     assert_eq!(fake.bodies(ANN), ["file:a.txt"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_of_the_version_before_goes_on() {
+    let fake = Fake::default();
+    let asked = fake.say(HERD);
+    let old = json!({
+        "chat": HERD,
+        "parts": [{"intended": {"since": 0, "floor": asked}}],
+        "files": [{"sent": {"id": 9}}],
+    });
+    fake.with(|world| world.saved = Some(crate::ReplyHandle { state: old, messages: vec!["9".into()] }));
+    let mut reply = fake.open(&place(HERD, asked));
+    reply.finish(&done("the answer")).await.unwrap();
+    assert_eq!(fake.bodies(HERD), ["the answer"]);
+    let saved = fake.with(|world| world.saved.clone().unwrap());
+    assert_eq!(saved.state["files"], json!([{"sent": {"id": 9}}]), "what was sent stays sent");
+    assert_eq!(told(&fake).iter().filter(|line| line.starts_with("delete")).count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_stays_unknown_over_a_refusal_that_follows() {
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    fake.with(|world| world.faults.push_back((is_send, Fault::Lost)));
+    assert!(reply.finish(&done("hi")).await.is_err());
+    // The search finds nothing yet, and the next try is refused outright.
+    let hidden = fake.with(|world| std::mem::take(&mut world.own));
+    fails(&fake, is_send, CallError::Unconnected("refused".into()));
+    assert!(reply.finish(&done("hi")).await.is_err());
+    fake.with(|world| world.own = hidden);
+    reply.finish(&done("hi")).await.unwrap();
+    assert_eq!(fake.bodies(ANN), ["hi"]);
 }

@@ -21,6 +21,7 @@ pub(crate) async fn a_code_is_good_for_one_person_and_for_its_time(db: Db) {
     assert!(db.unpair("telegram", "7").await.unwrap());
     assert!(!db.unpair("telegram", "7").await.unwrap());
     assert_eq!(db.paired().await.unwrap(), []);
+    assert!(!redeem("h1", person("7", NOW + 4)).await, "who was let go does not come back by the same code");
 }
 
 pub(crate) async fn codes_do_not_pile_up(db: Db) {
