@@ -351,10 +351,16 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
     let failed = office.sees(&office.team, failed).await;
     assert!(office.slack.press(&office.team, &office.ada, &failed.id, "Try again"));
     let again = |shown: &[Shown]| {
-        let found = shown.iter().find(|shown| shown.text == "echo: [Ada] what is new?")?;
+        let found = shown.iter().find(|shown| shown.text == "echo: [ada] what is new?")?;
         Some(found.answers.clone())
     };
     assert_eq!(office.sees(&office.team, again).await, None, "it stands where it was asked");
+    // What is written in a thread below goes on with the conversation above.
+    office.write(&office.team, "and then?", false, Some(&failed.id));
+    office.reads(&office.team, "echo: [Ada] and then?").await;
+    let requests = office.house.model.requests();
+    let last = requests.last().unwrap().messages();
+    assert!(last.iter().any(|m| m["content"] == "[ada] what is new?"), "one conversation: {last:?}");
 }
 
 #[tokio::test]
