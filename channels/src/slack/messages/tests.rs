@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Address, slack::client::Client};
+use crate::{
+    Address,
+    slack::{client::Client, decode::Me, wire::Message},
+};
 use futures_util::FutureExt;
 
 fn messages(thread: Option<&str>) -> SlackMessages {
