@@ -11,6 +11,7 @@ use pudu_channels::{Channel, ChannelError, Command, Intake};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// A connection that is told to end gets so long to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -147,7 +148,8 @@ impl Lines {
 
     fn listen(&self, channel: Arc<dyn Channel>) -> Listener {
         let (name, stop) = (channel.account().to_owned(), self.stop.child_token());
-        let task = tokio::spawn(listen(channel, self.shared.inbox.clone(), stop.clone()));
+        let span = tracing::info_span!("channel", account = name);
+        let task = tokio::spawn(listen(channel, self.shared.inbox.clone(), stop.clone()).instrument(span));
         Listener { name, stop, task }
     }
 

@@ -8,6 +8,7 @@ use pudu_sim::{
     platform::{Shown, Words},
 };
 use rustix::process::{Signal, kill_process};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// A house on Discord with Ada, and a channel in which she and the bot are.
@@ -196,6 +197,48 @@ async fn what_was_said_while_the_daemon_was_away_is_answered_also_in_threads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_is_not_kept_comes_again() {
+    let mut server = Server::build(Options::default()).await;
+    server.house.configure("", "  inbound_queue_maxsize: 1\n");
+    server.start().await;
+    server.house.model.next(slowly("one two three four five six"));
+    server.write(&server.direct, "count", true, None);
+    let model = &server.house.model;
+    model.wait(SOON, |_| (model.count() == 1).then_some(())).await.unwrap();
+    server.write(&server.direct, "second", true, None);
+    server.write(&server.team, "third", true, None);
+    server.reads(&server.direct, "echo: second").await;
+    server.reads(&server.team, "echo: [Ada] third").await;
+    assert_eq!(server.words(&server.direct), ["one two three four five six", "echo: second"]);
+    let (identified, resumed) = server.discord.sessions();
+    assert!(identified == 1 && resumed > 0, "the session goes on before it: {resumed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strange_events_harm_nobody() {
+    let server = Server::open("").await;
+    let strange = [
+        ("MESSAGE_CREATE", json!({"id": 5, "channel_id": null})),
+        ("MESSAGE_CREATE", json!(null)),
+        ("MESSAGE_UPDATE", json!({"id": "1"})),
+        ("MESSAGE_DELETE", json!([])),
+        ("INTERACTION_CREATE", json!({"id": "1", "type": 2, "token": "t"})),
+        ("GUILD_CREATE", json!({"id": "9", "channels": [7, {"id": "8"}], "threads": {}, "roles": null})),
+        ("THREAD_LIST_SYNC", json!({"threads": "none"})),
+        ("SOMETHING_NEW", json!({"deep": [[[[{}]]]]})),
+    ];
+    for (kind, data) in &strange {
+        server.discord.event(kind, data);
+    }
+    for frame in [json!({"op": 77}), json!([1]), json!("x"), json!({"op": 0, "s": 1, "t": 5, "d": {}})] {
+        server.discord.frame(&frame);
+    }
+    server.write(&server.direct, "still there?", true, None);
+    server.reads(&server.direct, "echo: still there?").await;
+    assert_eq!(server.house.model.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_only_seems_to_live_is_noticed() {
     let options = Options { heartbeat: Duration::from_millis(700), ..Options::default() };
     let mut server = Server::build(options).await;
@@ -269,10 +312,7 @@ async fn the_limits_are_kept_to_before_discord_refuses() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_whose_address_is_stale_is_found_again_without_the_token() {
     let server = Server::open("").await;
-    server
-        .house
-        .model
-        .next(Reply::tool("read_file", &serde_json::json!({"path": "/mnt/user-data/uploads/a.csv"})));
+    server.house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/uploads/a.csv"})));
     server.house.model.next(Reply::text("read"));
     server.discord.write(&Words {
         chat: server.direct.clone(),

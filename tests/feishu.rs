@@ -453,6 +453,43 @@ async fn a_thread_under_an_answer_goes_on_with_its_conversation_also_after_a_res
     }
 }
 
+/// A press says neither thread nor conversation: both are looked up, and are what they were.
+#[tokio::test]
+async fn a_press_in_a_thread_under_an_answer_is_in_its_conversation_also_after_a_restart() {
+    let mut scene = Scene::open("").await;
+    let group = scene.feishu.group("team", &[&scene.ada]);
+    scene.write(&group, "one", None);
+    let first = scene.reads(&group, "echo: [Ada] one").await;
+    let in_thread = |scene: &Scene, text: &str| {
+        scene.feishu.say(&Said {
+            chat: group.clone(),
+            person: scene.ada.clone(),
+            content: json!(format!("@_user_1 {text}")),
+            mentions: vec![("@_user_1".into(), scene.feishu.bot(), "Pudu".into())],
+            answers: Some(first.id.clone()),
+            thread: true,
+            ..Said::default()
+        })
+    };
+    in_thread(&scene, "/mode");
+    let offered = |shown: &[Shown]| {
+        shown.iter().rev().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned()
+    };
+    let offer = scene.sees(&group, offered).await;
+    scene.house.kill();
+    scene.start().await;
+    assert!(scene.feishu.press(&group, &scene.ada, &offer.id, "steer"));
+    scene.reads(&group, "Mode steer: a message reaches me while I work.").await;
+    in_thread(&scene, "/mode");
+    let told = |shown: &[Shown]| {
+        let last =
+            shown.last().filter(|last| last.id != offer.id && !last.buttons.is_empty() && !last.growing)?;
+        Some(last.text.clone())
+    };
+    let told = scene.sees(&group, told).await;
+    assert!(told.contains("steer") && told != offer.text, "{told}");
+}
+
 #[tokio::test]
 async fn an_answer_in_a_private_thread_stays_there_and_it_is_the_same_conversation() {
     let scene = Scene::open("").await;

@@ -343,6 +343,17 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
         outside(shown).filter(|shown| shown.buttons.iter().all(|button| button != "Stop")).map(|_| ())
     };
     office.sees(&office.team, stopped).await;
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "mode"));
+    let offered = |shown: &[Shown]| {
+        shown.iter().find(|shown| shown.buttons.iter().any(|button| button == "steer")).cloned()
+    };
+    let offer = office.sees(&office.team, offered).await;
+    assert!(office.slack.press(&office.team, &office.ada, &offer.id, "steer"));
+    let changed = |shown: &[Shown]| {
+        let found = shown.iter().find(|shown| shown.text.starts_with("Mode steer:"))?;
+        Some(found.answers.clone())
+    };
+    assert_eq!(office.sees(&office.team, changed).await, None, "it stands where it was asked");
     office.house.model.next(Reply::status(401).message("no such key"));
     assert!(office.slack.command(&office.team, &office.ada, "/pudu", "what is new?"));
     let failed = |shown: &[Shown]| {

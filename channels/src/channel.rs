@@ -114,6 +114,14 @@ pub trait Intake: Send + Sync {
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
+
+    /// Tells whether a message belongs to a conversation. Where in its chat that goes on does not matter: of
+    /// the address only account and chat are looked at.
+    fn knows<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, JournalError>>;
 }
 
 /// An event is kept.

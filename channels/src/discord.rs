@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
+mod answers;
 mod catchup;
 mod client;
 mod decode;

@@ -13,6 +13,7 @@ mod failure;
 mod frame;
 mod hook;
 mod inlet;
+mod lanes;
 mod listen;
 mod messages;
 mod places;
@@ -28,6 +29,7 @@ use client::Client;
 use desk::{Desk, Office};
 use hook::FeishuWebhook;
 use inlet::Inlet;
+use lanes::Lanes;
 use messages::FeishuMessages;
 use places::{Places, plain};
 use pudu_net::reqwest::Method;
@@ -35,7 +37,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
@@ -100,6 +102,7 @@ pub struct Feishu {
     office: Office,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
+    lanes: Lanes,
 }
 
 impl Feishu {
@@ -117,7 +120,13 @@ impl Feishu {
             places: Arc::new(Places::default()),
             interval: config.stream_interval,
         };
-        Ok(Self { config, office, me: Arc::default(), health: HealthCell::default() })
+        Ok(Self {
+            config,
+            office,
+            me: Arc::default(),
+            health: HealthCell::default(),
+            lanes: Lanes::default(),
+        })
     }
 
     fn inlet(&self) -> Inlet {
@@ -128,6 +137,7 @@ impl Feishu {
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),
+            lanes: self.lanes.clone(),
         }
     }
 
@@ -187,6 +197,7 @@ impl Channel for Feishu {
             inlet: self.inlet(),
             encrypt_key: encrypt_key.clone(),
             verification_token: verification_token.clone(),
+            missed: AtomicBool::new(false),
         }))
     }
 

@@ -2,8 +2,8 @@
 //! must hold for any input at all.
 
 use crate::{
-    Answer, BoxFuture, Channel, Inbound, Intake, JournalError, Kept, Post, Refusal, Sighting, Webhook,
-    feishu,
+    Address, Answer, BoxFuture, Channel, Inbound, Intake, JournalError, Kept, Post, Refusal, Sighting,
+    Webhook, feishu,
     render::{parse, telegram::html},
     slack,
     split::{self, Limit, Unit},
@@ -83,6 +83,10 @@ impl Intake for Door {
 
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 }
 

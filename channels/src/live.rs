@@ -171,7 +171,8 @@ impl<M: Messages> Reply<M> {
         }
         let slot = self.intend(n).await?;
         match self.messages.post(&slot, page).await {
-            Ok(sent) => self.sent(n, sent, Some(page.clone())).await,
+            // One that was there already shows what was sent first.
+            Ok(sent) => self.sent(n, sent, (!slot.again).then(|| page.clone())).await,
             Err(error) => {
                 // What was perhaps sent before is perhaps there, whatever became of this try.
                 if !error.may_be_done() && !slot.again {

@@ -2,7 +2,7 @@
 
 use crate::{bus::patiently, clock};
 use futures_util::{StreamExt, stream::FuturesOrdered};
-use pudu_channels::{BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting};
+use pudu_channels::{Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting};
 use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
 use std::{
     collections::HashSet,
@@ -263,5 +263,16 @@ impl Intake for Inbox {
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(sightings(&self.0.db, account, since))
+    }
+
+    fn knows<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(async move {
+            let found = self.0.db.conversation_of(&address.account, &address.chat, message).await;
+            found.map(|found| found.is_some()).map_err(|error| JournalError(error.to_string()))
+        })
     }
 }

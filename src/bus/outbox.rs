@@ -110,7 +110,8 @@ impl Outbox {
                 _ => (FIRST_WAIT * 2u32.saturating_pow(attempt)).min(LONGEST_WAIT),
             };
             attempt += 1;
-            tracing::warn!(turn = parcel.turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
+            let Parcel { account, chat, turn, .. } = parcel;
+            tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
             let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
             if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
                 tracing::warn!(%error, "an attempt could not be noted");
@@ -127,7 +128,8 @@ impl Outbox {
 
     /// Gives a reply up; the row stays for people to look at.
     pub(crate) async fn park(&self, parcel: &Parcel, reason: &str) {
-        tracing::error!(turn = parcel.turn.0, reason, "a reply is given up");
+        let Parcel { account, chat, turn, .. } = parcel;
+        tracing::error!(account, chat, turn = turn.0, reason, "a reply is given up");
         let park = || self.db.park(&parcel.turn, reason, clock::now());
         self.release(patiently("a reply could not be given up", park).await);
     }

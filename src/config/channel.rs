@@ -263,6 +263,9 @@ fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
         let meant = entry.node.entry("enabled").is_some_and(|entry| entry.node.value == Value::Bool(true));
         if typed.is_some() || meant {
             refuse(wide, entry, name);
+        } else if let Some(near) = nearest(name, platforms()).filter(|_| !entry.node.entries().is_empty()) {
+            let what = format!("\"{name}\" is not a platform that pudu knows, so this is no account");
+            wide.warn(&entry.key, what, format!("did you mean `{near}`? Or add `type: {near}`"));
         }
         return None;
     };
@@ -280,11 +283,14 @@ fn platform(name: &str) -> Option<(Kind, &'static str, &'static [&'static str])>
     }
 }
 
+fn platforms() -> impl Iterator<Item = &'static str> {
+    READERS.iter().map(|reader| reader.name).chain(other::names())
+}
+
 fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
-    let known = || READERS.iter().map(|reader| reader.name).chain(other::names());
-    let mend = match nearest(name, known()) {
+    let mend = match nearest(name, platforms()) {
         Some(near) => format!("did you mean `type: {near}`?"),
-        None => format!("write `type:` with one of {}", known().collect::<Vec<_>>().join(", ")),
+        None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
     };
     wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), mend);
 }

@@ -3,7 +3,7 @@
 //! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
 use super::{
-    deferred::Hint,
+    deferred::{Hint, given},
     download::handle,
     office::Me,
     places::{Place, Places},
@@ -160,7 +160,9 @@ impl Decoder<'_> {
             return None;
         }
         let (message, kind, hint) = match told.kind {
-            2 => (told.id.clone(), self.command(told)?, Hint::answer(&told.token, now).keep()),
+            2 => {
+                (told.id.clone(), self.command(told)?, Hint::answer(&told.token, given(&told.id, now)).keep())
+            }
             3 => {
                 let message = told.message.as_ref().filter(|message| self.is_own(message))?;
                 let action = told.data.custom_id.clone();

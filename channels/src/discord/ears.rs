@@ -53,6 +53,8 @@ pub(super) enum NotKept {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Todo {
     Nothing,
+    /// The bot is there: Discord is told its commands.
+    Register,
     /// The press of a button that Discord shows as pending until it is answered.
     Press {
         id: String,

@@ -91,7 +91,8 @@ pub(super) struct Event {
 }
 
 impl Gateway {
-    /// Prepares connections. Needs a runtime.
+    /// Prepares connections. Needs a runtime. Twilight panics where the system has no certificates; it looks
+    /// for them as the HTTP client does, which was made before and would have said so.
     pub(super) fn new(token: &SecretString) -> Self {
         pudu_net::install_crypto();
         let config = ConfigBuilder::new(token.expose_secret().to_owned(), INTENTS).queue(AtOnce).build();
@@ -235,12 +236,15 @@ fn read(text: &str) -> Result<Heard, Parted> {
     match (frame.op, frame.s, frame.t) {
         (0, Some(seq), Some(kind)) => Ok(Heard::Event(Event { seq, kind, data: frame.d })),
         (7, ..) => Err(Parted::new(Ended::Renew, false)),
-        (9, ..) => {
-            let over = frame.d != true;
-            Err(Parted::new(Ended::Renew, over))
-        }
+        (9, ..) if frame.d == true => Err(Parted::new(Ended::Renew, false)),
+        (9, ..) => Err(Parted::new(Ended::Later("Discord ended the session".to_owned(), pause()), true)),
         _ => Ok(Heard::Nothing),
     }
+}
+
+/// Discord wants so long between a session that it ended and the next, by chance.
+fn pause() -> Duration {
+    Duration::from_millis(fastrand::u64(1000..5000))
 }
 
 #[cfg(test)]
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        let renew = |over| Err(Parted::new(Ended::Renew, over));
+        let renew = || Err(Parted::new(Ended::Renew, false));
         let cases = [
             (
                 json!({"op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": {}}),
@@ -268,15 +272,16 @@ mod tests {
             (json!({"op": 0, "t": "NO_NUMBER", "d": {}}), Ok(None)),
             (json!({"op": 11}), Ok(None)),
             (json!({"op": 99, "d": [1]}), Ok(None)),
-            (json!({"op": 7, "d": null}), renew(false)),
-            (json!({"op": 9, "d": true}), renew(false)),
-            (json!({"op": 9, "d": false}), renew(true)),
+            (json!({"op": 7, "d": null}), renew()),
+            (json!({"op": 9, "d": true}), renew()),
             (json!([]), Ok(None)),
             (json!({"op": "x"}), Ok(None)),
         ];
         for (frame, expected) in cases {
             assert_eq!(heard(&frame), expected, "{frame}");
         }
+        let over = heard(&json!({"op": 9, "d": false})).unwrap_err();
+        assert!(over.over && matches!(over.ended, Ended::Later(_, pause) if pause.as_secs() < 5), "{over:?}");
     }
 
     #[test]

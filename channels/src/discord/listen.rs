@@ -6,39 +6,31 @@
 
 use super::{
     Discord,
-    deferred::given,
+    answers::AT_ONCE,
     ears::{NotKept, Todo},
     failure::{ApiError, mend_token},
     gateway::{Event, Gateway, Heard, Link, Parted},
-    messages::now,
     office::{Lane, Me},
     wire::Ready,
 };
-use crate::{BoxFuture, ChannelError, Command, HealthState, Intake, supervise::Ended, supervise::supervise};
-use futures_util::{StreamExt, future::OptionFuture, stream::FuturesUnordered};
-use pudu_net::reqwest::Method;
+use crate::{BoxFuture, ChannelError, HealthState, Intake, supervise::Ended, supervise::supervise};
+use futures_util::future::OptionFuture;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// How long the servers may take to tell of themselves before the history is read without them.
 const SERVERS: Duration = Duration::from_secs(5);
 /// After how long what could not be kept is looked for in the history.
 const LATER: Duration = Duration::from_secs(30);
-/// A command to which no reply has begun for so long gets none: what says "thinking…" is taken away.
-const UNANSWERED: Duration = Duration::from_secs(15);
-/// Answers to interactions that are under way at once.
-const AT_ONCE: usize = 256;
-/// Longest description of a command, in characters.
-const DESCRIPTION: usize = 100;
 
 /// Where the gateway is, and how often a session may still begin.
 #[derive(Deserialize)]
@@ -58,22 +50,26 @@ impl Discord {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
         let kept = Mutex::new(Some(Gateway::new(self.ears.office.client.token())));
-        let (registered, take) =
-            (AtomicBool::new(false), || kept.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (todo, todos) = mpsc::channel(AT_ONCE);
         let connect = || async {
             let mut gateway = take().unwrap_or_else(|| Gateway::new(self.ears.office.client.token()));
-            let ended = self.session(&mut gateway, intake, &registered, &stop).await;
+            let ended = self.session(&mut gateway, intake, &todo, &stop).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
             ended
         };
-        supervise(&self.ears.health, &stop, connect).await
+        tokio::select! {
+            result = supervise(&self.ears.health, &stop, connect) => result,
+            // Never before: there is one who says what is to be done.
+            () = self.work(todos) => Ok(()),
+        }
     }
 
     async fn session(
         &self,
         gateway: &mut Gateway,
         intake: &dyn Intake,
-        registered: &AtomicBool,
+        todo: &mpsc::Sender<Todo>,
         stop: &CancellationToken,
     ) -> Ended {
         let url = match gateway.address() {
@@ -87,15 +83,7 @@ impl Discord {
             Ok(link) => link,
             Err(ended) => return ended,
         };
-        let session = Talk {
-            discord: self,
-            intake,
-            gateway,
-            work: FuturesUnordered::new(),
-            catch_up: None,
-            flows: false,
-            registered,
-        };
+        let session = Talk { discord: self, intake, gateway, todo, catch_up: None, flows: false };
         session.run(link, stop).await
     }
 
@@ -111,67 +99,6 @@ impl Discord {
             _ => Ok(told.url),
         }
     }
-
-    /// Answers a pressed button, so that it is not shown as pending.
-    async fn end_press(&self, id: String, token: String) {
-        self.answer(&id, &token, 6).await;
-    }
-
-    /// Shows "thinking…", and takes it away if no reply comes.
-    async fn defer(&self, id: String, token: String) {
-        let office = &self.ears.office;
-        let taken = self.answer(&id, &token, 5).await;
-        office.deferred.taken(&token, taken);
-        sleep(UNANSWERED).await;
-        let (Some(me), false) = (office.me.get(), office.deferred.is_answered(&token) || !taken) else {
-            return;
-        };
-        let path = ["webhooks", &me.application, &token, "messages", "@original"];
-        let gone = office.call::<Value>(Lane::Delete, Method::DELETE, &path, &Value::Null).await;
-        tracing::debug!(?gone, age = now() - given(&id, now()), "a command gets no answer");
-    }
-
-    /// Answers an interaction; tells whether Discord took it, now or before.
-    async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
-        let path = ["interactions", id, token, "callback"];
-        for _ in 0..2 {
-            let body = json!({"type": kind});
-            match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
-                Ok(_) | Err(ApiError::Done(_)) => return true,
-                // It may have been taken or not. Saying it again does no harm, and the reply finds out.
-                Err(ApiError::Unknown(_) | ApiError::Unconnected(_)) => {}
-                Err(error) => {
-                    tracing::debug!(%error, "an interaction could not be answered");
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    /// Tells Discord which commands there are. The same list again changes nothing.
-    async fn register(&self, registered: &AtomicBool) {
-        if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let Some(me) = self.ears.office.me.get() else { return };
-        let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
-        let path = ["applications", &me.application, "commands"];
-        if let Err(error) =
-            self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &commands.into()).await
-        {
-            tracing::warn!(%error, "the commands could not be registered; they can be typed all the same");
-            registered.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
-fn command(Command { name, argument, help }: &Command) -> Value {
-    let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
-    let words = argument.trim_matches(['[', ']']);
-    let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});
-    let options: Vec<Value> = (!words.is_empty()).then_some(option).into_iter().collect();
-    json!({"type": 1, "name": name, "description": cut(help), "options": options})
 }
 
 /// One connection and what is worked on beside it.
@@ -179,12 +106,11 @@ struct Talk<'a> {
     discord: &'a Discord,
     intake: &'a dyn Intake,
     gateway: &'a mut Gateway,
-    /// Answers to interactions, which nothing waits for.
-    work: FuturesUnordered<BoxFuture<'a, ()>>,
+    /// What is to be done that nothing here waits for.
+    todo: &'a mpsc::Sender<Todo>,
     catch_up: Option<BoxFuture<'a, bool>>,
     /// Whether events flow: the session began, or told all that it had to tell.
     flows: bool,
-    registered: &'a AtomicBool,
 }
 
 impl Talk<'_> {
@@ -197,7 +123,6 @@ impl Talk<'_> {
                     return Ended::Renew;
                 }
                 heard = link.next() => heard,
-                Some(()) = self.work.next() => continue,
                 Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
                     if !complete {
@@ -227,7 +152,7 @@ impl Talk<'_> {
         let todo = match kind.as_str() {
             "READY" => {
                 self.ready(data, seq)?;
-                Todo::Nothing
+                Todo::Register
             }
             "RESUMED" => {
                 self.flows = true;
@@ -274,9 +199,7 @@ impl Talk<'_> {
         office.places.expect(ready.guilds.len());
         self.gateway.began(&ready, seq);
         self.discord.ears.health.ready();
-        let (discord, registered) = (self.discord, self.registered);
-        self.work.push(Box::pin(discord.register(registered)));
-        discord.falls_behind();
+        self.discord.falls_behind();
         self.flows = true;
         self.look(Duration::ZERO);
         Ok(())
@@ -293,16 +216,15 @@ impl Talk<'_> {
         }));
     }
 
-    fn see_to(&mut self, todo: Todo) {
-        let discord = self.discord;
-        match todo {
-            Todo::Nothing => {}
-            Todo::Press { id, token } => self.work.push(Box::pin(discord.end_press(id, token))),
-            Todo::Command { id, token } if self.work.len() < AT_ONCE => {
-                self.work.push(Box::pin(discord.defer(id, token)));
-            }
+    fn see_to(&self, todo: Todo) {
+        if todo == Todo::Nothing {
+            return;
+        }
+        if let Err(error) = self.todo.try_send(todo)
+            && let Todo::Command { token, .. } = error.into_inner()
+        {
             // Its reply is an ordinary message then.
-            Todo::Command { token, .. } => discord.ears.office.deferred.taken(&token, false),
+            self.discord.ears.office.deferred.taken(&token, false);
         }
     }
 }

@@ -205,21 +205,29 @@ impl Desk {
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
     }
 
-    /// Makes a call, unless the chat has to wait.
+    /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
+    /// ones say: only doing it again under its key, or looking, can tell.
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         self.free()?;
         if method != Method::GET {
             self.office.pacer.spend(&self.chat, self.office.interval);
         }
-        let mut pauses = PAUSES.iter();
+        let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
             let result = self.office.client.call(method.clone(), path, body).await;
             let passing = |failure: &Failure| {
                 matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
             };
-            match (result.as_ref().is_err_and(passing), pauses.next()) {
-                (true, Some(pause)) => sleep(*pause).await,
-                _ => return self.note(result),
+            let pause = pauses.next().filter(|_| result.as_ref().is_err_and(passing));
+            let result = self.note(result);
+            // Only what is posted comes into being; anything else is simply done again.
+            match (pause, result) {
+                (Some(pause), result) => {
+                    doubt = doubt.or(result.err().filter(|failure| failure.error.may_be_done()));
+                    sleep(*pause).await;
+                }
+                (None, Err(failure)) if method == Method::POST => return Err(doubt.unwrap_or(failure)),
+                (None, result) => return result,
             }
         }
     }

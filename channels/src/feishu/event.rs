@@ -59,6 +59,19 @@ pub(super) enum Told {
     Other,
 }
 
+impl Told {
+    /// Returns the chat that it is of.
+    pub(super) fn chat(&self) -> Option<&str> {
+        let chat = match self {
+            Self::Message(received) => &received.message.chat_id,
+            Self::Recall(recalled) => &recalled.chat_id,
+            Self::Press(pressed) => &pressed.context.open_chat_id,
+            Self::Other => return None,
+        };
+        Some(chat).filter(|chat| !chat.is_empty()).map(String::as_str)
+    }
+}
+
 /// Somebody wrote.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -3,13 +3,14 @@
 
 use super::{
     event::Envelope,
-    inlet::{Inlet, now},
+    inlet::{Inlet, NotTaken, now},
     seal,
 };
-use crate::{Answer, BoxFuture, Intake, Post, Webhook};
+use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use subtle::ConstantTimeEq;
 
 /// A post may be so old, or as much ahead of this machine's clock, in milliseconds.
@@ -20,6 +21,8 @@ pub(super) struct FeishuWebhook {
     pub(super) inlet: Inlet,
     pub(super) encrypt_key: SecretString,
     pub(super) verification_token: SecretString,
+    /// Whether the last event was not kept.
+    pub(super) missed: AtomicBool,
 }
 
 #[derive(Deserialize)]
@@ -41,18 +44,26 @@ impl Webhook for FeishuWebhook {
             if self.inlet.me.get().is_none() {
                 return Answer::Later;
             }
-            match self.inlet.take(&event, intake).await {
-                Ok(answer) => Answer::Taken(answer),
-                Err(refusal) => {
-                    tracing::warn!(%refusal, "an event was not kept: Feishu posts it again");
-                    refusal.into()
-                }
-            }
+            let taken = self.inlet.take(&event, intake).await;
+            self.tell(taken.as_ref().err());
+            taken.map_or(Answer::Later, Answer::Taken)
         })
     }
 }
 
 impl FeishuWebhook {
+    /// Tells how it is doing: there is no connection whose end would tell it.
+    fn tell(&self, why: Option<&NotTaken>) {
+        let health = &self.inlet.health;
+        if let Some(why) = why {
+            tracing::warn!(%why, "an event was not kept: Feishu posts it again");
+            self.missed.store(true, Ordering::Relaxed);
+            health.failed(HealthState::Degraded, format!("an event was not kept: {why}"));
+        } else if self.missed.swap(false, Ordering::Relaxed) && health.get().state == HealthState::Degraded {
+            health.ready();
+        }
+    }
+
     /// Checks that a post is Feishu's and opens it.
     fn open(&self, post: Post<'_>, now: i64) -> Result<Envelope, Answer> {
         let signed = self.check_signature(post, now)?;

@@ -8,9 +8,12 @@ use super::{
     client::Client,
     content::{self, Mention, Said},
     event::{Envelope, Pressed, Recalled, Received, Told, millis},
-    places::{Place, Places, plain},
+    lanes::Lanes,
+    places::{Place, Places, Room, Stand, plain},
 };
-use crate::{Address, Attachment, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
+use crate::{
+    Address, Attachment, EventKey, HealthCell, Inbound, Intake, JournalError, Kind, Refusal, Sender,
+};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{
@@ -21,8 +24,6 @@ use tokio::time::timeout;
 
 /// The platform waits three seconds for an answer; what has to be looked up gets two of them.
 const LOOKUP: Duration = Duration::from_secs(2);
-/// Conversations of messages are remembered for so long, in milliseconds.
-const MONTH: i64 = 30 * 24 * 60 * 60 * 1000;
 /// So many messages of a forwarded bundle are read.
 const BUNDLE: usize = 100;
 
@@ -36,19 +37,47 @@ pub(super) struct Inlet {
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
     pub(super) health: HealthCell,
+    pub(super) lanes: Lanes,
+}
+
+/// An event is not taken: it has to come again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotTaken {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the conversations cannot be read: {0}")]
+    Unread(#[from] JournalError),
+    #[error("where it was cannot be looked up now")]
+    Unfound,
 }
 
 impl Inlet {
-    /// Keeps what an event tells; returns what the platform is to be told.
-    pub(super) async fn take(&self, event: &Envelope, intake: &dyn Intake) -> Result<Option<Value>, Refusal> {
+    /// Keeps what an event tells; returns what the platform is to be told. Events of one chat are kept in the
+    /// order in which this is first polled.
+    pub(super) async fn take(
+        &self,
+        event: &Envelope,
+        intake: &dyn Intake,
+    ) -> Result<Option<Value>, NotTaken> {
         self.health.event(now());
         let told = event.told();
+        let _turn = match told.chat() {
+            Some(chat) => Some(self.lanes.turn(chat).await.ok_or(Refusal::Full)?),
+            None => None,
+        };
         let pressed = matches!(told, Told::Press(_));
         let inbound = match told {
             Told::Message(received) => self.message(received, intake).await,
-            Told::Recall(recalled) => self.within(self.recall(recalled)).await,
-            Told::Press(pressed) => self.within(self.press(&event.header.event_id, pressed)).await,
-            Told::Other => None,
+            Told::Recall(recalled) => within(self.recall(recalled, intake)).await,
+            Told::Press(pressed) => within(self.press(&event.header.event_id, pressed, intake)).await,
+            Told::Other => Ok(None),
+        };
+        let inbound = match inbound {
+            // A press does not come again by itself: the person is asked to do it.
+            Err(NotTaken::Unfound | NotTaken::Unread(_)) if pressed => {
+                return Ok(Some(toast("warning", "Please try again in a moment.")));
+            }
+            inbound => inbound?,
         };
         let known = inbound.is_some();
         if let Some(inbound) = inbound {
@@ -59,21 +88,27 @@ impl Inlet {
         }))
     }
 
-    async fn within<T>(&self, work: impl Future<Output = Option<T>>) -> Option<T> {
-        timeout(LOOKUP, work).await.unwrap_or_else(|_| {
-            tracing::warn!("an event is dropped: where it was could not be looked up in time");
-            None
-        })
-    }
-
-    async fn message(&self, Received { sender, message }: Received, intake: &dyn Intake) -> Option<Inbound> {
-        let me = self.me.get()?;
-        let from = sender.sender_id.open_id.filter(|id| !id.is_empty())?;
+    async fn message(
+        &self,
+        Received { sender, message }: Received,
+        intake: &dyn Intake,
+    ) -> Result<Option<Inbound>, NotTaken> {
+        let from = sender.sender_id.open_id.filter(|id| !id.is_empty());
+        let ids = (self.me.get(), from, plain(&message.chat_id), plain(&message.message_id));
+        let (Some(me), Some(from), Some(chat), Some(id)) = ids else { return Ok(None) };
         if sender.sender_type == "app" || sender.sender_type == "bot" || from == *me {
-            return None;
+            return Ok(None);
         }
-        let (chat, id) = (plain(&message.chat_id)?, plain(&message.message_id)?);
-        let private = message.chat_type == "p2p";
+        let room = match message.chat_type.as_str() {
+            "p2p" => Room::Private,
+            "group" => Room::Group,
+            _ => Room::Topics,
+        };
+        let private = room == Room::Private;
+        // A group that shows all as threads calls itself a group here: only the chat itself tells which it is.
+        if room != Room::Group {
+            self.places.entered(chat, room);
+        }
         let thread = message.thread_id.filter(|thread| !thread.is_empty());
         for mention in &message.mentions {
             mention.open_id().into_iter().for_each(|person| self.places.named(person, &mention.name));
@@ -90,19 +125,20 @@ impl Inlet {
         if let Some(parent) = parent.as_deref().filter(|_| !private && addressed) {
             said.files.extend(self.files_of(parent).await);
         }
-        // A thread under a message of a conversation goes on with it; any other is a conversation of its own.
         let root = message.root_id.filter(|id| !id.is_empty());
-        let ordinary = thread.is_some() && message.chat_type == "group";
-        let chain = match root.as_deref().filter(|_| ordinary) {
-            Some(root) => self.is_known(chat, root, intake).await,
-            None => false,
+        let stand = Stand {
+            chat: chat.to_owned(),
+            room,
+            thread: thread.clone(),
+            root: root.clone(),
+            sender: Some(from.clone()),
         };
-        let topic = thread.clone().filter(|_| !private && !chain);
+        let chain = self.is_chain(&stand, intake).await?;
+        let place = place(stand, chain);
+        let topic = place.topic.clone();
         if addressed {
             self.places.talked(id, true);
         }
-        let place =
-            Place { chat: chat.to_owned(), topic: topic.clone(), private, sender: Some(from.clone()) };
         self.places.saw(id, place);
         // Only where others are there does the agent have to know who speaks.
         let name = if !private && (addressed || parent.is_some()) {
@@ -110,7 +146,7 @@ impl Inlet {
         } else {
             self.places.name(&from)
         };
-        Some(Inbound {
+        Ok(Some(Inbound {
             key: EventKey(format!("m:{id}")),
             address: self.address(chat, topic),
             private,
@@ -122,19 +158,34 @@ impl Inlet {
             // Where a thread is no conversation of its own its answers belong into it all the same.
             hint: thread.filter(|_| private || chain).map(|thread| json!({"thread": thread})),
             kind: kind(said, private, &from),
-        })
+        }))
     }
 
-    /// Tells whether a message belongs to a conversation.
-    async fn is_known(&self, chat: &str, message: &str, intake: &dyn Intake) -> bool {
-        if let Some(part) = self.places.has_talked(message) {
-            return part;
+    /// Returns where a message stands; `None` if that cannot be found out.
+    async fn find(&self, id: &str, intake: &dyn Intake) -> Result<Option<Place>, NotTaken> {
+        if let Some(place) = self.places.place(id) {
+            return Ok(Some(place));
         }
-        // What cannot be read now is asked for again.
-        let Ok(known) = intake.known(&self.account, now() - MONTH).await else { return false };
-        let found = known.iter().any(|one| one.chat == chat && one.message == message);
-        self.places.talked(message, found);
-        found
+        let stand = self.places.look_up(&self.client, id).await.map_err(|_| NotTaken::Unfound)?;
+        let Some(stand) = stand else { return Ok(None) };
+        // In a group what a thread opened under stands in the group itself.
+        let first = stand.room == Room::Group && stand.root.is_none();
+        let place = place(stand.clone(), first || self.is_chain(&stand, intake).await?);
+        self.places.saw(id, place.clone());
+        Ok(Some(place))
+    }
+
+    /// Tells whether a message stands in a thread that goes on with a conversation of its group: one under a
+    /// message of it. Any other thread is a conversation of its own.
+    async fn is_chain(&self, stand: &Stand, intake: &dyn Intake) -> Result<bool, NotTaken> {
+        let threaded = stand.thread.is_some() && stand.room == Room::Group;
+        let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
+        if let Some(part) = self.places.has_talked(root) {
+            return Ok(part);
+        }
+        let part = intake.knows(&self.address(&stand.chat, None), root).await?;
+        self.places.talked(root, part);
+        Ok(part)
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
@@ -153,49 +204,51 @@ impl Inlet {
         content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
-    async fn recall(&self, recalled: Recalled) -> Option<Inbound> {
-        let id = plain(&recalled.message_id)?;
-        let place = self.places.find(&self.client, id).await?;
-        if place.chat != recalled.chat_id {
-            return None;
-        }
-        let sender = place.sender?;
-        Some(Inbound {
-            key: EventKey(format!("r:{id}")),
-            address: self.address(&place.chat, place.topic),
-            private: place.private,
-            message: id.to_owned(),
-            reply_to: None,
-            sender: Sender { name: self.places.name(&sender), id: sender },
-            addressed: true,
-            at: now(),
-            hint: None,
-            kind: Kind::Recall,
-        })
+    async fn recall(&self, recalled: Recalled, intake: &dyn Intake) -> Result<Option<Inbound>, NotTaken> {
+        let Some(id) = plain(&recalled.message_id) else { return Ok(None) };
+        let place = self.find(id, intake).await?.filter(|place| place.chat == recalled.chat_id);
+        Ok(place.and_then(|place| {
+            let sender = place.sender.clone()?;
+            Some(self.about(format!("r:{id}"), id, place, sender, Kind::Recall))
+        }))
     }
 
     /// Who pressed comes from the platform; where, from the message that it says the button is under.
-    async fn press(&self, event: &str, pressed: Pressed) -> Option<Inbound> {
-        let action = pressed.action.action()?.to_owned();
-        let person = pressed.operator.open_id.filter(|id| !id.is_empty())?;
-        let id = plain(&pressed.context.open_message_id)?;
-        let place = self.places.find(&self.client, id).await?;
+    async fn press(
+        &self,
+        event: &str,
+        pressed: Pressed,
+        intake: &dyn Intake,
+    ) -> Result<Option<Inbound>, NotTaken> {
+        let action = pressed.action.action().map(str::to_owned);
+        let person = pressed.operator.open_id.filter(|id| !id.is_empty());
+        let (Some(action), Some(person), Some(id)) =
+            (action, person, plain(&pressed.context.open_message_id))
+        else {
+            return Ok(None);
+        };
+        let Some(place) = self.find(id, intake).await? else { return Ok(None) };
         if place.sender.is_some() || place.chat != pressed.context.open_chat_id || event.is_empty() {
             tracing::warn!("a press is dropped: it is not under a message of ours in its chat");
-            return None;
+            return Ok(None);
         }
-        Some(Inbound {
-            key: EventKey(format!("p:{event}")),
+        Ok(Some(self.about(format!("p:{event}"), id, place, person, Kind::Press { action })))
+    }
+
+    /// Somebody did something with a message.
+    fn about(&self, key: String, message: &str, place: Place, person: String, kind: Kind) -> Inbound {
+        Inbound {
+            key: EventKey(key),
             address: self.address(&place.chat, place.topic),
             private: place.private,
-            message: id.to_owned(),
+            message: message.to_owned(),
             reply_to: None,
             sender: Sender { name: self.places.name(&person), id: person },
             addressed: true,
             at: now(),
             hint: None,
-            kind: Kind::Press { action },
-        })
+            kind,
+        }
     }
 
     /// Reads a forwarded bundle: who wrote what, line by line.
@@ -222,6 +275,18 @@ impl Inlet {
     fn address(&self, chat: &str, topic: Option<String>) -> Address {
         Address { account: self.account.clone(), chat: chat.to_owned(), topic }
     }
+}
+
+/// Gives a lookup its time.
+async fn within<T>(work: impl Future<Output = Result<T, NotTaken>>) -> Result<T, NotTaken> {
+    timeout(LOOKUP, work).await.unwrap_or(Err(NotTaken::Unfound))
+}
+
+/// Returns where a message stands whose thread goes on with a conversation of the chat, or does not.
+fn place(stand: Stand, chain: bool) -> Place {
+    let private = stand.room == Room::Private;
+    let topic = stand.thread.filter(|_| !private && !chain);
+    Place { chat: stand.chat, topic, private, sender: stand.sender }
 }
 
 /// Files come one by one and before the words that belong to them: alone with the bot they wait for each other.

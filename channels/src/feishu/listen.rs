@@ -20,7 +20,7 @@ use crate::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -30,6 +30,8 @@ const AT_ONCE: usize = 64;
 const PULSE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
 /// An app may have 50 connections. Where there are too many, another is tried after this.
 const TOO_MANY: Duration = Duration::from_secs(60);
+/// How often the token is looked at where there is no connection.
+const TOKEN: Duration = Duration::from_secs(60);
 
 impl Feishu {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
@@ -46,15 +48,30 @@ impl Feishu {
         let Some(started) = started else { return Ok(Ended::Renew) };
         started?;
         if let Mode::Webhook { .. } = self.config.mode {
-            self.greet("by webhook");
-            stop.cancelled().await;
-            return Ok(Ended::Renew);
+            return self.stay(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(Ended::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
         Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+    }
+
+    /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
+    /// looked at now and then, which asks for another one only if the last is old or was refused.
+    async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<Ended, Ended> {
+        let mut known = false;
+        loop {
+            let token = stop.run_until_cancelled(self.office.client.token()).await;
+            let Some(token) = token else { return Ok(Ended::Renew) };
+            token.map_err(|failure| ended(&failure))?;
+            if !std::mem::replace(&mut known, true) {
+                self.greet("by webhook");
+            }
+            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                return Ok(Ended::Renew);
+            }
+        }
     }
 
     fn greet(&self, how: &str) {
@@ -229,7 +246,55 @@ fn refused_socket(error: &SocketError) -> Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feishu::failure::{failure, unreadable};
+    use crate::{
+        Channel, HealthState,
+        feishu::{
+            Config,
+            failure::{failure, unreadable},
+        },
+    };
+    use axum::{Json, Router, extract::Request};
+    use pudu_net::reqwest::Method;
+    use serde_json::json;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static GOOD: AtomicBool = AtomicBool::new(true);
+
+    /// A platform that gives one token, and nothing after.
+    async fn take(request: Request) -> Json<Value> {
+        let token = request.uri().path().ends_with("internal");
+        Json(match token && GOOD.swap(false, Ordering::Relaxed) {
+            true => json!({"code": 0, "tenant_access_token": "t-1", "expire": 7200}),
+            false if token => json!({"code": 10_014, "msg": "app secret invalid"}),
+            false => json!({"code": 99_991_663, "msg": "Invalid access token"}),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_not_good_any_more_is_noticed_without_a_connection() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let domain = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
+        let mode = Mode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
+        let config = Config {
+            account: "feishu".into(),
+            app_id: "cli".into(),
+            app_secret: "s".into(),
+            domain,
+            mode,
+            require_mention: true,
+            stream_interval: Duration::from_millis(1),
+        };
+        let (feishu, stop) = (Feishu::new(config).unwrap(), CancellationToken::new());
+        let used = async {
+            while feishu.health().state != HealthState::Ready {
+                tokio::task::yield_now().await;
+            }
+            feishu.office.client.call(Method::GET, "x", None).await
+        };
+        let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
+        assert!(matches!(ended, Err(Ended::Fatal(ChannelError::Auth(_)))), "{ended:?}");
+    }
 
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_ends_it() {

@@ -4,15 +4,19 @@
 //! private or who wrote. That comes from what the platform said of the message itself, never from what a
 //! card carries. What cannot be found out is not guessed.
 
-use super::client::Client;
+use super::{client::Client, failure::Failure};
+use crate::live::CallError;
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, timeout},
+};
 
 /// A name may take so long to be looked up: the message waits for it.
 const NAME: Duration = Duration::from_millis(1000);
@@ -31,24 +35,57 @@ pub(super) struct Place {
     pub(super) sender: Option<String>,
 }
 
+/// What sort of chat it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Private,
+    /// Threads open under messages of it.
+    Group,
+    /// All of it is threads.
+    Topics,
+}
+
+/// How a message stands in its chat, as the platform tells it. Whether its thread is a conversation of its own
+/// does not follow from that alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stand {
+    pub(super) chat: String,
+    pub(super) room: Room,
+    pub(super) thread: Option<String>,
+    /// The message that the thread, or a row of answers, is under.
+    pub(super) root: Option<String>,
+    /// Who wrote it; `None` is this bot.
+    pub(super) sender: Option<String>,
+}
+
 /// What is remembered, the newest of each.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     messages: Recent<Place>,
-    /// Whether a chat is private.
-    chats: Recent<bool>,
+    rooms: Recent<Room>,
     names: Recent<String>,
     /// Whether a message is part of a conversation: to the bot, or of it.
     talked: Recent<bool>,
     /// Until then names are not asked for: the app may not.
-    nameless: tokio::sync::Mutex<Option<Instant>>,
+    nameless: Mutex<Option<Instant>>,
+    /// The names that are being asked for.
+    asked: Mutex<HashMap<String, Weak<OnceCell<()>>>>,
 }
 
 impl Places {
     /// A message was seen or sent.
     pub(super) fn saw(&self, message: &str, place: Place) {
-        self.chats.put(&place.chat, place.private);
         self.messages.put(message, place);
+    }
+
+    /// Returns where a message stands, if that is remembered.
+    pub(super) fn place(&self, message: &str) -> Option<Place> {
+        self.messages.get(message)
+    }
+
+    /// It was told what sort of chat one is.
+    pub(super) fn entered(&self, chat: &str, room: Room) {
+        self.rooms.put(chat, room);
     }
 
     /// It was found out whether a message is part of a conversation.
@@ -72,54 +109,93 @@ impl Places {
         self.names.get(person).unwrap_or_else(|| format!("user {}", short()))
     }
 
-    /// Returns somebody's name; it is asked for if it is not known and the app may.
+    /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same person
+    /// meanwhile waits for the same answer, and nobody else waits.
     pub(super) async fn ask_name(&self, client: &Client, person: &str) -> String {
-        // One at a time and in turn, so that messages stay in order.
-        let mut nameless = self.nameless.lock().await;
-        let silent = *nameless;
-        if self.names.get(person).is_none() && silent.is_none_or(|until| until <= Instant::now()) {
-            let asked = timeout(NAME, look_up_name(client, person)).await;
-            match asked {
-                Ok(Some(name)) => self.named(person, &name),
-                Ok(None) | Err(_) => {
-                    *nameless = Some(Instant::now() + NAMELESS);
-                }
-            }
+        if self.names.get(person).is_none() && self.may_ask() {
+            let question = self.question(person);
+            question.get_or_init(|| self.learn_name(client, person)).await;
         }
         self.name(person)
     }
 
-    /// Returns where a message stands; `None` if that cannot be found out.
-    pub(super) async fn find(&self, client: &Client, message: &str) -> Option<Place> {
-        if let Some(place) = self.messages.get(message) {
-            return Some(place);
-        }
-        let told = client.call(Method::GET, &format!("im/v1/messages/{}", plain(message)?), None).await;
-        let told = told
-            .inspect_err(|failure| tracing::warn!(error = %failure.error, "a message cannot be looked up"));
-        let told = told.ok()?;
-        let item = told.pointer("/items/0")?;
-        let chat = item["chat_id"].as_str()?;
-        let sender = match item.pointer("/sender/sender_type").and_then(Value::as_str)? {
-            "user" => Some(item.pointer("/sender/id")?.as_str()?.to_owned()),
-            _ if item.pointer("/sender/id")?.as_str()? == client.app_id() => None,
-            _ => return None,
-        };
-        let private = self.is_private(client, chat).await?;
-        let thread = item["thread_id"].as_str().filter(|thread| !thread.is_empty() && !private);
-        let place = Place { chat: chat.to_owned(), topic: thread.map(str::to_owned), private, sender };
-        self.saw(message, place.clone());
-        Some(place)
+    fn may_ask(&self) -> bool {
+        let nameless = *self.nameless.lock().unwrap_or_else(PoisonError::into_inner);
+        nameless.is_none_or(|until| until <= Instant::now())
     }
 
-    async fn is_private(&self, client: &Client, chat: &str) -> Option<bool> {
-        if let Some(private) = self.chats.get(chat) {
-            return Some(private);
+    /// Returns the question for a name that is under way, or a new one.
+    fn question(&self, person: &str) -> Arc<OnceCell<()>> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(question) = asked.get(person).and_then(Weak::upgrade) {
+            return question;
         }
-        let told = client.call(Method::GET, &format!("im/v1/chats/{}", plain(chat)?), None).await;
-        let told =
-            told.inspect_err(|failure| tracing::warn!(error = %failure.error, "a chat cannot be looked up"));
-        Some(told.ok()?["chat_mode"].as_str()? == "p2p")
+        // Those that nobody waits for any more are done.
+        asked.retain(|_, question| question.strong_count() > 0);
+        let question = Arc::new(OnceCell::new());
+        asked.insert(person.to_owned(), Arc::downgrade(&question));
+        question
+    }
+
+    async fn learn_name(&self, client: &Client, person: &str) {
+        match timeout(NAME, look_up_name(client, person)).await {
+            Ok(Some(name)) => self.named(person, &name),
+            Ok(None) | Err(_) => {
+                let mut nameless = self.nameless.lock().unwrap_or_else(PoisonError::into_inner);
+                *nameless = Some(Instant::now() + NAMELESS);
+            }
+        }
+    }
+
+    /// Asks the platform where a message stands; `None` if it does not say so.
+    pub(super) async fn look_up(&self, client: &Client, message: &str) -> Result<Option<Stand>, Failure> {
+        let Some(path) = plain(message).map(|id| format!("im/v1/messages/{id}")) else { return Ok(None) };
+        let Some(told) = passed(client.call(Method::GET, &path, None).await)? else { return Ok(None) };
+        let Some((chat, sender)) = written(&told, client.app_id()) else { return Ok(None) };
+        let Some(room) = self.room(client, &chat).await? else { return Ok(None) };
+        let id = |field: &str| told.pointer(field).and_then(Value::as_str).filter(|id| !id.is_empty());
+        let thread = id("/items/0/thread_id").map(str::to_owned);
+        let root = id("/items/0/root_id").map(str::to_owned);
+        Ok(Some(Stand { chat, room, thread, root, sender }))
+    }
+
+    async fn room(&self, client: &Client, chat: &str) -> Result<Option<Room>, Failure> {
+        if let Some(room) = self.rooms.get(chat) {
+            return Ok(Some(room));
+        }
+        let Some(path) = plain(chat).map(|id| format!("im/v1/chats/{id}")) else { return Ok(None) };
+        let Some(told) = passed(client.call(Method::GET, &path, None).await)? else { return Ok(None) };
+        let room = match (told["chat_mode"].as_str(), told["group_message_type"].as_str()) {
+            (None, _) => return Ok(None),
+            (Some("p2p"), _) => Room::Private,
+            (Some("group"), form) if form != Some("thread") => Room::Group,
+            _ => Room::Topics,
+        };
+        self.rooms.put(chat, room);
+        Ok(Some(room))
+    }
+}
+
+/// What the platform refuses to tell is not known; what it cannot tell now is a failure.
+fn passed(told: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
+    match told {
+        Ok(told) => Ok(Some(told)),
+        Err(failure) => {
+            tracing::warn!(error = %failure.error, "where a message stands cannot be looked up");
+            let refused = matches!(failure.error, CallError::Refused(_) | CallError::Gone);
+            if refused { Ok(None) } else { Err(failure) }
+        }
+    }
+}
+
+/// Returns in which chat a message was written, and by whom: `None` is this bot.
+fn written(told: &Value, app: &str) -> Option<(String, Option<String>)> {
+    let text = |field: &str| told.pointer(field).and_then(Value::as_str);
+    let (chat, id) = (text("/items/0/chat_id")?, text("/items/0/sender/id")?);
+    match text("/items/0/sender/sender_type")? {
+        "user" => Some((chat.to_owned(), Some(id.to_owned()))),
+        _ if id == app => Some((chat.to_owned(), None)),
+        _ => None,
     }
 }
 

@@ -299,3 +299,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_misspelt_account_is_told_with_what_was_probably_meant() {
+    let said = said("channels: {slak: {bot_token: x}}\n", []);
+    println!("{said}");
+    assert!(said.contains("did you mean `slack`? Or add `type: slack`"), "{said}");
+    assert_eq!(said.matches("channels.slak").count(), 1, "{said}");
+}

@@ -23,6 +23,10 @@ impl Intake for Desk {
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
 
 fn event(id: &str) -> (Ticket, Inbound) {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::feishu::{client::Client, places::Places};
-use crate::{HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting};
+use crate::feishu::{client::Client, lanes::Lanes, places::Places};
+use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting};
 use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -27,6 +27,10 @@ impl Intake for Tray {
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
 
 fn hook() -> FeishuWebhook {
@@ -40,8 +44,14 @@ fn hook() -> FeishuWebhook {
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
+        lanes: Lanes::default(),
     };
-    FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
+    FeishuWebhook {
+        inlet,
+        encrypt_key: KEY.into(),
+        verification_token: "token".into(),
+        missed: AtomicBool::new(false),
+    }
 }
 
 fn sealed(event: &Value) -> String {
@@ -99,10 +109,16 @@ async fn what_is_signed_and_sealed_is_kept() {
 
 #[tokio::test]
 async fn what_cannot_be_kept_is_posted_again() {
-    let (hook, intake) = (hook(), Tray { full: true, ..Tray::default() });
+    let hook = hook();
+    hook.inlet.health.ready();
     let body = sealed(&message());
-    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
-    assert_eq!(taken, Answer::Later);
+    for (full, expected, state) in
+        [(true, Answer::Later, HealthState::Degraded), (false, Answer::Taken(None), HealthState::Ready)]
+    {
+        let intake = Tray { full, ..Tray::default() };
+        let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
+        assert_eq!((taken, hook.inlet.health.get().state), (expected, state));
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::{BoxFuture, JournalError, Kept, Sighting};
 use std::sync::Mutex;
 
-/// Keeps what it is told.
+/// Keeps what it is told, and knows one message of a conversation.
 #[derive(Default)]
 struct Tray(Mutex<Vec<Inbound>>);
 
@@ -15,11 +15,27 @@ impl Intake for Tray {
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
+
+    fn knows<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+        let known = match message {
+            "om_unread" => Err(JournalError("no".into())),
+            _ => Ok((address.chat.as_str(), message) == ("oc_1", "om_kept")),
+        };
+        Box::pin(std::future::ready(known))
+    }
 }
 
 /// An inlet whose platform is out of reach: what is not remembered cannot be found out.
 fn inlet() -> Inlet {
-    let client = Client::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
+    inlet_of("http://127.0.0.1:1")
+}
+
+fn inlet_of(url: &str) -> Inlet {
+    let client = Client::new(url.parse().unwrap(), "cli".into(), "s".into()).unwrap();
     let me = OnceLock::new();
     me.set("ou_me".to_owned()).unwrap();
     Inlet {
@@ -29,6 +45,7 @@ fn inlet() -> Inlet {
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
+        lanes: Lanes::default(),
     }
 }
 
@@ -65,6 +82,29 @@ async fn kept(inlet: &Inlet, kind: &str, told: Value) -> (Vec<Inbound>, Option<V
     let tray = Tray::default();
     let answer = inlet.take(&event(kind, &told), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
+}
+
+/// A platform that answers a path's end with this, a while after it was asked; the number of calls.
+async fn platform(answers: &[(&'static str, Value)]) -> (String, Arc<Mutex<Vec<String>>>) {
+    let (answers, asked) = (answers.to_vec(), Arc::new(Mutex::new(Vec::new())));
+    let calls = Arc::clone(&asked);
+    let serve = move |request: axum::extract::Request| {
+        let path = request.uri().path().trim_start_matches("/open-apis/").to_owned();
+        let found = answers.iter().find(|(end, _)| path.ends_with(end)).map(|(_, answer)| answer.clone());
+        calls.lock().unwrap().push(path);
+        async move {
+            let token = json!({"code": 0, "tenant_access_token": "t-1", "expire": 7200});
+            if found.as_ref() == Some(&Value::Null) {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            axum::Json(found.unwrap_or(token))
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(serve)).await });
+    (url, asked)
 }
 
 async fn one(changes: Value) -> Option<Inbound> {
@@ -120,9 +160,11 @@ async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
     inlet.places.talked("om_root", true);
     let threaded = |root: &str| json!({"thread_id": "omt_1", "root_id": root, "parent_id": "om_0"});
     let take = async |changes: Value| kept(&inlet, "im.message.receive_v1", message(&changes)).await.0.pop();
-    let hint = Some(json!({"thread": "omt_1"}));
-    let chain = Inbound { reply_to: Some("om_root".into()), hint, ..inbound() };
-    assert_eq!(take(threaded("om_root")).await, Some(chain));
+    for root in ["om_root", "om_kept"] {
+        let hint = Some(json!({"thread": "omt_1"}));
+        let chain = Inbound { reply_to: Some(root.into()), hint, ..inbound() };
+        assert_eq!(take(threaded(root)).await, Some(chain));
+    }
     let other = take(threaded("om_other")).await.unwrap();
     assert_eq!((other.address.topic.as_deref(), other.hint), (Some("omt_1"), None));
     let mut topics = threaded("om_root");
@@ -199,7 +241,8 @@ async fn a_press_is_where_its_message_is() {
 /// CVE-2026-32924 and CVE-2026-44993: an event whose room is not known decides nothing.
 #[tokio::test]
 async fn a_press_or_recall_without_a_known_room_is_dropped() {
-    let inlet = inlet();
+    let (url, _) = platform(&[("om_unknown", json!({"code": 230_110, "msg": "deleted"}))]).await;
+    let inlet = inlet_of(&url);
     let theirs = Place { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
     inlet.places.saw("om_theirs", theirs.clone());
     inlet.places.saw("om_card", Place { sender: None, ..theirs });
@@ -223,4 +266,101 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
     let told = json!({"message_id": "om_theirs", "chat_id": "oc_1"});
     let found = kept(&inlet, "im.message.recalled_v1", told).await.0.pop().unwrap();
     assert_eq!((found.kind, found.sender.id.as_str(), found.private), (Kind::Recall, "ou_a", true));
+}
+
+/// What the platform says of a message of the bot's, and of its chat.
+fn looked_up(changes: &Value, mode: &str) -> [(&'static str, Value); 2] {
+    let sender = json!({"sender_type": "app", "id": "cli"});
+    let mut item = json!({"message_id": "om_card", "chat_id": "oc_1", "sender": sender});
+    for (field, value) in changes.as_object().unwrap() {
+        item[field] = value.clone();
+    }
+    let form = if mode == "form" { "thread" } else { "chat" };
+    let mode = if mode == "form" { "group" } else { mode };
+    [
+        ("om_card", json!({"code": 0, "data": {"items": [item]}})),
+        ("oc_1", json!({"code": 0, "data": {"chat_mode": mode, "group_message_type": form}})),
+    ]
+}
+
+/// As it came live it must be found again: where a thread goes on with a chain a press is in that chain.
+#[tokio::test]
+async fn a_message_is_found_again_where_it_stood_when_it_came() {
+    let thread = |root: &str| json!({"thread_id": "omt_1", "root_id": root});
+    let cases = [
+        (thread("om_kept"), "group", None),
+        (thread("om_other"), "group", Some("omt_1")),
+        (json!({"thread_id": "omt_1"}), "group", None),
+        (json!({"thread_id": "omt_1"}), "form", Some("omt_1")),
+        (thread("om_kept"), "topic", Some("omt_1")),
+        (thread("om_kept"), "p2p", None),
+        (json!({}), "group", None),
+    ];
+    for (changes, mode, topic) in cases {
+        let (url, _) = platform(&looked_up(&changes, mode)).await;
+        let pressed = kept(&inlet_of(&url), "card.action.trigger", press("om_card", "oc_1")).await.0.pop();
+        let found = pressed.map(|pressed| (pressed.address.topic, pressed.private));
+        assert_eq!(found, Some((topic.map(Into::into), mode == "p2p")), "{changes} {mode}");
+    }
+}
+
+#[tokio::test]
+async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
+    let busy = json!({"code": 2200, "msg": "busy"});
+    let [_, chat] = looked_up(&json!({}), "group");
+    let [unread, _] = looked_up(&json!({"thread_id": "omt_1", "root_id": "om_unread"}), "group");
+    let [card, _] = looked_up(&json!({}), "group");
+    let cases = [
+        [("om_card", busy.clone()), chat.clone()],
+        [("om_card", Value::Null), chat.clone()],
+        [card, ("oc_1", busy)],
+        [unread, chat],
+    ];
+    for answers in cases {
+        let (url, _) = platform(&answers).await;
+        let (inlet, tray) = (inlet_of(&url), Tray::default());
+        let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
+        let recalled = inlet.take(&event("im.message.recalled_v1", &told), &tray).await;
+        assert!(matches!(recalled, Err(NotTaken::Unfound | NotTaken::Unread(_))), "{recalled:?} {answers:?}");
+        let (presses, answer) = kept(&inlet, "card.action.trigger", press("om_card", "oc_1")).await;
+        let again = Some(toast("warning", "Please try again in a moment."));
+        assert_eq!((presses.len(), answer), (0, again), "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
+    let item = json!({"upper_message_id": "om_1", "message_id": "om_9", "msg_type": "text",
+        "body": {"content": "{\"text\":\"quoted\"}"}, "sender": {"id": "ou_b"}});
+    let (url, _) = platform(&[("om_1", json!({"code": 0, "data": {"items": [item]}}))]).await;
+    let (inlet, tray) = (inlet_of(&url), Tray::default());
+    let told = [
+        json!({"chat_type": "p2p", "message_type": "merge_forward"}),
+        json!({"chat_type": "p2p", "message_id": "om_2"}),
+        json!({"chat_type": "p2p", "message_id": "om_3", "chat_id": "oc_2"}),
+    ];
+    let events = told.map(|changes| event("im.message.receive_v1", &message(&changes)));
+    futures_util::future::join_all(events.iter().map(|event| inlet.take(event, &tray))).await;
+    let order: Vec<String> = tray.0.into_inner().unwrap().into_iter().map(|one| one.message).collect();
+    assert_eq!(order, ["om_3", "om_1", "om_2"], "another chat does not wait");
+}
+
+#[tokio::test]
+async fn a_name_is_asked_for_once_and_holds_up_nobody_else() {
+    let answers = [("ou_slow", Value::Null), ("ou_a", json!({"code": 0, "data": {"user": {"name": "Ada"}}}))];
+    let (url, asked) = platform(&answers).await;
+    let inlet = inlet_of(&url);
+    let ask = |person: &'static str| inlet.places.ask_name(&inlet.client, person);
+    let slow = ask("ou_slow");
+    let others = async {
+        let names = futures_util::future::join_all((0..5).map(|_| ask("ou_a"))).await;
+        assert_eq!(names, ["Ada"; 5]);
+    };
+    tokio::select! {
+        biased;
+        _ = slow => panic!("the others waited for it"),
+        () = others => {}
+    }
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.iter().filter(|path| path.contains("users/ou_a")).count(), 1, "{asked:?}");
 }

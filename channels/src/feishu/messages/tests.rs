@@ -281,6 +281,23 @@ async fn a_chat_that_has_to_wait_is_left_alone() {
     assert_eq!(platform.names(), [""; 0]);
 }
 
+/// What one try perhaps did is not undone by what the next one says.
+#[tokio::test]
+async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
+    const TOKEN: i64 = 99_991_663;
+    for codes in [&[2200, 230_020][..], &[2200, TOKEN, TOKEN, TOKEN, TOKEN], &[2200, 1, 230_013]] {
+        let (mut messages, platform) = reply(placement(None, true)).await;
+        codes.iter().for_each(|code| platform.refuse("im/v1/messages", *code));
+        let sent = messages.post(&slot(0, 0), &page("a", true)).await;
+        assert!(matches!(sent, Err(CallError::Unknown(_))), "{codes:?}: {sent:?}");
+    }
+    // What is only changed is changed again: it does not matter whether it was.
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    [2200, 230_020].iter().for_each(|code| platform.refuse("cards/7001", *code));
+    let changed = messages.edit(&mut shown(0), &page("a", false)).await;
+    assert!(matches!(changed, Err(CallError::Wait(_))), "{changed:?}");
+}
+
 #[test]
 fn what_is_kept_is_stored_like_this() {
     let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5 }) };

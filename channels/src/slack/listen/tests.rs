@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    Address, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
     slack::{Config, Slack},
 };
 use axum::{Json, Router, extract::State, routing::post};
@@ -131,6 +131,10 @@ impl Intake for Store {
 
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
     slack::{client::Client, decode::Me, office::Office},
 };
 use proptest::prelude::*;
@@ -23,6 +23,10 @@ impl Intake for Kept1 {
 
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 }
 

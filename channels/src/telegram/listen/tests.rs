@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    BoxFuture, Channel, Health, Inbound, JournalError, Kept, Kind, Sighting,
+    Address, BoxFuture, Channel, Health, Inbound, JournalError, Kept, Kind, Sighting,
     telegram::loopback::{Do, Loopback},
 };
 use std::sync::Mutex;
@@ -31,6 +31,10 @@ impl Intake for Keeper {
 
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
 }
 

@@ -212,6 +212,12 @@ fn has_field(mut bytes: &[u8], wanted: u64) -> bool {
     false
 }
 
+/// Whether an acknowledgement says how many milliseconds it took. The platform's client for Node takes the end
+/// from the beginning: what it needs a millisecond or more for took it a negative time.
+fn tells_time(frame: &Frame) -> bool {
+    frame.header("biz_rt").is_some_and(|ms| ms.parse::<i64>().is_ok())
+}
+
 fn acknowledged(world: &mut World, frame: &Frame) {
     let id = frame.header("message_id").unwrap_or_default().to_owned();
     let answer: Value =
@@ -220,7 +226,7 @@ fn acknowledged(world: &mut World, frame: &Frame) {
         world.violations.push(format!("an acknowledgement of {id} without a code"));
         return;
     };
-    if code == 200 && frame.header("biz_rt").is_none_or(|ms| ms.parse::<u64>().is_err()) {
+    if code == 200 && !tells_time(frame) {
         world.violations.push(format!("an acknowledgement of {id} without its time"));
     }
     if let Some(event) = world.events.get_mut(&id)
@@ -231,4 +237,21 @@ fn acknowledged(world: &mut World, frame: &Frame) {
     let data = answer["data"].as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
     let data = data.and_then(|data| serde_json::from_slice(&data).ok());
     world.acknowledged(&id, code, data);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::frame::Header;
+
+    #[test]
+    fn an_acknowledgement_tells_its_time_also_where_the_client_counts_backwards() {
+        let cases =
+            [(Some("12"), true), (Some("0"), true), (Some("-3"), true), (Some("soon"), false), (None, false)];
+        for (time, told) in cases {
+            let header = |ms: &str| Header { key: "biz_rt".into(), value: ms.into() };
+            let frame = Frame { headers: time.map(header).into_iter().collect(), ..Frame::default() };
+            assert_eq!(tells_time(&frame), told, "{time:?}");
+        }
+    }
 }

@@ -31,6 +31,14 @@ impl Kind {
             Self::Topics => "topic_group",
         }
     }
+
+    /// As the chat itself says it.
+    pub(crate) fn mode(self) -> &'static str {
+        match self {
+            Self::Topics => "topic",
+            other => other.word(),
+        }
+    }
 }
 
 /// A chat.

@@ -1,0 +1,109 @@
+//! What is said to Discord beside replies: that a button or a command was seen, and which commands there are.
+//!
+//! Discord waits three seconds for the first of these, whatever becomes of the connection over which the event
+//! came: so they are nobody's business but their own.
+
+use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
+use crate::Command;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use pudu_net::reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use tokio::{sync::mpsc, time::sleep};
+
+/// A command to which no reply has begun for so long gets none: what says "thinking…" is taken away.
+const UNANSWERED: Duration = Duration::from_secs(15);
+/// So many wait at most, and so many are under way at once.
+pub(super) const AT_ONCE: usize = 256;
+/// Longest description of a command, in characters.
+const DESCRIPTION: usize = 100;
+
+impl Discord {
+    /// Does what is to be done, as long as somebody may say so.
+    pub(super) async fn work(&self, mut todos: mpsc::Receiver<Todo>) {
+        let registered = AtomicBool::new(false);
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(todo) = todos.recv(), if under_way.len() < AT_ONCE => {
+                    under_way.push(self.see_to(todo, &registered));
+                }
+                Some(()) = under_way.next() => {}
+                else => return,
+            }
+        }
+    }
+
+    async fn see_to(&self, todo: Todo, registered: &AtomicBool) {
+        match todo {
+            Todo::Nothing => {}
+            Todo::Register => self.register(registered).await,
+            // So that it is not shown as pending.
+            Todo::Press { id, token } => {
+                self.answer(&id, &token, 6).await;
+            }
+            Todo::Command { id, token } => self.defer(id, token).await,
+        }
+    }
+
+    /// Shows "thinking…", and takes it away if no reply comes.
+    async fn defer(&self, id: String, token: String) {
+        let office = &self.ears.office;
+        let taken = self.answer(&id, &token, 5).await;
+        office.deferred.taken(&token, taken);
+        sleep(UNANSWERED).await;
+        let (Some(me), false) = (office.me.get(), office.deferred.is_answered(&token) || !taken) else {
+            return;
+        };
+        let path = ["webhooks", &me.application, &token, "messages", "@original"];
+        // Whoever took it away before did the same.
+        if let Err(error) = office.call::<Value>(Lane::Delete, Method::DELETE, &path, &Value::Null).await {
+            tracing::debug!(%error, "a command that gets no answer still says that it is thought about");
+        }
+    }
+
+    /// Answers an interaction; tells whether Discord took it, now or before.
+    async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
+        let path = ["interactions", id, token, "callback"];
+        for _ in 0..2 {
+            let body = json!({"type": kind});
+            match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
+                Ok(_) | Err(ApiError::Done(_)) => return true,
+                // It may have been taken or not. Saying it again does no harm, and the reply finds out.
+                Err(ApiError::Unknown(_) | ApiError::Unconnected(_)) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "an interaction could not be answered");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Tells Discord which commands there are. The same list again changes nothing.
+    async fn register(&self, registered: &AtomicBool) {
+        if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Some(me) = self.ears.office.me.get() else { return };
+        let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
+        let path = ["applications", &me.application, "commands"];
+        if let Err(error) =
+            self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &commands.into()).await
+        {
+            tracing::warn!(%error, "the commands could not be registered; they can be typed all the same");
+            registered.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+fn command(Command { name, argument, help }: &Command) -> Value {
+    let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
+    let words = argument.trim_matches(['[', ']']);
+    let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});
+    let options: Vec<Value> = (!words.is_empty()).then_some(option).into_iter().collect();
+    json!({"type": 1, "name": name, "description": cut(help), "options": options})
+}
