@@ -325,6 +325,73 @@ async fn one_slash_command_stands_for_all_of_ours() {
 }
 
 #[tokio::test]
+async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_own() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    // Another conversation of this channel, which none of the buttons means.
+    office.ask("hello");
+    office.reads(&office.team, "echo: [Ada] hello").await;
+    let outside = |shown: &[Shown]| shown.iter().find(|shown| shown.answers.is_none()).cloned();
+    office.house.model.next(slowly(&words(400)));
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "count"));
+    let runs = |shown: &[Shown]| outside(shown).filter(|shown| shown.text.contains("word2"));
+    let begun = office.sees(&office.team, runs).await;
+    office.ask("hello again");
+    office.reads(&office.team, "echo: [Ada] hello again").await;
+    assert!(office.slack.press(&office.team, &office.ada, &begun.id, "Stop"));
+    let stopped = |shown: &[Shown]| {
+        outside(shown).filter(|shown| shown.buttons.iter().all(|button| button != "Stop")).map(|_| ())
+    };
+    office.sees(&office.team, stopped).await;
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "mode"));
+    let offered = |shown: &[Shown]| {
+        shown.iter().find(|shown| shown.buttons.iter().any(|button| button == "steer")).cloned()
+    };
+    let offer = office.sees(&office.team, offered).await;
+    assert!(office.slack.press(&office.team, &office.ada, &offer.id, "steer"));
+    let changed = |shown: &[Shown]| {
+        let found = shown.iter().find(|shown| shown.text.starts_with("Mode steer:"))?;
+        Some(found.answers.clone())
+    };
+    assert_eq!(office.sees(&office.team, changed).await, None, "it stands where it was asked");
+    office.house.model.next(Reply::status(401).message("no such key"));
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "what is new?"));
+    let failed = |shown: &[Shown]| {
+        shown.iter().find(|shown| shown.buttons.iter().any(|button| button == "Try again")).cloned()
+    };
+    let failed = office.sees(&office.team, failed).await;
+    assert!(office.slack.press(&office.team, &office.ada, &failed.id, "Try again"));
+    let again = |shown: &[Shown]| {
+        let found = shown.iter().find(|shown| shown.text == "echo: [ada] what is new?")?;
+        Some(found.answers.clone())
+    };
+    assert_eq!(office.sees(&office.team, again).await, None, "it stands where it was asked");
+    // What is written in a thread below goes on with the conversation above.
+    office.write(&office.team, "and then?", false, Some(&failed.id));
+    office.reads(&office.team, "echo: [Ada] and then?").await;
+    let requests = office.house.model.requests();
+    let last = requests.last().unwrap().messages();
+    assert!(last.iter().any(|m| m["content"] == "[ada] what is new?"), "one conversation: {last:?}");
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_looked_for_is_sent_twice_at_most() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    for scope in ["im:history", "channels:history"] {
+        office.slack.scope(scope, false);
+    }
+    for nth in 1..=3 {
+        office.slack.fail("chat.postMessage", nth, Fault::CutAfter);
+    }
+    office.write(&office.direct, "hello", true, None);
+    office.house.logs("it is taken for shown").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!((office.count("chat.postMessage"), office.texts(&office.direct).len()), (2, 2));
+    assert_eq!(office.texts(&office.direct)[1], "echo: hello", "the second says everything");
+}
+
+#[tokio::test]
 async fn what_others_say_among_themselves_is_never_stored() {
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;

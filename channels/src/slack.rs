@@ -16,6 +16,7 @@ mod page;
 mod people;
 mod text;
 mod threads;
+mod turns;
 mod upload;
 mod webhook;
 mod wire;
@@ -100,6 +101,7 @@ impl Slack {
             require_mention: config.require_mention,
             commands: config.commands.clone().into(),
             health: HealthCell::default(),
+            order: Arc::default(),
         };
         Ok(Self { config, ears })
     }

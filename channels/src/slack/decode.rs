@@ -38,7 +38,7 @@ pub(super) struct Decoder<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     key: EventKey,
-    channel: String,
+    pub(super) channel: String,
     private: bool,
     what: What,
     /// The message as it is now, or was last.
@@ -168,7 +168,10 @@ impl Decoder<'_> {
     /// A thread is a topic, and each message in a channel begins one. A direct message is one conversation
     /// unless somebody writes in a thread there.
     fn address(&self, channel: &str, private: bool, thread: Option<&str>, ts: &str) -> Address {
-        let topic = thread.or_else(|| (!private).then_some(ts));
+        self.place(channel, thread.or_else(|| (!private).then_some(ts)))
+    }
+
+    fn place(&self, channel: &str, topic: Option<&str>) -> Address {
         Address {
             account: self.account.to_owned(),
             chat: channel.to_owned(),
@@ -194,10 +197,12 @@ impl Decoder<'_> {
         let at = action.action_ts.as_deref().unwrap_or_default();
         Some(Inbound {
             key: EventKey(format!("p{channel}:{ts}:{at}:{user}")),
-            address: self.address(channel, private, thread, ts),
+            // A message of ours outside of threads answers a slash command: it begins no topic, and the
+            // conversation is found by the message.
+            address: self.place(channel, thread),
             private,
             message: ts.to_owned(),
-            reply_to: None,
+            reply_to: thread.map(str::to_owned),
             sender: Sender {
                 id: user.clone(),
                 name: pressed.user.name.clone().unwrap_or_else(|| user.clone()),
@@ -219,7 +224,7 @@ impl Decoder<'_> {
         Some(Inbound {
             key: EventKey(format!("c{trigger}")),
             // It has no message, so no thread: the answer stands in the channel.
-            address: Address { account: self.account.to_owned(), chat: channel.to_owned(), topic: None },
+            address: self.place(channel, None),
             private,
             message: format!("c{trigger}"),
             reply_to: None,

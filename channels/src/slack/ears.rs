@@ -1,12 +1,13 @@
 //! What becomes of an event, whichever way it came: read, completed by what has to be asked for, and kept.
 
 use super::{
-    decode::{Context, Decoder, Me},
+    decode::{Context, Decoder, Heard, Me},
     failure::ApiError,
     office::Office,
+    turns::Turns,
     wire::{Actions, Callback, Message, Slash},
 };
-use crate::{Command, HealthCell, Intake, Kind, Refusal};
+use crate::{Command, HealthCell, Inbound, Intake, Kind, Refusal};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
@@ -22,6 +23,9 @@ pub(super) struct Ears {
     pub(super) require_mention: bool,
     pub(super) commands: Arc<[Command]>,
     pub(super) health: HealthCell,
+    /// Events of one chat are kept in the order in which they came, however long each waits for a name: what
+    /// takes a message back has to find it.
+    pub(super) order: Arc<Turns>,
 }
 
 /// An event was not kept: Slack has to bring it again.
@@ -69,6 +73,9 @@ impl Ears {
             }
         };
         if let Some(inbound) = inbound {
+            // A button is ours and waits for nobody's words.
+            let typed = source == Source::Command;
+            let _turn = if typed { self.order.turn(&inbound.address.chat).await } else { None };
             intake.accept(inbound).await?;
         }
         Ok(())
@@ -84,23 +91,34 @@ impl Ears {
         let me = self.me()?;
         let decoder = self.decoder(me);
         let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
+        // What is asked for is asked side by side; only the keeping takes turns.
+        let (_turn, inbound) = tokio::join!(self.order.turn(&heard.channel), self.complete(&heard));
+        if let Some(inbound) = inbound? {
+            intake.accept(inbound).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes an inbound of what was heard, with what has to be asked for.
+    async fn complete(&self, heard: &Heard) -> Result<Option<Inbound>, NotKept> {
+        let me = self.me()?;
+        let decoder = self.decoder(me);
         let mut context = Context::default();
         if let Some((channel, thread)) = heard.thread(me).filter(|_| self.require_mention) {
             let Office { client, threads, .. } = &*self.office;
             context.ours = threads.ours(client, me, channel, thread).await?;
         }
-        let Some(mut inbound) = decoder.decode(&heard, &context) else { return Ok(()) };
+        let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
         if !inbound.addressed && !matches!(inbound.kind, Kind::Message { .. }) {
             // What others change among themselves is none of the bot's business.
-            return Ok(());
+            return Ok(None);
         }
         if inbound.addressed {
             // Names are asked for only where somebody will read them.
             context.names = self.office.people.names(&self.office.client, &heard.people(me)).await;
-            inbound = decoder.decode(&heard, &context).unwrap_or(inbound);
+            inbound = decoder.decode(heard, &context).unwrap_or(inbound);
         }
-        intake.accept(inbound).await?;
-        Ok(())
+        Ok(Some(inbound))
     }
 
     pub(super) fn me(&self) -> Result<&Me, NotKept> {

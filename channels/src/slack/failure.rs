@@ -38,6 +38,26 @@ pub(super) enum ApiError {
     Unknown(String),
 }
 
+impl ApiError {
+    /// What it means where the call only prepared another: nothing was done.
+    pub(super) fn before(self) -> Self {
+        match self {
+            Self::Unknown(what) => Self::Unconnected(what),
+            other => other,
+        }
+    }
+
+    /// Tells whether Slack has no such method here, or the app may never call it.
+    pub(super) fn is_for_good(&self) -> bool {
+        let gone = ["unknown_method", "method_deprecated", "deprecated_endpoint"];
+        match self {
+            Self::Scope(_) => true,
+            Self::NoStream(what) => gone.contains(&what.as_str()),
+            _ => false,
+        }
+    }
+}
+
 /// The wait where Slack does not say how long.
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -190,5 +210,20 @@ mod tests {
         assert!(matches!(unreadable(502, None), ApiError::Unknown(_)));
         assert!(matches!(CallError::from(ApiError::Auth("x".into())), CallError::Unconnected(_)));
         assert!(!CallError::from(ApiError::Wait(seven)).may_be_done());
+    }
+
+    #[test]
+    fn only_what_holds_everywhere_switches_something_off() {
+        let cases = [
+            ("missing_scope", true),
+            ("unknown_method", true),
+            ("channel_type_not_supported", false),
+            ("user_not_found", false),
+            ("not_allowed", false),
+            ("internal_error", false),
+        ];
+        for (error, good) in cases {
+            assert_eq!(failure(error, None, None).is_for_good(), good, "{error}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The messages of one reply on Slack, and how one is found that was perhaps sent.
+//! The messages of one reply on Slack.
 //!
 //! In a thread an answer grows as a stream: only words that will surely stay are added, and what the agent
 //! does stands in the status of the thread. Where the words turn out otherwise, where a stream was closed by
@@ -6,27 +6,26 @@
 //! outside of threads grows by changes from the beginning, because a stream has to be in a thread.
 //!
 //! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
-//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record.
-//! Where the app may not read the history nothing is found, and at worst a message is there twice.
+//! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
+//! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
+//! read the history nothing is found; such a message is sent a second time, but never a third.
 
-use super::{
-    decode::Me,
-    failure::ApiError,
-    office::Office,
-    page::Page,
-    upload,
-    wire::{Message, Metadata},
-};
+mod search;
+
+use super::{failure::ApiError, office::Office, page::Page, upload};
 use crate::{
     OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Typing},
+    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::Instant;
@@ -39,8 +38,6 @@ const STATUS: Duration = Duration::from_secs(90);
 const THINKING: &str = "is thinking…";
 /// Streams take so many characters at once.
 const APPEND: usize = 11_000;
-/// Pages of a thread that are looked through.
-const PAGES: usize = 5;
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
@@ -54,6 +51,14 @@ pub(super) struct SlackMessages {
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
     no_stream: bool,
+    /// Whether the last part is, or would be, a stream: changes of a message take more time.
+    streaming: bool,
+    /// Whether the last page that was made will not grow any more.
+    ends: AtomicBool,
+    /// Whether the last try to make a message surely did nothing.
+    undone: bool,
+    /// Whether the history could not be read when a message was looked for.
+    blind: bool,
     status: Arc<Status>,
 }
 
@@ -91,13 +96,29 @@ impl Status {
     }
 }
 
+/// What is kept of a message before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tries {
+    /// Whether one of the tries was to begin a stream.
+    stream: bool,
+    /// How many may have had their effect without being seen, the one that follows included.
+    unknown: u8,
+}
+
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Post {
+    /// Empty for one that is taken for shown and that nobody finds.
     ts: String,
     /// Whether it is a stream that nobody closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
+}
+
+impl Post {
+    fn is_lost(&self) -> bool {
+        self.ts.is_empty()
+    }
 }
 
 impl Sent for Post {
@@ -115,20 +136,6 @@ struct Posted {
     ts: String,
 }
 
-#[derive(Deserialize)]
-struct Found {
-    #[serde(default)]
-    messages: Vec<Message>,
-    #[serde(default)]
-    response_metadata: Next,
-}
-
-#[derive(Default, Deserialize)]
-struct Next {
-    #[serde(default)]
-    next_cursor: String,
-}
-
 impl SlackMessages {
     pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
         office.active.fetch_add(1, Ordering::Relaxed);
@@ -141,6 +148,10 @@ impl SlackMessages {
             office,
             streams: HashMap::new(),
             no_stream: false,
+            streaming: true,
+            ends: AtomicBool::new(false),
+            undone: false,
+            blind: false,
             status: Arc::new(Status::of(placement)),
         }
     }
@@ -153,8 +164,13 @@ impl SlackMessages {
         self.thread.is_some() && !self.no_stream && self.office.streams()
     }
 
-    fn spend(&self) {
-        self.office.pacer.spend(&self.place(), self.office.interval(self.streams()));
+    /// Returns how long it waits between two changes of the last part.
+    fn pace(&self) -> Duration {
+        self.office.interval(self.streaming && self.streams())
+    }
+
+    fn spend(&self, streams: bool) {
+        self.office.pacer.spend(&self.place(), self.office.interval(streams));
     }
 
     async fn write<T: serde::de::DeserializeOwned>(
@@ -172,9 +188,12 @@ impl SlackMessages {
             params["markdown_text"] = page.so_far.as_str().into();
         }
         if !self.recipient.is_empty() {
-            let team = if self.team.is_empty() { &self.office.me().await?.team } else { &self.team };
+            let team = match self.team.as_str() {
+                "" => self.office.me().await.map_err(ApiError::before)?.team.as_str(),
+                team => team,
+            };
             params["recipient_user_id"] = self.recipient.as_str().into();
-            params["recipient_team_id"] = team.as_str().into();
+            params["recipient_team_id"] = team.into();
         }
         match self.write::<Posted>("chat.startStream", &params).await {
             Ok(Posted { ts }) => {
@@ -190,6 +209,15 @@ impl SlackMessages {
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a message of a page: a stream, where it is to grow and streams are taken.
+    async fn make(&mut self, key: &str, page: &Page) -> Result<Post, ApiError> {
+        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
+        match stream {
+            Some(post) => Ok(post),
+            None => self.say(key, page).await,
         }
     }
 
@@ -319,52 +347,6 @@ impl SlackMessages {
             self.office.status(&self.channel, thread, words).await;
         }
     }
-
-    /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
-    async fn here(&self, since: i64) -> Result<Vec<Message>, ApiError> {
-        let oldest = format!("{}.000000", since.max(0) / 1000);
-        let mut found = Vec::new();
-        let mut cursor = String::new();
-        for _ in 0..PAGES {
-            let mut params = vec![
-                ("channel", self.channel.as_str()),
-                ("oldest", oldest.as_str()),
-                ("limit", "200"),
-                ("include_all_metadata", "true"),
-                ("cursor", cursor.as_str()),
-            ];
-            let method = match &self.thread {
-                Some(thread) => {
-                    params.push(("ts", thread.as_str()));
-                    "conversations.replies"
-                }
-                None => "conversations.history",
-            };
-            let page: Found = self.office.client.read(method, &params).await?;
-            found.extend(page.messages);
-            cursor = page.response_metadata.next_cursor;
-            if cursor.is_empty() {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Finds the message with a key, or a stream of ours that nobody knows.
-    fn pick(&self, me: &Me, messages: &[Message], key: &str, known: &HashSet<String>) -> Option<Post> {
-        let has_key =
-            |metadata: &Metadata| metadata.event_type == EVENT && metadata.event_payload["key"] == key;
-        let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
-        let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
-        let unknown = |message: &&&Message| {
-            let ts = message.ts.as_deref().unwrap_or_default();
-            let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
-            in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
-        };
-        let stream = || ours.iter().rev().find(unknown).map(|message| (message, true));
-        let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
-        Some(Post { ts: message.ts.clone()?, stream })
-    }
 }
 
 impl Drop for SlackMessages {
@@ -376,13 +358,15 @@ impl Drop for SlackMessages {
 impl Messages for SlackMessages {
     type Page = Page;
     type Sent = Post;
-    type Mark = ();
+    /// `None` is of a version that kept nothing.
+    type Mark = Option<Tries>;
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
     const LARGEST_FILE: u64 = upload::LARGEST;
 
     fn page(&self, draft: &Draft) -> Page {
+        self.ends.store(draft.done, Ordering::Relaxed);
         Page::new(draft)
     }
 
@@ -391,7 +375,13 @@ impl Messages for SlackMessages {
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.place(), self.office.interval(self.streams())).await;
+        self.office.pacer.ready(&self.place(), self.pace()).await;
+    }
+
+    async fn turn(&self) -> Turn {
+        // Only in threads something is taken for ours because nobody knows it.
+        self.thread.as_ref()?;
+        self.office.turns.turn(&self.place()).await
     }
 
     fn free(&self) -> Result<(), CallError> {
@@ -400,57 +390,73 @@ impl Messages for SlackMessages {
 
     async fn mark(
         &mut self,
-        _before: Option<()>,
+        before: Option<Option<Tries>>,
         _since: i64,
         _ledger: &Ledger<'_>,
-    ) -> Result<(), SendError> {
-        Ok(())
+    ) -> Result<Option<Tries>, SendError> {
+        let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
+        let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
+        // Where the history could be read, what was tried before is not there.
+        let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
+        self.undone = false;
+        Ok(Some(Tries { stream: begins || began, unknown: unknown.saturating_add(1) }))
     }
 
-    async fn find(&mut self, slot: &Slot<()>, ledger: &Ledger<'_>) -> Result<Option<Post>, SendError> {
+    async fn find(
+        &mut self,
+        slot: &Slot<Option<Tries>>,
+        ledger: &Ledger<'_>,
+    ) -> Result<Option<Post>, SendError> {
         let known = ledger.known(slot.since).await?;
         let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
         let known: HashSet<String> =
             here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
         // A reply that a restart cut is taken up before the connection is there.
-        let me = self.office.me().await?;
+        self.office.me().await?;
         match self.here(slot.since).await {
-            Ok(messages) => Ok(self.pick(me, &messages, &slot.key, &known)),
+            Ok(messages) => {
+                self.blind = false;
+                Ok(self.pick(self.office.me().await?, &messages, slot, &known))
+            }
             Err(
                 error @ (ApiError::Wait(_)
                 | ApiError::Unconnected(_)
                 | ApiError::Unknown(_)
                 | ApiError::Auth(_)),
             ) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "a message that was perhaps sent cannot be looked for; it may be there twice");
-                Ok(None)
-            }
+            Err(error) => self.blindly(slot, &error),
         }
     }
 
-    async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Post, CallError> {
-        self.spend();
-        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
-        let post = match stream {
-            Some(post) => post,
-            None => self.say(&slot.key, page).await?,
-        };
+    async fn post(&mut self, slot: &Slot<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
+        self.spend(self.streams());
+        let post = self.make(&slot.key, page).await.map_err(CallError::from);
+        self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
+        let post = post?;
+        self.streaming = post.stream;
         self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
     }
 
     async fn edit(&mut self, sent: &mut Post, page: &Page) -> Result<(), CallError> {
-        self.spend();
+        if sent.is_lost() {
+            return Ok(());
+        }
+        self.spend(sent.stream);
         if !(sent.stream && self.grow(sent, page).await?) {
+            self.streaming = false;
             self.replace(sent, page).await?;
         }
+        self.streaming = sent.stream;
         self.say_status(page).await;
         Ok(())
     }
 
     async fn delete(&mut self, sent: &Post) -> Result<(), CallError> {
+        if sent.is_lost() {
+            return Ok(());
+        }
         if sent.stream {
             self.close(&sent.ts).await?;
         }
@@ -480,61 +486,4 @@ impl Messages for SlackMessages {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Address, slack::client::Client};
-
-    fn messages(thread: Option<&str>) -> SlackMessages {
-        let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
-        let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
-        let placement = Placement {
-            address,
-            private: false,
-            reply_to: None,
-            sender: "U1".into(),
-            hint: None,
-            saved: None,
-        };
-        SlackMessages::new(Arc::new(Office::new(client)), &placement)
-    }
-
-    #[test]
-    fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
-        let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
-        let keyed = |key: &str| json!({"event_type": EVENT, "event_payload": {"key": key}});
-        let here: Vec<Message> = serde_json::from_value(json!([
-            {"ts": "1.0", "user": "U1", "text": "question"},
-            {"ts": "2.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("mine")},
-            {"ts": "3.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0"},
-            {"ts": "4.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "files": [{"id": "F1"}]},
-            {"ts": "5.0", "user": "U2", "bot_id": "B2", "thread_ts": "1.0"},
-            {"ts": "6.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("other")},
-        ]))
-        .unwrap();
-        let post = |ts: &str, stream| Some(Post { ts: ts.into(), stream });
-        let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
-        let thread = messages(Some("1.0"));
-        assert_eq!(thread.pick(&me, &here, "mine", &known(&[])), post("2.0", false));
-        assert_eq!(thread.pick(&me, &here, "new", &known(&[])), post("3.0", true));
-        assert_eq!(thread.pick(&me, &here, "new", &known(&["3.0"])), None);
-        assert_eq!(
-            messages(None).pick(&me, &here, "new", &known(&[])),
-            None,
-            "outside of threads nothing streams"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
-        let reply = messages(Some("1.0"));
-        let status = &reply.status;
-        assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some(THINKING)));
-        assert_eq!(
-            (status.due(), status.becomes("Searching"), status.becomes("Searching")),
-            (None, true, false)
-        );
-        tokio::time::advance(STATUS).await;
-        assert_eq!(status.due().as_deref(), Some("Searching"));
-        assert!(status.becomes("") && !status.becomes(""));
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! What the replies of one account share: the calls with the waits that Slack asks for, who the bot is, and
 //! what turned out not to work here.
 
-use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads};
+use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads, turns::Turns};
 use crate::pace::Pacer;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub(super) struct Office {
     pub(super) threads: Threads,
     /// When each place may change again.
     pub(super) pacer: Pacer<String>,
+    /// Which reply sends in a thread.
+    pub(super) turns: Turns,
     /// What Slack asks to wait for, by method.
     holds: Pacer<String>,
     /// How many replies are under way.
@@ -58,6 +60,7 @@ impl Office {
             people: People::default(),
             threads: Threads::default(),
             pacer: Pacer::default(),
+            turns: Turns::default(),
             holds: Pacer::default(),
             active: AtomicUsize::new(0),
             streams_off: AtomicBool::new(false),
@@ -134,7 +137,7 @@ impl Office {
         }
         let params = json!({"channel_id": channel, "thread_ts": thread, "status": words});
         match timeout(STATUS, self.tell("assistant.threads.setStatus", channel, &params)).await {
-            Ok(Err(error @ (ApiError::Scope(_) | ApiError::NoStream(_)))) => {
+            Ok(Err(error)) if error.is_for_good() => {
                 tracing::debug!(%error, "there is no status here");
                 self.status_off.store(true, Ordering::Relaxed);
             }
@@ -147,4 +150,33 @@ impl Office {
 /// Messages are counted by channel, everything else by method.
 fn held(method: &str, channel: &str) -> String {
     if method == "chat.postMessage" { format!("{method}:{channel}") } else { method.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Json, Router, extract::State, routing::post};
+    use std::sync::Arc;
+
+    /// Refuses a status for one reason after the other.
+    async fn refuse(State(count): State<Arc<AtomicUsize>>) -> Json<Value> {
+        let errors = ["channel_type_not_supported", "user_not_found", "missing_scope"];
+        let error = errors.get(count.fetch_add(1, Ordering::Relaxed));
+        Json(json!({"ok": false, "error": error}))
+    }
+
+    #[tokio::test]
+    async fn one_place_without_a_status_takes_it_from_no_other() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().route("/assistant.threads.setStatus", post(refuse));
+        tokio::spawn(async move { axum::serve(listener, router.with_state(Arc::default())).await });
+        let office = Office::new(Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
+        let mut there = Vec::new();
+        for _ in 0..3 {
+            office.status("C1", "1.0", "Searching").await;
+            there.push(office.statuses());
+        }
+        assert_eq!(there, [true, true, false], "only what holds everywhere ends it");
+    }
 }

@@ -73,6 +73,8 @@ impl People {
                 tell(&error);
                 None
             }
+            // The others of this message have had the time: this one is asked for with the next.
+            Err(_) if left < PATIENCE / 2 => return None,
             Err(_) => None,
         };
         let lasts = if name.is_some() { FRESH } else { AGAIN };
@@ -96,5 +98,34 @@ impl User {
             .into_iter()
             .flatten()
             .find(|name| !name.trim().is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Json, Router, routing::post};
+    use serde_json::{Value, json};
+
+    /// Knows everybody, and never answers about one.
+    async fn told(form: String) -> Json<Value> {
+        if form.contains("USLOW") {
+            std::future::pending::<()>().await;
+        }
+        Json(json!({"ok": true, "user": {"name": "bob"}}))
+    }
+
+    #[tokio::test]
+    async fn a_name_for_which_no_time_was_left_is_asked_for_again() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().route("/users.info", post(told));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let client = Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        let people = People::default();
+        let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
+        assert_eq!(names, HashMap::new());
+        let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
+        assert_eq!(names, HashMap::from([("U2".to_owned(), "bob".to_owned())]), "only the slow one is left");
     }
 }

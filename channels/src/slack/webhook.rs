@@ -1,8 +1,8 @@
 //! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
 //! before anything of it is read.
 
-use super::ears::{Ears, Source};
-use crate::{Answer, BoxFuture, Intake, Post, Webhook};
+use super::ears::{Ears, NotKept, Source};
+use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
@@ -39,9 +39,17 @@ impl Webhook for SlackWebhook {
 impl SlackWebhook {
     async fn keep(&self, source: Source, payload: Value, intake: &dyn Intake) -> Answer {
         match self.ears.keep(source, payload, intake).await {
-            Ok(()) => Answer::Taken(None),
+            Ok(()) => {
+                if self.ears.health.get().state == HealthState::Degraded {
+                    self.ears.health.ready();
+                }
+                Answer::Taken(None)
+            }
             Err(error) => {
                 tracing::warn!(%error, "an event was not kept: Slack posts it again");
+                if !matches!(error, NotKept::Early) {
+                    self.ears.health.failed(HealthState::Degraded, error.to_string());
+                }
                 Answer::Later
             }
         }

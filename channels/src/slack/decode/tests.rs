@@ -196,6 +196,16 @@ fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
         (pressed.kind, pressed.hint),
         (Kind::Press { action: "/stop".into() }, Some(json!({"team": "T2"})))
     );
+    for (container, thread) in [
+        (json!({"message_ts": "2.000100", "channel_id": "C1"}), None),
+        (json!({"message_ts": "2.000100", "channel_id": "C1", "thread_ts": "2.000100"}), None),
+        (json!({"message_ts": "2.000100", "channel_id": "D1"}), None),
+        (json!({"message_ts": "2.000100", "channel_id": "D1", "thread_ts": "1.000100"}), Some("1.000100")),
+    ] {
+        let pressed = press(json!({"container": container})).unwrap();
+        assert_eq!((pressed.address.topic.as_deref(), pressed.reply_to.as_deref()), (thread, thread));
+        assert_eq!(pressed.message, "2.000100", "by it the conversation is found: {container}");
+    }
     for strange in [
         json!({"actions": [{"action_id": "other", "value": "/stop"}]}),
         json!({"actions": []}),

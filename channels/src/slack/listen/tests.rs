@@ -6,7 +6,10 @@ use crate::{
 use axum::{Json, Router, extract::State, routing::post};
 use futures_util::SinkExt;
 use proptest::prelude::*;
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Notify,
@@ -32,7 +35,7 @@ impl Fake {
                     Json(json!({"ok": true, "user_id": "UBOT", "bot_id": "BBOT", "team_id": "T1"}))
                 }),
             )
-            .route("/api/users.info", post(|| async { Json(json!({"ok": false, "error": "missing_scope"})) }))
+            .route("/api/users.info", post(name))
             .route(
                 "/api/apps.connections.open",
                 post(|State(url): State<String>| async move { Json(json!({"ok": true, "url": url})) }),
@@ -66,12 +69,23 @@ impl Fake {
     }
 }
 
+/// Tells no names; of one person it does not even say so, the first time it is asked.
+async fn name(form: String) -> Json<Value> {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if form.contains("USLOW") && !ASKED.swap(true, Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
+    Json(json!({"ok": false, "error": "missing_scope"}))
+}
+
 async fn say(line: &mut Line, frame: &Value) {
     line.send(Message::text(frame.to_string())).await.unwrap();
 }
 
 fn envelope(id: &str, text: &str) -> Value {
-    let event = json!({"type": "message", "channel": "D1", "channel_type": "im", "user": "U1", "text": text, "ts": format!("1.{id}")});
+    // What takes its time stands in a chat of its own, because each chat keeps its order.
+    let chat = if text == "slow" { "D2" } else { "D1" };
+    let event = json!({"type": "message", "channel": chat, "channel_type": "im", "user": "U1", "text": text, "ts": format!("1.{id}")});
     json!({"type": "events_api", "envelope_id": id, "payload": {"type": "event_callback", "team_id": "T1", "event": event}})
 }
 
@@ -100,7 +114,10 @@ struct Store {
 impl Intake for Store {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
         Box::pin(async move {
-            let Kind::Message { text, .. } = inbound.kind else { panic!() };
+            let text = match inbound.kind {
+                Kind::Message { text, .. } => text,
+                other => format!("{other:?}"),
+            };
             if text == "slow" {
                 self.go.notified().await;
             }
@@ -165,6 +182,29 @@ async fn what_is_kept_is_acknowledged_and_nothing_else() {
         store.go.notify_one();
         assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
         assert_eq!(acked(&mut line).await, None, "what was refused comes again");
+    };
+    assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
+}
+
+#[tokio::test]
+async fn what_takes_a_message_back_is_never_kept_before_it() {
+    let (fake, store) = (Fake::start().await, Store::default());
+    let play = async {
+        let mut line = fake.line().await;
+        let mut said = envelope("000001", "oh no");
+        said["payload"]["event"]["user"] = "USLOW".into();
+        let mut gone = envelope("000002", "");
+        let event = said["payload"]["event"].clone();
+        gone["payload"]["event"] = json!({
+            "type": "message", "subtype": "message_deleted", "channel": "D1", "channel_type": "im",
+            "deleted_ts": event["ts"], "ts": "2.0", "previous_message": event,
+        });
+        say(&mut line, &said).await;
+        say(&mut line, &gone).await;
+        assert_eq!(acked(&mut line).await, None, "the name is waited for");
+        assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
+        assert_eq!(acked(&mut line).await.as_deref(), Some("000002"));
+        assert_eq!(*store.kept.lock().unwrap(), ["oh no", "Recall"]);
     };
     assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
     slack::{client::Client, decode::Me, office::Office},
 };
 use proptest::prelude::*;
@@ -42,6 +42,7 @@ fn webhook(known: bool) -> SlackWebhook {
         require_mention: true,
         commands: Arc::new([]),
         health: HealthCell::default(),
+        order: Arc::default(),
     };
     SlackWebhook { ears, secret: "8f742231b10e8888abcd99yyyzzz85a5".into() }
 }
@@ -110,6 +111,21 @@ async fn each_kind_of_post_is_kept_before_it_is_answered() {
         assert_eq!(post(&hook, body, &full).await, Answer::Later);
         assert_eq!(post(&webhook(false), body, &Kept1::default()).await, Answer::Later, "too early");
     }
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
+    let (hook, early) = (webhook(true), webhook(false));
+    let state = |hook: &SlackWebhook| hook.ears.health.get().state;
+    let slash = b"command=%2Fpudu&text=hello&channel_id=D1&user_id=U1&trigger_id=7.8";
+    hook.ears.health.ready();
+    let full = Kept1 { full: true, ..Kept1::default() };
+    assert_eq!(post(&hook, slash, &full).await, Answer::Later);
+    assert_eq!(state(&hook), HealthState::Degraded);
+    assert_eq!(post(&hook, slash, &Kept1::default()).await, Answer::Taken(None));
+    assert_eq!(state(&hook), HealthState::Ready);
+    assert_eq!(post(&early, slash, &Kept1::default()).await, Answer::Later);
+    assert_eq!(state(&early), HealthState::Connecting, "it is not worse than before");
 }
 
 #[tokio::test]

@@ -1,0 +1,118 @@
+//! How a message is found that was perhaps sent, and what becomes of one that cannot be looked for.
+
+use super::{EVENT, Post, SlackMessages, Tries};
+use crate::{
+    SendError,
+    live::Slot,
+    slack::{
+        decode::Me,
+        failure::ApiError,
+        wire::{Message, Metadata},
+    },
+};
+use serde::Deserialize;
+use std::{collections::HashSet, sync::atomic::Ordering};
+
+/// Pages of a thread that are looked through.
+const PAGES: usize = 5;
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    messages: Vec<Message>,
+    #[serde(default)]
+    response_metadata: Next,
+}
+
+#[derive(Default, Deserialize)]
+struct Next {
+    #[serde(default)]
+    next_cursor: String,
+}
+
+impl SlackMessages {
+    /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
+    pub(super) async fn here(&self, since: i64) -> Result<Vec<Message>, ApiError> {
+        let oldest = format!("{}.000000", since.max(0) / 1000);
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        for _ in 0..PAGES {
+            let mut params = vec![
+                ("channel", self.channel.as_str()),
+                ("oldest", oldest.as_str()),
+                ("limit", "200"),
+                ("include_all_metadata", "true"),
+                ("cursor", cursor.as_str()),
+            ];
+            let method = match &self.thread {
+                Some(thread) => {
+                    params.push(("ts", thread.as_str()));
+                    "conversations.replies"
+                }
+                None => "conversations.history",
+            };
+            let page: Found = self.office.client.read(method, &params).await?;
+            found.extend(page.messages);
+            cursor = page.response_metadata.next_cursor;
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the message of a slot by its key, or, where a stream was to be begun, one that nobody knows.
+    pub(super) fn pick(
+        &self,
+        me: &Me,
+        messages: &[Message],
+        slot: &Slot<Option<Tries>>,
+        known: &HashSet<String>,
+    ) -> Option<Post> {
+        let has_key = |metadata: &Metadata| {
+            metadata.event_type == EVENT && metadata.event_payload["key"] == slot.key.as_str()
+        };
+        let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
+        let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
+        let unknown = |message: &&&Message| {
+            let ts = message.ts.as_deref().unwrap_or_default();
+            let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
+            in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
+        };
+        let begun = slot.mark.is_none_or(|tries| tries.stream);
+        let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
+        let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
+        Some(Post { ts: message.ts.clone()?, stream })
+    }
+
+    /// Returns how many tries for a slot may have had their effect.
+    pub(super) fn unknown(&self, tries: Option<Tries>) -> u8 {
+        tries.map_or(1, |tries| tries.unknown).saturating_sub(u8::from(self.undone))
+    }
+
+    /// Decides about a message that was perhaps sent and cannot be looked for. It is sent once more, and not
+    /// before the words are whole: a third time there is none, so the second has to say everything.
+    pub(super) fn blindly(
+        &mut self,
+        slot: &Slot<Option<Tries>>,
+        why: &ApiError,
+    ) -> Result<Option<Post>, SendError> {
+        self.blind = true;
+        match (self.unknown(slot.mark), self.ends.load(Ordering::Relaxed)) {
+            (0, _) => Ok(None),
+            (1, true) => {
+                tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");
+                Ok(None)
+            }
+            (1, false) => {
+                self.spend(false);
+                let what = format!("a message was perhaps sent and cannot be looked for: {why}");
+                Err(SendError::Unreachable(what))
+            }
+            _ => {
+                tracing::warn!(%why, "a message was perhaps sent twice and cannot be looked for: it is taken for shown");
+                Ok(Some(Post { ts: String::new(), stream: false }))
+            }
+        }
+    }
+}

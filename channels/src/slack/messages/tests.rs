@@ -1,0 +1,128 @@
+use super::*;
+use crate::{
+    Address,
+    slack::{client::Client, decode::Me, wire::Message},
+};
+use futures_util::FutureExt;
+
+fn messages(thread: Option<&str>) -> SlackMessages {
+    let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    reply(Arc::new(Office::new(client)), thread)
+}
+
+fn reply(office: Arc<Office>, thread: Option<&str>) -> SlackMessages {
+    let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
+    let placement =
+        Placement { address, private: false, reply_to: None, sender: "U1".into(), hint: None, saved: None };
+    SlackMessages::new(office, &placement)
+}
+
+fn slot(key: &str, mark: Option<Tries>) -> Slot<Option<Tries>> {
+    Slot { n: 0, again: false, key: key.into(), since: 0, mark }
+}
+
+#[test]
+fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
+    let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
+    let keyed = |key: &str| json!({"event_type": EVENT, "event_payload": {"key": key}});
+    let here: Vec<Message> = serde_json::from_value(json!([
+        {"ts": "1.0", "user": "U1", "text": "question"},
+        {"ts": "2.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("mine")},
+        {"ts": "3.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0"},
+        {"ts": "4.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "files": [{"id": "F1"}]},
+        {"ts": "5.0", "user": "U2", "bot_id": "B2", "thread_ts": "1.0"},
+        {"ts": "6.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("other")},
+    ]))
+    .unwrap();
+    let post = |ts: &str, stream| Some(Post { ts: ts.into(), stream });
+    let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
+    let thread = messages(Some("1.0"));
+    let begun = |key: &str| slot(key, Some(Tries { stream: true, unknown: 1 }));
+    assert_eq!(thread.pick(&me, &here, &begun("mine"), &known(&[])), post("2.0", false));
+    assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&[])), post("3.0", true));
+    assert_eq!(thread.pick(&me, &here, &slot("new", None), &known(&[])), post("3.0", true), "as before");
+    assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&["3.0"])), None);
+    let said = |key: &str| slot(key, Some(Tries { stream: false, unknown: 1 }));
+    assert_eq!(thread.pick(&me, &here, &said("mine"), &known(&[])), post("2.0", false));
+    assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "it was to be no stream");
+    assert_eq!(
+        messages(None).pick(&me, &here, &begun("new"), &known(&[])),
+        None,
+        "outside of threads nothing streams"
+    );
+}
+
+struct Nothing;
+
+impl crate::Journal for Nothing {
+    fn save<'a>(
+        &'a self,
+        _: &'a crate::ReplyHandle,
+    ) -> crate::BoxFuture<'a, Result<(), crate::JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn known(&self, _: i64) -> crate::BoxFuture<'_, Result<Vec<crate::Sighting>, crate::JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
+    let mut reply = messages(Some("1.0"));
+    let ledger = Ledger::new(&Nothing, Vec::new());
+    let scope = ApiError::Scope("channels:history".into());
+    let first = reply.mark(None, 0, &ledger).await.unwrap();
+    assert_eq!(first, Some(Tries { stream: true, unknown: 1 }));
+    let found = reply.blindly(&slot("k", first), &scope);
+    assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
+    reply.ends = true.into();
+    assert_eq!(reply.blindly(&slot("k", first), &scope), Ok(None));
+    let second = reply.mark(Some(first), 0, &ledger).await.unwrap();
+    assert_eq!(second, Some(Tries { stream: true, unknown: 2 }), "the stream may be there still");
+    reply.undone = true;
+    assert_eq!(reply.blindly(&slot("k", second), &scope), Ok(None), "the second came to nothing");
+    let third = reply.mark(Some(second), 0, &ledger).await.unwrap();
+    assert_eq!(third, second);
+    let mut lost = reply.blindly(&slot("k", third), &scope).unwrap().unwrap();
+    let page = Page::new(&Draft::default());
+    let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
+    assert_eq!(nothing, (Ok(()), Ok(()), String::new()), "no call is made for it");
+    reply.blind = false;
+    let seen = reply.mark(Some(second), 0, &ledger).await.unwrap();
+    assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
+}
+
+#[tokio::test]
+async fn replies_of_one_thread_take_turns() {
+    let one = messages(Some("1.0"));
+    let other = |thread: &str| reply(Arc::clone(&one.office), Some(thread));
+    let first = one.turn().await;
+    assert!(first.is_some() && other("2.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
+    assert!(other("1.0").turn().now_or_never().is_none());
+    drop(first);
+    assert!(other("1.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
+    let mut reply = messages(Some("1.0"));
+    let (stream, changes) = (reply.office.interval(true), reply.office.interval(false));
+    assert_eq!(reply.pace(), stream);
+    let mut post = Post { ts: "1.1".into(), stream: true };
+    // It is not known what stands there, so that the whole has to be shown.
+    reply.edit(&mut post, &Page::new(&Draft::default())).await.unwrap_err();
+    assert_eq!(reply.pace(), changes);
+    assert_eq!(messages(None).pace(), changes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
+    let reply = messages(Some("1.0"));
+    let status = &reply.status;
+    assert_eq!((status.becomes(""), status.due().as_deref()), (false, Some(THINKING)));
+    assert_eq!((status.due(), status.becomes("Searching"), status.becomes("Searching")), (None, true, false));
+    tokio::time::advance(STATUS).await;
+    assert_eq!(status.due().as_deref(), Some("Searching"));
+    assert!(status.becomes("") && !status.becomes(""));
+}

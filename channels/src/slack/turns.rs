@@ -1,0 +1,36 @@
+//! One at a time in each place, in the order in which they came.
+
+use crate::live::Turn;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+use tokio::sync::Semaphore;
+
+/// When more places than this are remembered, those where nobody waits are forgotten.
+const MOST: usize = 1024;
+
+/// Who goes first in each place.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
+
+impl Turns {
+    /// Waits for the turn in a place. Whoever asks first goes first.
+    pub(super) async fn turn(&self, place: &str) -> Turn {
+        let turns = self.of(place);
+        // Never closed, so that there always is a turn.
+        turns.acquire_owned().await.ok()
+    }
+
+    fn of(&self, place: &str) -> Arc<Semaphore> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= MOST {
+            turns.retain(|_, turns| turns.strong_count() > 0);
+        }
+        turns.get(place).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let fresh = Arc::new(Semaphore::new(1));
+            turns.insert(place.to_owned(), Arc::downgrade(&fresh));
+            fresh
+        })
+    }
+}
