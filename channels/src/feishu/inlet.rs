@@ -46,7 +46,7 @@ pub(super) enum NotTaken {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the conversations cannot be read: {0}")]
-    Unread(#[from] JournalError),
+    Unread(String),
     #[error("where it was cannot be looked up now")]
     Unfound,
 }
@@ -183,7 +183,8 @@ impl Inlet {
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = intake.knows(&self.address(&stand.chat, None), root).await?;
+        let part = intake.knows(&self.address(&stand.chat, None), root).await;
+        let part = part.map_err(|JournalError(why)| NotTaken::Unread(why))?;
         self.places.talked(root, part);
         Ok(part)
     }
