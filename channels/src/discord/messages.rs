@@ -301,6 +301,11 @@ impl Messages for DiscordMessages {
         page.overfull()
     }
 
+    /// The nonce does it.
+    fn keyed(&self) -> bool {
+        true
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
