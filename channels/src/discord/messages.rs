@@ -235,7 +235,7 @@ impl DiscordMessages {
     }
 
     /// Adds what makes one message of a repetition, and what it answers.
-    fn keyed(&self, mut fields: Value, key: &str, first: bool) -> Value {
+    fn with_key(&self, mut fields: Value, key: &str, first: bool) -> Value {
         fields["nonce"] = nonce(key).into();
         fields["enforce_nonce"] = true.into();
         if let Some(answered) = self.reference().filter(|_| first) {
@@ -301,6 +301,11 @@ impl Messages for DiscordMessages {
         page.overfull()
     }
 
+    /// The nonce does it.
+    fn keyed(&self) -> bool {
+        true
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
@@ -356,8 +361,13 @@ impl Messages for DiscordMessages {
             return Ok(posted);
         }
         self.begin_thread().await?;
-        let made = self.say(self.keyed(page.fields(), &slot.key, slot.n == 0)).await?;
-        Ok(self.posted(made))
+        let made = self.say(self.with_key(page.fields(), &slot.key, slot.n == 0)).await?;
+        let mut posted = self.posted(made);
+        // What the nonce found again may show what was to be shown before.
+        if slot.again {
+            self.edit(&mut posted, page).await?;
+        }
+        Ok(posted)
     }
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
@@ -399,7 +409,7 @@ impl Messages for DiscordMessages {
         }
         self.begin_thread().await?;
         self.office.free(&[Lane::Post], self.channel())?;
-        let form = upload::form(file, size, self.keyed(page::quiet(), key, false)).await?;
+        let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
         let told = upload::send::<Made>(&self.office.client, Method::POST, &path, form, size).await;
         let made = self.office.heed(Lane::Post, self.channel(), told)?;
