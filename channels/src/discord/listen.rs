@@ -134,15 +134,17 @@ impl Discord {
     /// Answers an interaction; tells whether Discord took it, now or before.
     async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
         let path = ["interactions", id, token, "callback"];
+        let mut perhaps = false;
         for _ in 0..2 {
             let body = json!({"type": kind});
             match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
                 Ok(_) | Err(ApiError::Done(_)) => return true,
                 // It may have been taken or not. Saying it again does no harm, and the reply finds out.
-                Err(ApiError::Unknown(_) | ApiError::Unconnected(_)) => {}
+                Err(ApiError::Unknown(_)) => perhaps = true,
+                Err(ApiError::Unconnected(_)) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "an interaction could not be answered");
-                    return false;
+                    tracing::debug!(%error, perhaps, "an interaction could not be answered");
+                    return perhaps;
                 }
             }
         }
@@ -297,6 +299,8 @@ impl Talk<'_> {
         let discord = self.discord;
         match todo {
             Todo::Nothing => {}
+            // What the press means is kept in any case.
+            Todo::Press { .. } if self.work.len() >= AT_ONCE => {}
             Todo::Press { id, token } => self.work.push(Box::pin(discord.end_press(id, token))),
             Todo::Command { id, token } if self.work.len() < AT_ONCE => {
                 self.work.push(Box::pin(discord.defer(id, token)));
@@ -314,3 +318,6 @@ fn ended(error: ApiError) -> Ended {
         other => Ended::Lost(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;
