@@ -11,6 +11,8 @@ mod download;
 mod failure;
 mod frame;
 mod listen;
+#[cfg(test)]
+mod loopback;
 mod messages;
 mod offers;
 mod page;

@@ -103,10 +103,10 @@ impl Api {
             return Ok(token);
         }
         // Two that ask at once get the same token: nothing is gained by a lock.
-        let (answer, _) = self.ask_token().await?;
+        let (answer, _) = self.ask_token().await.map_err(Failure::unseen)?;
         let text = answer["accessToken"].as_str().filter(|text| !text.is_empty());
         let text: SecretString =
-            text.ok_or_else(|| Failure::Unknown("the answer has no token".to_owned()))?.into();
+            text.ok_or_else(|| Failure::Unconnected("the answer has no token".to_owned()))?.into();
         let lasts = Duration::from_secs(answer["expireIn"].as_u64().unwrap_or(TOKEN));
         let until = Instant::now() + lasts.saturating_sub(RESERVE).max(lasts / 2);
         let token = Token { text: text.clone(), until };
@@ -143,15 +143,16 @@ impl Api {
         send(self.http.post(url).json(body)).await.map(drop)
     }
 
-    /// Uploads a file; returns its media id.
+    /// Uploads a file; returns its media id. Nobody sees it yet: a failure leaves nothing behind.
     pub(super) async fn upload(&self, file: &OutFile, size: u64, kind: &str) -> Result<String, Failure> {
-        match self.upload_once(file, size, kind).await {
+        let uploaded = match self.upload_once(file, size, kind).await {
             Err(Failure::Token(_)) => {
                 self.forget();
                 self.upload_once(file, size, kind).await
             }
             result => result,
-        }
+        };
+        uploaded.map_err(Failure::unseen)
     }
 
     async fn upload_once(&self, file: &OutFile, size: u64, kind: &str) -> Result<String, Failure> {

@@ -98,17 +98,23 @@ impl Card<'_> {
     }
 
     /// Makes a call that counts once however often it is made: again at once where its outcome is unknown.
+    /// What was perhaps done once stays so, whatever the last try met.
     async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;
         for pause in AGAIN {
             match &result {
-                Err(Failure::Unknown(_) | Failure::Unconnected(_)) => sleep(pause).await,
+                Err(failure @ Failure::Unknown(_)) => {
+                    lost = Some(failure.clone());
+                    sleep(pause).await;
+                }
+                Err(Failure::Unconnected(_)) => sleep(pause).await,
                 Err(Failure::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
                 _ => break,
             }
             result = self.api.call(method.clone(), path, body).await;
         }
-        result.and_then(succeeded)
+        result.and_then(succeeded).map_err(|failure| lost.unwrap_or(failure))
     }
 
     /// The template's variables: texts, every one.
@@ -150,6 +156,7 @@ fn delivered(answer: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dingtalk::loopback::{Loopback, failed};
 
     #[test]
     fn http_200_can_say_that_nobody_sees_the_card() {
@@ -161,5 +168,31 @@ mod tests {
         assert!(matches!(succeeded(json!({"success": false})), Err(Failure::Refused(_))));
         let failed = delivered(&answer(json!([{"success": false, "errorMsg": "spaceId is illegal"}])));
         assert_eq!(failed, Err(Failure::Refused("the card was not delivered: spaceId is illegal".into())));
+    }
+
+    #[tokio::test]
+    async fn what_was_perhaps_done_stays_so_whatever_the_next_try_meets() {
+        let check = async |answers: [&'static str; 3], expected: fn(&Failure) -> bool| {
+            let mut answers = answers.into_iter();
+            let server = Loopback::start(move |path, _| match path {
+                "/v1.0/card/streaming" => answers.next().map_or((200, json!({})), failed),
+                _ => (200, json!({})),
+            })
+            .await;
+            let office = server.office(true);
+            let style = office.style.as_ref().unwrap();
+            let card = Card { api: &office.api, style, robot_code: "r", name: "p-k-s" };
+            let result = card.stream("words", false, 1).await;
+            assert!(result.as_ref().is_err_and(expected), "{result:?}");
+        };
+        let unknown = |failure: &Failure| matches!(failure, Failure::Unknown(_));
+        let wait = |failure: &Failure| matches!(failure, Failure::Wait(_));
+        let refused = |failure: &Failure| matches!(failure, Failure::Refused(_));
+        tokio::join!(
+            check(["InternalError", "QpsLimit", "QpsLimit"], unknown),
+            check(["InternalError", "invalidParameter", ""], unknown),
+            check(["QpsLimit", "QpsLimit", "QpsLimit"], wait),
+            check(["QpsLimit", "invalidParameter", ""], refused),
+        );
     }
 }

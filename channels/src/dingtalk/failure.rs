@@ -46,6 +46,16 @@ pub(super) enum Failure {
     Unknown(String),
 }
 
+impl Failure {
+    /// Of a call that shows nothing to anybody: where its outcome is unknown, nothing was done.
+    pub(super) fn unseen(self) -> Self {
+        match self {
+            Self::Strange(what) | Self::Unknown(what) => Self::Unconnected(what),
+            other => other,
+        }
+    }
+}
+
 /// Reads an answer: its content, or what went wrong.
 pub(super) fn read(status: u16, retry_after: Option<u64>, body: &[u8]) -> Result<Value, Failure> {
     let content: Option<Value> = serde_json::from_slice(body).ok();

@@ -18,9 +18,14 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{
     collections::VecDeque,
+    convert::Infallible,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 /// What keeps a socket alive: DingTalk itself speaks every 20 to 30 s.
@@ -34,11 +39,19 @@ const HELD: usize = 256;
 
 impl DingTalk {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
-        supervise(&self.health, &stop, || self.connect(intake, &stop)).await
+        self.attend(&Held::new(intake), &stop).await
+    }
+
+    /// Stays connected. What is held outlives every socket: DingTalk is not certain to repeat it.
+    async fn attend(&self, held: &Held<'_>, stop: &CancellationToken) -> Result<(), ChannelError> {
+        tokio::select! {
+            result = supervise(&self.health, stop, || self.connect(held, stop)) => result,
+            never = held.persist() => match never {},
+        }
     }
 
     /// Connects, listens, and changes to a new socket as often as DingTalk wants it.
-    async fn connect(&self, intake: &dyn Intake, stop: &CancellationToken) -> Ended {
+    async fn connect(&self, held: &Held<'_>, stop: &CancellationToken) -> Ended {
         let opened = tokio::select! {
             opened = self.open() => opened,
             () = stop.cancelled() => return Ended::Renew,
@@ -49,11 +62,10 @@ impl DingTalk {
         };
         tracing::info!(account = self.config.account, "connected to DingTalk");
         self.health.ready();
-        let mut held = Held::new(intake);
         loop {
             let began = Instant::now();
             let ended = tokio::select! {
-                ended = self.hear(&mut socket, &mut held) => ended,
+                ended = self.hear(&mut socket, held) => ended,
                 () = stop.cancelled() => Left::Stopped,
             };
             match ended {
@@ -98,30 +110,30 @@ impl DingTalk {
     }
 
     /// Listens until the socket ends.
-    async fn hear(&self, socket: &mut Socket, held: &mut Held<'_>) -> Left {
+    async fn hear(&self, socket: &mut Socket, held: &Held<'_>) -> Left {
         loop {
-            let answers = tokio::select! {
+            let answer = tokio::select! {
                 heard = socket.next() => match heard {
                     Ok(Heard::Text(text)) => match frame::read(&text) {
                         Frame::Disconnect => return Left::Announced,
-                        frame => self.take(frame, held).await.into_iter().collect(),
+                        frame => self.take(frame, held).await,
                     },
-                    Ok(Heard::Binary(_)) => Vec::new(),
+                    Ok(Heard::Binary(_)) => None,
                     Ok(Heard::Close(told)) => return Left::Lost(goodbye(told)),
                     Err(error) => return Left::Lost(error.to_string()),
                 },
-                answers = held.again() => answers,
+                answer = held.answer() => Some(answer),
             };
-            for answer in answers {
-                if let Err(error) = socket.send_text(answer).await {
-                    return Left::Lost(error.to_string());
-                }
+            if let Some(answer) = answer
+                && let Err(error) = socket.send_text(answer).await
+            {
+                return Left::Lost(error.to_string());
             }
         }
     }
 
     /// Has an event kept; returns what to answer, if anything.
-    async fn take(&self, frame: Frame, held: &mut Held<'_>) -> Option<String> {
+    async fn take(&self, frame: Frame, held: &Held<'_>) -> Option<String> {
         let (ticket, inbound) = match frame {
             Frame::Message(ticket, data) => {
                 let inbound = self.message(&data);
@@ -157,51 +169,99 @@ enum Left {
     Stopped,
 }
 
-/// Events that could not be kept yet, oldest first.
+/// Events that could not be kept yet.
 struct Held<'a> {
     intake: &'a dyn Intake,
+    queue: Mutex<Queue>,
+    /// Something began to wait.
+    waits: Notify,
+    /// Something that waited is kept.
+    kept: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Oldest first.
     waiting: VecDeque<(Ticket, Inbound)>,
-    next: Instant,
+    /// Acknowledgements that no socket has taken yet, oldest first.
+    answers: VecDeque<String>,
 }
 
 impl<'a> Held<'a> {
     fn new(intake: &'a dyn Intake) -> Self {
-        Self { intake, waiting: VecDeque::new(), next: Instant::now() }
+        Self { intake, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has an event kept and returns its acknowledgement; holds it if that cannot be now.
-    async fn keep(&mut self, ticket: Ticket, inbound: Inbound) -> Option<String> {
+    async fn keep(&self, ticket: Ticket, inbound: Inbound) -> Option<String> {
         // In a person's order: what waits goes first.
-        if self.waiting.is_empty() {
+        let first = self.queue().waiting.is_empty();
+        if first {
             match self.intake.accept(inbound.clone()).await {
                 Ok(_) => return Some(ticket.taken()),
                 Err(error) => tracing::warn!(%error, "a message cannot be kept now; trying again"),
             }
         }
-        let known = self.waiting.iter().any(|(_, other)| other.key == inbound.key);
-        if !known && self.waiting.len() < HELD {
-            self.next = self.next.max(Instant::now() + AGAIN);
-            self.waiting.push_back((ticket, inbound));
+        let waiting = &mut self.queue().waiting;
+        let known = waiting.iter().any(|(_, other)| other.key == inbound.key);
+        if !known && waiting.len() < HELD {
+            waiting.push_back((ticket, inbound));
+            self.waits.notify_one();
         }
         None
     }
 
-    /// Waits for the next try and returns the acknowledgements of those that are kept now.
-    async fn again(&mut self) -> Vec<String> {
-        if self.waiting.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        sleep_until(self.next).await;
-        let mut answers = Vec::new();
-        while let Some((ticket, inbound)) = self.waiting.front() {
-            if self.intake.accept(inbound.clone()).await.is_err() {
-                break;
+    /// Tries again and again to have kept what waits, whether there is a socket or not.
+    async fn persist(&self) -> Infallible {
+        loop {
+            self.waits.notified().await;
+            while self.oldest().is_some() {
+                sleep(AGAIN).await;
+                self.again().await;
             }
-            answers.push(ticket.taken());
-            self.waiting.pop_front();
         }
-        self.next = Instant::now() + AGAIN;
-        answers
+    }
+
+    /// Has kept what can be. Whoever drops it in between loses nothing: an event leaves the queue when it is
+    /// kept, and at that moment its acknowledgement is there.
+    async fn again(&self) {
+        while let Some(inbound) = self.oldest() {
+            if self.intake.accept(inbound).await.is_err() {
+                return;
+            }
+            self.settle();
+        }
+    }
+
+    fn oldest(&self) -> Option<Inbound> {
+        self.queue().waiting.front().map(|(_, inbound)| inbound.clone())
+    }
+
+    /// The oldest is kept.
+    fn settle(&self) {
+        let mut queue = self.queue();
+        let Some((ticket, _)) = queue.waiting.pop_front() else { return };
+        // Without a socket for long, the oldest are left: DingTalk has given them up too.
+        if queue.answers.len() >= HELD {
+            queue.answers.pop_front();
+        }
+        queue.answers.push_back(ticket.taken());
+        self.kept.notify_one();
+    }
+
+    /// Waits for the acknowledgement of something that was held.
+    async fn answer(&self) -> String {
+        loop {
+            let answer = self.queue().answers.pop_front();
+            match answer {
+                Some(answer) => return answer,
+                None => self.kept.notified().await,
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! is taken back when the answer is there, and the answer follows.
 //!
 //! What cannot be had: certainty about an ordinary message whose sending had no answer. DingTalk knows no key
-//! for it, so it is sent again, and may be there twice.
+//! for it, so it is sent once more, and may be there twice; never more often.
 
 use super::{
     Office,
@@ -24,7 +24,14 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 /// The largest file that DingTalk takes, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20_000_000;
@@ -34,6 +41,8 @@ const MOST_CHANGES: u32 = 300;
 const SLOWER: u32 = 60;
 /// The slowest that changes come.
 const SLOWEST: Duration = Duration::from_secs(30);
+/// An answer that was so often perhaps sent as an ordinary message is taken for sent.
+const LOST: u8 = 2;
 /// What is left of a card whose words went elsewhere. A card cannot be deleted.
 const MOVED: &str = "⤵";
 
@@ -49,6 +58,25 @@ pub(super) struct DingMessages {
     carded: bool,
     /// How many unfinished changes were made.
     changes: u32,
+    /// Whether what was rendered last belongs to a finished reply.
+    finished: AtomicBool,
+    /// Whether the last sending was an answer as an ordinary message and had no answer from DingTalk; `None`
+    /// where this process does not know.
+    lost: Option<bool>,
+}
+
+/// What is kept of a message before it is sent. Older records have nothing.
+type Mark = Option<Tries>;
+
+/// How a message fared so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tries {
+    /// How often the answer was perhaps sent as an ordinary message before.
+    #[serde(default)]
+    lost: u8,
+    /// Whether it is about to be sent so.
+    #[serde(default)]
+    answer: bool,
 }
 
 /// A message that is there.
@@ -110,6 +138,8 @@ impl DingMessages {
             plain,
             carded: false,
             changes: 0,
+            finished: AtomicBool::new(false),
+            lost: None,
         }
     }
 
@@ -156,7 +186,7 @@ impl DingMessages {
         }
     }
 
-    async fn post_card(&mut self, slot: &Slot<()>, page: &Page) -> Result<Option<Posted>, CallError> {
+    async fn post_card(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Option<Posted>, CallError> {
         let name = self.office.seal.name(&slot.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
@@ -175,7 +205,7 @@ impl DingMessages {
             Ok(()) => Ok(Some(sent)),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
-                if there {
+                if there || slot.again {
                     self.leave(&name, 0).await;
                 }
                 Ok(None)
@@ -219,18 +249,26 @@ impl DingMessages {
         }
     }
 
-    async fn post_message(&mut self, page: &Page) -> Result<Posted, CallError> {
+    /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
+    async fn leave_perhaps(&self, slot: &Slot<Mark>) {
+        if slot.again && self.robot.target != Target::Session {
+            self.leave(&self.office.seal.name(&slot.key, self.private, &self.address), 0).await;
+        }
+    }
+
+    async fn post_message(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+        if page.done && slot.mark.as_ref().is_some_and(|tries| tries.lost >= LOST) {
+            tracing::warn!(
+                chat = self.address.chat,
+                "DingTalk did not say whether it took an answer, twice: it is taken for sent"
+            );
+            return Ok(posted_message(String::new(), page));
+        }
         let content = Content::Markdown { title: page.title.clone(), text: page.message() };
-        let sent = self.robot.send(&self.office.api, &content).await;
-        let id = sent.map_err(|error| self.failed(error))?;
-        Ok(Posted {
-            id,
-            card: false,
-            done: page.done,
-            nth: 0,
-            shows: digest(&[&page.text]),
-            buttons: digest(&[&page.buttons()]),
-        })
+        self.lost = None;
+        let sent = self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error));
+        self.lost = Some(page.done && sent.as_ref().is_err_and(CallError::may_be_done));
+        sent.map(|id| posted_message(id, page))
     }
 
     /// Makes a card show a page.
@@ -276,10 +314,22 @@ impl DingMessages {
     }
 }
 
+/// An ordinary message that shows a page.
+fn posted_message(id: String, page: &Page) -> Posted {
+    Posted {
+        id,
+        card: false,
+        done: page.done,
+        nth: 0,
+        shows: digest(&[&page.text]),
+        buttons: digest(&[&page.buttons()]),
+    }
+}
+
 impl Messages for DingMessages {
     type Page = Page;
     type Sent = Posted;
-    type Mark = ();
+    type Mark = Mark;
 
     const PLATFORM: &'static str = "DingTalk";
     /// Cards with more than about 3,000 characters were seen to stay blank.
@@ -287,6 +337,7 @@ impl Messages for DingMessages {
     const LARGEST_FILE: u64 = LARGEST_FILE;
 
     fn page(&self, draft: &Draft) -> Page {
+        self.finished.store(draft.done, Ordering::Relaxed);
         Page::new(draft)
     }
 
@@ -307,20 +358,29 @@ impl Messages for DingMessages {
         self.office.pacer.held(&self.office.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
+    /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
     async fn mark(
         &mut self,
-        _before: Option<()>,
+        before: Option<Mark>,
         _since: i64,
         _ledger: &Ledger<'_>,
-    ) -> Result<(), SendError> {
-        Ok(())
+    ) -> Result<Mark, SendError> {
+        let last = self.lost.take();
+        let count = |tries: Tries| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
+        let answer = self.finished.load(Ordering::Relaxed) && !self.in_cards();
+        Ok(Some(Tries { lost: before.flatten().map_or(0, count), answer }))
     }
 
-    async fn find(&mut self, _slot: &Slot<()>, _ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
+    async fn find(&mut self, _slot: &Slot<Mark>, _ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
         Ok(None)
     }
 
-    async fn post(&mut self, slot: &Slot<()>, page: &Page) -> Result<Posted, CallError> {
+    fn keyed(&self) -> bool {
+        self.in_cards()
+    }
+
+    async fn post(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+        self.lost = Some(false);
         self.free()?;
         self.spend();
         if self.in_cards() {
@@ -329,9 +389,11 @@ impl Messages for DingMessages {
                 self.carded = true;
                 return Ok(posted);
             }
+        } else {
+            self.leave_perhaps(slot).await;
         }
         self.offer(page, true);
-        self.post_message(page).await
+        self.post_message(slot, page).await
     }
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {

@@ -259,8 +259,14 @@ impl DiscordMessages {
         let wanted = self.reference().filter(|_| first);
         // What it answers may have been deleted meanwhile, and files are looked for by nobody.
         let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
-        let plain = matches!(message.kind, 0 | 19) && message.attachments.is_empty();
+        let plain = matches!(message.kind, 0 | 19) || (first && self.took_place(message));
+        let plain = plain && message.attachments.is_empty();
         own && plain && place && !known.contains(&message.id)
+    }
+
+    /// Tells whether a message is the answer to a command, written in its place: "thinking…" has no words.
+    fn took_place(&self, message: &Message) -> bool {
+        self.command.is_some() && message.kind == 20 && !message.content.is_empty()
     }
 
     async fn history(&self, after: u64) -> Result<Vec<Message>, ApiError> {
@@ -333,8 +339,7 @@ impl Messages for DiscordMessages {
     async fn find(&mut self, slot: &Slot<Mark>, ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
         let repeatable = slot.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
         let fresh = (0..NONCE).contains(&now().saturating_sub(slot.mark.at));
-        // The thread may not be there yet: then nothing is.
-        if fresh || (repeatable && self.open_command().await.is_some()) || self.place.begins.is_some() {
+        if fresh || (repeatable && self.open_command().await.is_some()) {
             return Ok(None);
         }
         let sightings = ledger.known(slot.since).await?;
@@ -345,6 +350,8 @@ impl Messages for DiscordMessages {
                 let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
                 Ok(found.map(|message| self.posted(Made { id: message.id, channel_id: message.channel_id })))
             }
+            // The thread is not there yet: then nothing is. An earlier process may have begun it.
+            Err(ApiError::Refused(_) | ApiError::Gone(_)) if self.place.begins.is_some() => Ok(None),
             // Where the history may not be read nothing is found, and at worst a message is there twice.
             Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
                 tracing::warn!(why, "a message that was perhaps sent cannot be looked for");
@@ -407,7 +414,11 @@ impl Messages for DiscordMessages {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.begin_thread().await?;
+        // A thread without the file: that was certainly not sent.
+        self.begin_thread().await.map_err(|error| match error {
+            ApiError::Unknown(why) => ApiError::Unconnected(why),
+            other => other,
+        })?;
         self.office.free(&[Lane::Post], self.channel())?;
         let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];

@@ -6,6 +6,8 @@ use std::sync::Mutex;
 #[derive(Default)]
 struct Desk {
     full: Mutex<bool>,
+    /// Whether keeping takes a second.
+    slow: bool,
     kept: Mutex<Vec<String>>,
 }
 
@@ -14,6 +16,9 @@ impl Intake for Desk {
         Box::pin(async move {
             if *self.full.lock().unwrap() {
                 return Err(Refusal::Full);
+            }
+            if self.slow {
+                sleep(Duration::from_secs(1)).await;
             }
             self.kept.lock().unwrap().push(inbound.key.0);
             Ok(Kept::New)
@@ -45,37 +50,75 @@ fn event(id: &str) -> (Ticket, Inbound) {
     (Ticket { id: id.to_owned() }, inbound)
 }
 
-async fn keep(held: &mut Held<'_>, id: &str) -> bool {
+async fn keep(held: &Held<'_>, id: &str) -> bool {
     let (ticket, inbound) = event(id);
     held.keep(ticket, inbound).await.is_some()
+}
+
+/// Takes what there is to acknowledge.
+fn answers(held: &Held<'_>) -> Vec<String> {
+    held.queue().answers.drain(..).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
     let desk = Desk::default();
-    let mut held = Held::new(&desk);
-    assert!(keep(&mut held, "1").await);
+    let held = Held::new(&desk);
+    assert!(keep(&held, "1").await);
     *desk.full.lock().unwrap() = true;
-    assert!(!keep(&mut held, "2").await);
-    assert!(!keep(&mut held, "3").await);
-    assert!(!keep(&mut held, "2").await, "a repetition waits once");
-    assert_eq!(held.again().await, Vec::<String>::new());
+    assert!(!keep(&held, "2").await);
+    assert!(!keep(&held, "3").await);
+    assert!(!keep(&held, "2").await, "a repetition waits once");
+    held.again().await;
+    assert_eq!(answers(&held), Vec::<String>::new());
     *desk.full.lock().unwrap() = false;
-    assert!(!keep(&mut held, "4").await, "what waits goes first");
-    let answers = held.again().await;
-    assert_eq!(answers, ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
+    assert!(!keep(&held, "4").await, "what waits goes first");
+    held.again().await;
+    assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
     assert_eq!(*desk.kept.lock().unwrap(), ["1", "2", "3", "4"]);
-    assert!(keep(&mut held, "5").await);
+    assert!(keep(&held, "5").await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_bounded() {
     let desk = Desk { full: Mutex::new(true), ..Desk::default() };
-    let mut held = Held::new(&desk);
+    let held = Held::new(&desk);
     for n in 0..1000 {
-        assert!(!keep(&mut held, &n.to_string()).await);
+        assert!(!keep(&held, &n.to_string()).await);
     }
-    assert_eq!(held.waiting.len(), HELD);
+    assert_eq!(held.queue().waiting.len(), HELD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about() {
+    let desk = Desk { full: Mutex::new(true), ..Desk::default() };
+    let (held, stop) = (Held::new(&desk), CancellationToken::new());
+    assert!(!keep(&held, "1").await && !keep(&held, "2").await);
+    let channel = crate::dingtalk::loopback::channel("http://127.0.0.1:9", false);
+    let room = async {
+        sleep(2 * AGAIN).await;
+        *desk.full.lock().unwrap() = false;
+        sleep(2 * AGAIN).await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(channel.attend(&held, &stop), room);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(*desk.kept.lock().unwrap(), ["1", "2"]);
+    assert_eq!(held.answer().await, Ticket { id: "1".into() }.taken(), "the next socket acknowledges it");
+    assert_eq!(answers(&held), [Ticket { id: "2".into() }.taken()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_lost_where_waiting_is_broken_off() {
+    let desk = Desk { full: Mutex::new(true), slow: true, ..Desk::default() };
+    let held = Held::new(&desk);
+    assert!(!keep(&held, "1").await && !keep(&held, "2").await);
+    *desk.full.lock().unwrap() = false;
+    // Each try takes a second: it is broken off behind the first and within the second.
+    assert!(tokio::time::timeout(Duration::from_millis(1500), held.again()).await.is_err());
+    assert_eq!(answers(&held), [Ticket { id: "1".into() }.taken()]);
+    held.again().await;
+    assert_eq!(answers(&held), [Ticket { id: "2".into() }.taken()]);
 }
 
 #[test]

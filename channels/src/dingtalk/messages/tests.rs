@@ -1,5 +1,11 @@
 use super::*;
-use crate::render::parse;
+use crate::{
+    BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, ReplyView, Sighting,
+    dingtalk::loopback::{Loopback, failed},
+    live::Reply,
+    render::parse,
+};
+use std::sync::Mutex;
 
 #[test]
 fn what_is_kept_of_a_message_is_stored_like_this() {
@@ -23,30 +29,23 @@ fn what_is_kept_of_a_message_is_stored_like_this() {
 
 /// The messages of a reply to a person with this hint, under a configuration with cards or without.
 fn messages(private: bool, hint: Option<Value>, cards: bool) -> DingMessages {
-    let url = |text: &str| url::Url::parse(text).unwrap();
-    let style =
-        crate::dingtalk::CardStyle { template: "t".into(), content_key: "content".into(), buttons_key: None };
-    let config = crate::dingtalk::Config {
-        account: "dingtalk".into(),
-        client_id: "ding1".into(),
-        client_secret: "secret".into(),
-        robot_code: "ding1".into(),
-        api_url: url("http://127.0.0.1:9"),
-        oapi_url: url("http://127.0.0.1:9"),
-        card: cards.then_some(style),
-        stream_interval: Duration::from_millis(800),
-        group_conversations: crate::dingtalk::GroupConversations::Group,
-    };
-    let channel = crate::dingtalk::DingTalk::new(config).unwrap();
-    let placement = Placement {
+    on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).office, private, hint)
+}
+
+/// The messages of a reply of this bot.
+fn on(office: Arc<Office>, private: bool, hint: Option<Value>) -> DingMessages {
+    DingMessages::new(office, &placement(private, hint))
+}
+
+fn placement(private: bool, hint: Option<Value>) -> Placement {
+    Placement {
         address: Address { account: "dingtalk".into(), chat: "c".into(), topic: None },
         private,
         reply_to: None,
         sender: "u".into(),
         hint,
         saved: None,
-    };
-    DingMessages::new(Arc::clone(&channel.office), &placement)
+    }
 }
 
 #[test]
@@ -86,4 +85,132 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     let mut answer =
         Posted { done: true, shows: digest(&[&whole.text]), buttons: digest(&[&whole.buttons()]), ..sent };
     assert_eq!(messages.edit(&mut answer, &whole).await, Ok(()), "after a restart it is not sent again");
+}
+
+/// Keeps the record of one reply.
+#[derive(Clone, Default)]
+struct Shelf(Arc<Mutex<Option<ReplyHandle>>>);
+
+impl Journal for Shelf {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        *self.0.lock().unwrap() = Some(handle.clone());
+        Box::pin(async { Ok(()) })
+    }
+
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+impl Shelf {
+    /// The reply to a person, as the record has it.
+    fn reply(&self, office: &Arc<Office>) -> Reply<DingMessages> {
+        let placement = Placement { saved: self.0.lock().unwrap().clone(), ..placement(true, None) };
+        Reply::open(on(Arc::clone(office), true, None), &placement, Box::new(self.clone()))
+    }
+}
+
+fn answer() -> FinalView {
+    FinalView { text: "yes".into(), ..FinalView::default() }
+}
+
+#[tokio::test]
+async fn an_answer_whose_arrival_nobody_confirms_is_sent_twice_and_no_more() {
+    // What DingTalk says to each sending; whether pudu is started anew before each; how often it is sent.
+    let check = async |codes: &'static [&'static str], anew: bool, place: bool, times: usize| {
+        let mut codes_left = codes.iter();
+        let server = Loopback::start(move |path, _| match path.ends_with("batchSend") {
+            true => codes_left.next().map_or((200, json!({"processQueryKey": "k"})), |code| failed(code)),
+            false => (200, json!({})),
+        })
+        .await;
+        let (office, shelf) = (server.office(false), Shelf::default());
+        let mut reply = shelf.reply(&office);
+        if place {
+            assert!(reply.update(&ReplyView::default()).await.is_err());
+        }
+        let mut rounds = 0;
+        loop {
+            if anew {
+                reply = shelf.reply(&office);
+            }
+            rounds += 1;
+            if reply.finish(&answer()).await.is_ok() || rounds > 9 {
+                break;
+            }
+        }
+        assert_eq!(reply.finish(&answer()).await, Ok(()), "and it stays so");
+        assert_eq!(server.calls(), vec!["batchSend"; times], "{codes:?}");
+    };
+    for anew in [false, true] {
+        check(&[], anew, false, 1).await;
+        check(&["InternalError"], anew, false, 2).await;
+        check(&["InternalError"; 9], anew, false, 2).await;
+        // It is not the answer that holds the place.
+        check(&["InternalError"; 9], false, true, 3).await;
+    }
+    // What was certainly not done is not counted.
+    check(&["InternalError", "invalidParameter", "InternalError", "InternalError"], false, false, 3).await;
+}
+
+#[tokio::test]
+async fn the_record_of_an_older_version_is_read() {
+    let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
+    let (office, shelf) = (server.office(false), Shelf::default());
+    let state = json!({"parts": [{"intended": {"key": "k1", "since": 1, "mark": null}}]});
+    *shelf.0.lock().unwrap() = Some(ReplyHandle { state, messages: Vec::new() });
+    assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+    let stored = json!({"lost": 1, "answer": true});
+    let tries = Tries { lost: 1, answer: true };
+    assert_eq!(serde_json::to_value(Some(&tries)).unwrap(), stored);
+    assert_eq!(serde_json::from_value::<Mark>(stored).unwrap(), Some(tries));
+    assert_eq!(serde_json::from_value::<Mark>(Value::Null).unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
+    let check = async |rest: bool, expected: Vec<&str>| {
+        let mut made = 0;
+        let server = Loopback::start(move |path, _| {
+            let makes = path.ends_with("createAndDeliver");
+            made += usize::from(makes);
+            match made {
+                _ if !makes => (200, json!({"processQueryKey": "k"})),
+                ..=3 => failed("InternalError"),
+                _ => failed("invalidParameter"),
+            }
+        })
+        .await;
+        let (office, shelf) = (server.office(true), Shelf::default());
+        assert!(shelf.reply(&office).finish(&answer()).await.is_err());
+        if rest {
+            office.rest_cards();
+        }
+        assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+        assert_eq!(server.calls(), expected);
+    };
+    let make = "createAndDeliver";
+    tokio::join!(
+        check(true, vec![make, make, make, "streaming", "batchSend"]),
+        check(false, vec![make, make, make, make, "streaming", "batchSend"]),
+    );
+}
+
+#[tokio::test]
+async fn what_shows_nothing_to_anybody_was_not_done() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let out = OutFile { name: "a.txt".into(), path: file.path().into() };
+    let check = async |fails: &'static str, done: bool| {
+        let server = Loopback::start(move |path, _| match path.ends_with(fails) {
+            true => failed("InternalError"),
+            false => (200, json!({"media_id": "m"})),
+        })
+        .await;
+        let result = on(server.office(false), true, None).upload("k", &out, 0).await;
+        assert_eq!(result.as_ref().is_err_and(CallError::may_be_done), done, "{fails}: {result:?}");
+        assert_eq!(result.is_err_and(|error| matches!(error, CallError::Unconnected(_))), !done, "{fails}");
+    };
+    check("accessToken", false).await;
+    check("upload", false).await;
+    check("batchSend", true).await;
 }

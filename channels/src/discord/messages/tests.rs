@@ -183,3 +183,57 @@ async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
     assert_eq!(server.calls(), [POST], "it is asked once");
     assert!(office.free(&[Lane::Post], "3").is_ok() && office.free(&[Lane::Edit], TEAM).is_ok());
 }
+
+#[tokio::test]
+async fn what_was_perhaps_sent_is_looked_for_in_the_thread_that_an_earlier_process_began() {
+    let (begin, read) = ("POST /channels/2/messages/50/threads", "GET /channels/50/messages");
+    let there = json!([{"id": "60", "channel_id": ASKED, "type": 0, "author": {"id": ME}, "content": "x"}]);
+    let absent = json!({"message": "Unknown Channel", "code": 10_003});
+    let cases = [
+        (200, there, vec![read, "PATCH /channels/50/messages/60"]),
+        (404, absent, vec![read, begin, "POST /channels/50/messages"]),
+    ];
+    for (status, history, expected) in cases {
+        let server = Loopback::start(move |call, _| match call {
+            call if call == read => (status, history.clone()),
+            _ => (200, json!({"id": "99"})),
+        })
+        .await;
+        let thread = Hint::Thread { name: "story".into() };
+        let mut placement = placement(Some(thread), Some(intended(600_000)));
+        placement.address.topic = Some(ASKED.into());
+        assert_eq!(finish(&server, &placement, &[]).await, expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_commands_answer_is_found_in_its_place_after_its_token() {
+    let cases = [("hello", vec![READ, "PATCH /channels/2/messages/60"]), ("", vec![READ, POST])];
+    for (content, expected) in cases {
+        let answer =
+            json!({"id": "60", "channel_id": TEAM, "type": 20, "author": {"id": ME}, "content": content});
+        let server = history(json!([answer])).await;
+        let hint = Hint::answer("tok", now() - 15 * 60 * 1000);
+        let placement = placement(Some(hint), Some(intended(600_000)));
+        assert_eq!(finish(&server, &placement, &[]).await, expected, "{content}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_whose_thread_could_not_begin_was_not_sent() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let out = OutFile { name: "a.txt".into(), path: file.path().into() };
+    for (fails, perhaps) in
+        [("POST /channels/2/messages/50/threads", false), ("POST /channels/50/messages", true)]
+    {
+        let server = Loopback::start(move |call, _| match call == fails {
+            true => (500, json!({"message": "m"})),
+            false => (200, json!({"id": "99"})),
+        })
+        .await;
+        let mut placement = placement(Some(Hint::Thread { name: "story".into() }), None);
+        placement.address.topic = Some(ASKED.into());
+        let error = DiscordMessages::new(server.office(), &placement).upload(KEY, &out, 0).await.unwrap_err();
+        assert_eq!(error.may_be_done(), perhaps, "{fails}: {error}");
+    }
+}

@@ -1,0 +1,84 @@
+//! An API on the loopback: records what is asked and answers what a test says.
+
+use super::{CardStyle, Config, DingTalk, GroupConversations, Office};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+type Script = dyn FnMut(&str, &Value) -> (u16, Value) + Send;
+
+#[derive(Clone)]
+pub(super) struct Loopback {
+    script: Arc<Mutex<Box<Script>>>,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    url: String,
+}
+
+impl Loopback {
+    /// Starts a server, which gives everybody a token. The script gets the path and the body.
+    pub(super) async fn start(script: impl FnMut(&str, &Value) -> (u16, Value) + Send + 'static) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = Self { script: Arc::new(Mutex::new(Box::new(script))), asked: Arc::default(), url };
+        let app = Router::new().fallback(answer).with_state(server.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        server
+    }
+
+    /// What the replies of a bot share whose API this is.
+    pub(super) fn office(&self, cards: bool) -> Arc<Office> {
+        channel(&self.url, cards).office
+    }
+
+    /// Returns the last parts of the paths that were asked so far, without the token's.
+    pub(super) fn calls(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect()
+    }
+}
+
+/// A bot whose API is at this address.
+pub(super) fn channel(url: &str, cards: bool) -> DingTalk {
+    let style = CardStyle { template: "t".into(), content_key: "content".into(), buttons_key: None };
+    let config = Config {
+        account: "dingtalk".into(),
+        client_id: "ding1".into(),
+        client_secret: "secret".into(),
+        robot_code: "ding1".into(),
+        api_url: url.parse().unwrap(),
+        oapi_url: url.parse().unwrap(),
+        card: cards.then_some(style),
+        stream_interval: Duration::from_millis(800),
+        group_conversations: GroupConversations::Group,
+    };
+    DingTalk::new(config).unwrap()
+}
+
+/// The answer that says this code.
+pub(super) fn failed(code: &str) -> (u16, Value) {
+    let status = match code {
+        "InternalError" => 500,
+        "QpsLimit" => 403,
+        _ => 400,
+    };
+    (status, json!({"code": code, "message": "m"}))
+}
+
+async fn answer(State(server): State<Loopback>, uri: Uri, body: Bytes) -> Response {
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let (status, told) = (server.script.lock().unwrap())(uri.path(), &body);
+    if status == 200 && uri.path().ends_with("/accessToken") {
+        return axum::Json(json!({"accessToken": "token", "expireIn": 7200})).into_response();
+    }
+    server.asked.lock().unwrap().push((uri.path().to_owned(), body));
+    (StatusCode::from_u16(status).unwrap(), axum::Json(told)).into_response()
+}
