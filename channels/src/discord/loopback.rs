@@ -1,7 +1,6 @@
 //! An API on the loopback: records what is asked and answers what a test says.
 
 use super::{
-    Config, Discord, Rules,
     client::Client,
     office::{Me, Office},
 };
