@@ -201,9 +201,11 @@ async fn what_takes_a_message_back_is_never_kept_before_it() {
         });
         say(&mut line, &said).await;
         say(&mut line, &gone).await;
-        assert_eq!(acked(&mut line).await, None, "the name is waited for");
-        assert_eq!(acked(&mut line).await.as_deref(), Some("000001"));
-        assert_eq!(acked(&mut line).await.as_deref(), Some("000002"));
+        let mut ids = Vec::new();
+        while ids.len() < 2 {
+            ids.extend(acked(&mut line).await);
+        }
+        assert_eq!(ids, ["000001", "000002"]);
         assert_eq!(*store.kept.lock().unwrap(), ["oh no", "Recall"]);
     };
     assert_eq!(Box::pin(listening(&fake, &store, play)).await, (Ok(()), HealthState::Stopped));
