@@ -279,8 +279,9 @@ impl DingMessages {
             card.replace(page).await
         } else {
             match card.stream(&card.text(page), page.done, sent.nth).await {
-                // It may be finished already: what was finished can still be replaced.
-                Err(Failure::Refused(_)) if page.done => card.replace(page).await,
+                // It may be finished already, as far as a record before a crash did not tell: what was finished
+                // can still be replaced.
+                Err(Failure::Refused(_)) => card.replace(page).await,
                 result => result,
             }
         };

@@ -142,6 +142,8 @@ impl From<ApiError> for CallError {
             ApiError::Auth(_) | ApiError::Unconnected(_) => Self::Unconnected(what),
             ApiError::Gone(_) => Self::Gone,
             ApiError::Unknown(_) => Self::Unknown(what),
+            // Without it the bot is dumb; whoever runs it can give it back while the reply is still wanted.
+            ApiError::Scope(scope) if scope.contains("chat:write") => Self::Unconnected(what),
             ApiError::Scope(_)
             | ApiError::Stream(_)
             | ApiError::NoStream(_)
