@@ -17,8 +17,7 @@ mod view;
 mod world;
 
 use crate::{
-    Call, Fault, Hold, Hook, When, control,
-    gate::Stop,
+    Call, Hold, When, control,
     http::Server,
     platform::{Platform, Shown, Words},
     stage::Stage,
@@ -31,10 +30,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use world::World;
 pub use world::{Options, Standing};
@@ -341,26 +337,7 @@ impl Platform for DingTalk {
         &SENDS
     }
 
-    fn fail(&self, method: &str, nth: u64, fault: Fault) {
-        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
-    }
-
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
-    }
-
-    fn heal(&self) {
-        self.core.act(|world| world.books.faults.clear());
-    }
-
-    fn calls(&self, method: &str) -> Vec<Call> {
-        self.core.look(|world| {
-            let all = world.books.calls.all();
-            all.filter(|call| method == "*" || call.method == method).cloned().collect()
-        })
-    }
-
-    fn watch(&self) -> watch::Receiver<()> {
-        self.core.watch()
+    fn stage(&self) -> &dyn crate::Staged {
+        &*self.core
     }
 }

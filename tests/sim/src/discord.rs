@@ -33,8 +33,8 @@ use self::{
     world::{LOADING, Message, SUPPRESS_EMBEDS, World},
 };
 use crate::{
-    Call, Fault, Hook, Platform, When, control,
-    gate::{Hold, Stop},
+    Call, Fault, Platform, When, control,
+    gate::Hold,
     http::Server,
     platform::{Shown, Words},
     stage::Reply,
@@ -46,7 +46,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The handle of a running server. Clones are the same server; it ends with the last.
@@ -376,27 +376,8 @@ impl Platform for Discord {
         &["message.create", "message.edit"]
     }
 
-    fn fail(&self, method: &str, nth: u64, fault: Fault) {
-        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
-    }
-
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
-    }
-
-    fn heal(&self) {
-        self.core.act(|world| world.books.faults.clear());
-    }
-
-    fn calls(&self, method: &str) -> Vec<Call> {
-        self.core.look(|world| {
-            let wanted = |call: &&Call| method == "*" || call.method == method;
-            world.books.calls.all().filter(wanted).cloned().collect()
-        })
-    }
-
-    fn watch(&self) -> watch::Receiver<()> {
-        self.core.watch()
+    fn stage(&self) -> &dyn crate::Staged {
+        &*self.core
     }
 }
 

@@ -32,6 +32,7 @@ pub use gate::{Hold, Hook, Then};
 pub use model::Model;
 pub use platform::Platform;
 pub use slack::Slack;
+pub use stage::Staged;
 pub use telegram::Telegram;
 
 use std::{fmt, time::Duration};

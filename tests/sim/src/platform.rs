@@ -1,7 +1,7 @@
 //! What a test needs of any simulated platform, in words that all of them share, so that one table of
 //! scenarios runs on all. What only one platform has is asked of its own handle.
 
-use crate::{Call, Fault, Hook, Timeout, When};
+use crate::{Call, Fault, Hook, Staged, Timeout, When};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::{
@@ -60,20 +60,33 @@ pub trait Platform: Send + Sync {
     /// where a test plans failures and deaths.
     fn sends(&self) -> &'static [&'static str];
 
+    /// Where the platform keeps its state, its calls and what is to go wrong.
+    fn stage(&self) -> &dyn Staged;
+
     /// Makes the nth call of a method from now on fail; `*` is any method.
-    fn fail(&self, method: &str, nth: u64, fault: Fault);
+    fn fail(&self, method: &str, nth: u64, fault: Fault) {
+        self.stage().fail(method, nth, fault);
+    }
 
     /// Runs a hook at the nth call of a method from now on, before or after its effect.
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>);
+    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
+        self.stage().on_call(method, nth, when, hook);
+    }
 
     /// Takes back all failures and hooks that have not come yet.
-    fn heal(&self);
+    fn heal(&self) {
+        self.stage().heal();
+    }
 
     /// Returns the calls of a method, oldest first; `*` is any method.
-    fn calls(&self, method: &str) -> Vec<Call>;
+    fn calls(&self, method: &str) -> Vec<Call> {
+        self.stage().calls(method)
+    }
 
     /// Tells of changes from now on.
-    fn watch(&self) -> watch::Receiver<()>;
+    fn watch(&self) -> watch::Receiver<()> {
+        self.stage().watch()
+    }
 }
 
 /// What a person writes.

@@ -30,8 +30,8 @@ pub use world::{Options, Status};
 
 use self::{core::Core, envelopes::Frame, params::Params, socket::Link, world::World};
 use crate::{
-    Call, Fault, Hook, Platform, When, control,
-    gate::{Hold, Stop},
+    Call, Fault, Platform, When, control,
+    gate::Hold,
     http::Server,
     platform::{Shown, Words},
     stage::Reply,
@@ -42,7 +42,6 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
 };
-use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The handle of a running server. Clones are the same server; it ends with the last.
@@ -322,27 +321,8 @@ impl Platform for Slack {
         &["chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream"]
     }
 
-    fn fail(&self, method: &str, nth: u64, fault: Fault) {
-        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
-    }
-
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
-    }
-
-    fn heal(&self) {
-        self.core.act(|world| world.books.faults.clear());
-    }
-
-    fn calls(&self, method: &str) -> Vec<Call> {
-        self.core.look(|world| {
-            let wanted = |call: &&Call| method == "*" || call.method == method;
-            world.books.calls.all().filter(wanted).cloned().collect()
-        })
-    }
-
-    fn watch(&self) -> watch::Receiver<()> {
-        self.core.watch()
+    fn stage(&self) -> &dyn crate::Staged {
+        &*self.core
     }
 }
 

@@ -3,8 +3,8 @@
 
 use crate::{
     calls::{Call, Calls, Outcome},
-    fault::{Fault, Faults, Plan},
-    gate::{Then, pass_all},
+    fault::{Fault, Faults, Plan, When},
+    gate::{Hook, Stop, Then, pass_all},
     http,
 };
 use axum::{
@@ -57,6 +57,48 @@ pub(crate) enum Reply {
 
 /// What goes back, and what the record says of it.
 pub(crate) type Answer = (Reply, Outcome);
+
+/// What every simulated platform's stage does alike, whatever its state is.
+pub trait Staged {
+    /// Makes the nth call of a method from now on fail; `*` is any method.
+    fn fail(&self, method: &str, nth: u64, fault: Fault);
+
+    /// Runs a hook at the nth call of a method from now on, before or after its effect.
+    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>);
+
+    /// Takes back all failures and hooks that have not come yet.
+    fn heal(&self);
+
+    /// Returns the calls of a method, oldest first; `*` is any method.
+    fn calls(&self, method: &str) -> Vec<Call>;
+
+    /// Tells of changes from now on.
+    fn watch(&self) -> watch::Receiver<()>;
+}
+
+impl<W: World> Staged for Stage<W> {
+    fn fail(&self, method: &str, nth: u64, fault: Fault) {
+        self.act(|world| world.books().faults.fail_nth(method, nth, fault));
+    }
+
+    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
+        self.act(|world| world.books().faults.stop(method, nth, when, Stop::Hook(hook)));
+    }
+
+    fn heal(&self) {
+        self.act(|world| world.books().faults.clear());
+    }
+
+    fn calls(&self, method: &str) -> Vec<Call> {
+        let mut world = self.lock();
+        let all = world.books().calls.all();
+        all.filter(|call| method == "*" || call.method == method).cloned().collect()
+    }
+
+    fn watch(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+}
 
 /// A platform's state, shared.
 pub(crate) struct Stage<W> {

@@ -2,11 +2,9 @@
 
 use super::{Feishu, files, socket::Out, types::Kind};
 use crate::{
-    Call, Fault, Hook, Platform, When,
-    gate::Stop,
+    Platform,
     platform::{Shown, Words},
 };
-use tokio::sync::watch;
 
 /// The calls by which words become visible or change.
 const SENDS: &[&str] = &[
@@ -101,26 +99,7 @@ impl Platform for Feishu {
         SENDS
     }
 
-    fn fail(&self, method: &str, nth: u64, fault: Fault) {
-        self.core.act(|world| world.books.faults.fail_nth(method, nth, fault));
-    }
-
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        self.core.act(|world| world.books.faults.stop(method, nth, when, Stop::Hook(hook)));
-    }
-
-    fn heal(&self) {
-        self.core.act(|world| world.books.faults.clear());
-    }
-
-    fn calls(&self, method: &str) -> Vec<Call> {
-        self.core.look(|world| {
-            let all = world.books.calls.all();
-            all.filter(|call| method == "*" || call.method == method).cloned().collect()
-        })
-    }
-
-    fn watch(&self) -> watch::Receiver<()> {
-        self.core.watch()
+    fn stage(&self) -> &dyn crate::Staged {
+        &*self.core
     }
 }

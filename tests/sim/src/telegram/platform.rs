@@ -2,10 +2,9 @@
 
 use super::{ChatId, Kind, MessageId, Post, Seen, Telegram, Upload, UserId};
 use crate::{
-    Call, Fault, Hook, When,
+    Fault,
     platform::{Platform, Shown, Words},
 };
-use tokio::sync::watch;
 
 impl Platform for Telegram {
     fn name(&self) -> &'static str {
@@ -95,24 +94,8 @@ impl Platform for Telegram {
         &["sendMessage", "editMessageText", "deleteMessage", "sendDocument", "sendPhoto"]
     }
 
-    fn fail(&self, method: &str, nth: u64, fault: Fault) {
-        self.fail_nth(method, nth, fault);
-    }
-
-    fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {
-        Self::on_call(self, method, nth, when, hook);
-    }
-
-    fn heal(&self) {
-        Self::heal(self);
-    }
-
-    fn calls(&self, method: &str) -> Vec<Call> {
-        Self::calls(self, method)
-    }
-
-    fn watch(&self) -> watch::Receiver<()> {
-        self.core.watch()
+    fn stage(&self) -> &dyn crate::Staged {
+        &*self.core
     }
 }
 
