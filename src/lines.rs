@@ -21,13 +21,20 @@ pub(crate) struct Lines {
     shared: Arc<Shared>,
     /// Ends them all.
     stop: CancellationToken,
-    open: Mutex<HashMap<String, Line>>,
+    /// One edit is followed at a time.
+    book: Mutex<Book>,
+}
+
+/// What there is, and what there was.
+#[derive(Default)]
+struct Book {
+    open: HashMap<String, Line>,
     /// Accounts that are not configured any more. Conversations that are awake still know them.
-    retired: Mutex<HashMap<String, Arc<Account>>>,
+    retired: HashMap<String, Arc<Account>>,
     /// What could not be connected, so that it is told once.
-    failed: Mutex<HashMap<String, u64>>,
+    failed: HashMap<String, u64>,
     /// The page and the terminal, which no configuration changes.
-    local: Mutex<Option<Listener>>,
+    local: Option<Listener>,
 }
 
 /// One account's connection.
@@ -46,47 +53,40 @@ struct Listener {
 
 impl Lines {
     pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        Self {
-            shared,
-            stop,
-            open: Mutex::default(),
-            retired: Mutex::default(),
-            failed: Mutex::default(),
-            local: Mutex::default(),
-        }
+        Self { shared, stop, book: Mutex::default() }
     }
 
     /// Starts to listen on every account that there is. `wanted` is what they were made from.
     pub(crate) async fn open(&self, wanted: &[config::Account], local: Arc<Local>) {
-        let mut open = self.open.lock().await;
-        *self.local.lock().await = Some(self.listen(local));
+        let mut book = self.book.lock().await;
+        book.local = Some(self.listen(local));
         for account in wanted {
             if let Some(known) = self.shared.accounts.get(&account.name) {
-                open.insert(account.name.clone(), self.line(account, known.channel()));
+                book.open.insert(account.name.clone(), self.line(account, known.channel()));
             }
         }
     }
 
     /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
     pub(crate) async fn follow(&self, live: &Live) {
-        let mut open = self.open.lock().await;
+        let mut book = self.book.lock().await;
         let wanted = |name: &str| live.accounts.iter().any(|account| account.name == *name);
-        let gone: Vec<String> = open.keys().filter(|name| !wanted(name)).cloned().collect();
+        let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
             tracing::info!(account = name, "the account is not configured any more");
-            self.retire(&name).await;
-            if let Some(line) = open.remove(&name) {
+            self.retire(&mut book, &name);
+            if let Some(line) = book.open.remove(&name) {
                 line.listener.close().await;
             }
         }
         for account in &live.accounts {
-            let same = open.get(&account.name).is_some_and(|line| line.print == account.print);
-            let told = self.failed.lock().await.get(&account.name) == Some(&account.print);
+            let same = book.open.get(&account.name).is_some_and(|line| line.print == account.print);
+            let told = book.failed.get(&account.name) == Some(&account.print);
             if !same
                 && !told
-                && let Err(error) = self.connect(&mut open, account, live).await
+                && let Err(error) = self.connect(&mut book, account, live).await
             {
-                self.failed.lock().await.insert(account.name.clone(), account.print);
+                book.failed.insert(account.name.clone(), account.print);
                 tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
             }
         }
@@ -94,52 +94,37 @@ impl Lines {
 
     /// Connects one account anew; the others do not notice.
     pub(crate) async fn restart(&self, name: &str, live: &Live) -> Result<()> {
-        let mut open = self.open.lock().await;
+        let mut book = self.book.lock().await;
         match live.accounts.iter().find(|account| account.name == name) {
-            Some(account) => self.connect(&mut open, account, live).await,
+            Some(account) => self.connect(&mut book, account, live).await,
             None => bail!("there is no account `{name}`"),
         }
     }
 
-    async fn connect(
-        &self,
-        open: &mut HashMap<String, Line>,
-        account: &config::Account,
-        live: &Live,
-    ) -> Result<()> {
+    async fn connect(&self, book: &mut Book, account: &config::Account, live: &Live) -> Result<()> {
         let name = &account.name;
         let channel = channel(account)?;
         // The old connection goes first: platforms hand each event to one of two at random.
-        if let Some(line) = open.remove(name) {
+        if let Some(line) = book.open.remove(name) {
             line.listener.close().await;
         }
         match self.shared.accounts.get(name) {
             Some(known) => known.set_channel(channel.clone()),
-            None => self.shared.accounts.put(name, self.engage(name, channel.clone(), live).await),
+            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), live)),
         }
-        self.failed.lock().await.remove(name);
+        book.failed.remove(name);
         tracing::info!(account = name, "connecting");
-        open.insert(name.clone(), self.line(account, channel));
+        book.open.insert(name.clone(), self.line(account, channel));
         self.shared.clone().welcome_back(name).await;
         Ok(())
     }
 
     /// Takes an account out: nobody may speak to it any more.
-    async fn retire(&self, name: &str) {
+    fn retire(&self, book: &mut Book, name: &str) {
         let Some(account) = self.shared.accounts.get(name) else { return };
         self.shared.accounts.remove(name);
         account.set_policy(Policy::closed());
-        self.retired.lock().await.insert(name.to_owned(), account);
-    }
-
-    /// Returns an account for a new name, or the one that had it before.
-    async fn engage(&self, name: &str, channel: Arc<dyn Channel>, live: &Live) -> Arc<Account> {
-        let Some(account) = self.retired.lock().await.remove(name) else {
-            return Arc::new(Account::new(channel, policy(live, name)));
-        };
-        account.set_channel(channel);
-        account.set_policy(policy(live, name));
-        account
+        book.retired.insert(name.to_owned(), account);
     }
 
     fn line(&self, account: &config::Account, channel: Arc<dyn Channel>) -> Line {
@@ -155,9 +140,9 @@ impl Lines {
 
     /// Waits until all have said goodbye.
     pub(crate) async fn close(&self) {
-        let mut open: Vec<Listener> = self.open.lock().await.drain().map(|(_, line)| line.listener).collect();
-        open.extend(self.local.lock().await.take());
-        futures_util::future::join_all(open.into_iter().map(Listener::close)).await;
+        let Book { open, local, .. } = std::mem::take(&mut *self.book.lock().await);
+        let open = open.into_values().map(|line| line.listener).chain(local);
+        futures_util::future::join_all(open.map(Listener::close)).await;
     }
 }
 
@@ -180,6 +165,16 @@ async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken
         }
         Err(error) => tracing::error!(account, %error, "the channel gave up (pudu doctor)"),
     }
+}
+
+/// Returns an account for a new name, or the one that had it before.
+fn engage(book: &mut Book, name: &str, channel: Arc<dyn Channel>, live: &Live) -> Arc<Account> {
+    let Some(account) = book.retired.remove(name) else {
+        return Arc::new(Account::new(channel, policy(live, name)));
+    };
+    account.set_channel(channel);
+    account.set_policy(policy(live, name));
+    account
 }
 
 /// Makes an account's channel.
