@@ -191,12 +191,12 @@ impl DingMessages {
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
-        let mut sent = self.posted_card(name.clone(), page);
+        let sent = self.posted_card(name.clone(), page);
         let made = match made {
-            // It was perhaps there already, and shows something else.
+            // It was perhaps there already, and shows something else: the change that follows sees to it.
             Ok(()) if slot.again => {
-                (sent.shows, sent.buttons, sent.done) = (String::new(), String::new(), false);
-                self.change(&mut sent, page).await
+                let (shows, buttons) = (String::new(), String::new());
+                return Ok(Some(Posted { shows, buttons, done: false, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
