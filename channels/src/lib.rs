@@ -8,6 +8,7 @@
 mod address;
 mod channel;
 mod check;
+mod clock;
 mod command;
 pub mod dingtalk;
 pub mod discord;
@@ -16,6 +17,7 @@ mod fetch;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod health;
+mod http;
 mod inbound;
 mod live;
 mod name;

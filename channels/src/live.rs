@@ -25,10 +25,10 @@ pub(crate) use typing::Typing;
 
 use crate::{
     BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView, SendError,
-    render::Rich,
+    clock::now, render::Rich,
 };
 use record::{Part, Record, fresh_key};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Messages that came before an intent may be recorded after it, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
@@ -298,8 +298,4 @@ impl<M: Messages> Reply<M> {
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn now() -> i64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

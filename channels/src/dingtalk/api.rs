@@ -1,8 +1,7 @@
 //! Calls to DingTalk's two hosts: tokens, bounds, and nothing secret in what comes back of them.
 
-use super::failure::{Failure, read, unreachable};
-use crate::{ChannelError, OutFile};
-use futures_util::StreamExt;
+use super::failure::{Failure, read, unreachable, unread};
+use crate::{ChannelError, OutFile, http};
 use pudu_net::reqwest::{Client, Method, RequestBuilder, Response, header, multipart};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -187,13 +186,7 @@ async fn answer(response: Response) -> Result<Value, Failure> {
     let status = response.status().as_u16();
     let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let wait = wait.and_then(|value| value.trim().parse().ok());
-    let (mut body, mut stream) = (Vec::new(), response.bytes_stream());
-    while let Some(chunk) = stream.next().await {
-        body.extend_from_slice(&chunk.map_err(unreachable)?);
-        if body.len() > LARGEST {
-            return Err(Failure::Unknown("the answer is too large".to_owned()));
-        }
-    }
+    let body = http::body(response, LARGEST).await.map_err(unread)?;
     read(status, wait, &body)
 }
 

@@ -3,9 +3,10 @@
 //! Two traps: HTTP 403 is mostly "too fast" and only sometimes "not allowed", and HTTP 200 is a failure where
 //! a number in it is not 0.
 
+use crate::http::{self, Unread};
 use pudu_net::reqwest;
 use serde_json::Value;
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 /// Too many calls in a second: the documents say to wait one.
 const TOO_FAST: Duration = Duration::from_secs(1);
@@ -128,14 +129,16 @@ fn unreadable(status: u16, retry_after: Option<u64>) -> Failure {
 /// Describes an error of the HTTP client without the URL, in which tokens stand.
 pub(super) fn unreachable(error: reqwest::Error) -> Failure {
     let unconnected = error.is_connect();
-    let error = error.without_url();
-    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = http::words(error);
     if unconnected { Failure::Unconnected(text) } else { Failure::Unknown(text) }
+}
+
+/// Classifies an answer that could not be read: what was asked for is perhaps done.
+pub(super) fn unread(error: Unread) -> Failure {
+    match error {
+        Unread::Lost(error) => unreachable(error),
+        Unread::TooLarge => Failure::Unknown(Unread::TooLarge.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     ChannelError, Inbound, Intake,
+    clock::now,
     socket::{Frame as Heard, Pulse, Socket, SocketError},
     supervise::{Ended, supervise},
 };
@@ -20,7 +21,7 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::{
     sync::Notify,
@@ -281,12 +282,6 @@ fn goodbye(told: Option<(u16, String)>) -> String {
         Some((code, reason)) => format!("DingTalk closed the socket ({code} {reason})"),
         None => "DingTalk closed the socket".to_owned(),
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

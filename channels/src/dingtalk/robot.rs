@@ -1,6 +1,7 @@
 //! Ordinary messages: to a person, to a group, or to the address that one message came with.
 
-use super::{api::Api, decode::Hint, failure::Failure, listen::now};
+use super::{api::Api, decode::Hint, failure::Failure};
+use crate::clock::now;
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;

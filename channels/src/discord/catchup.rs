@@ -10,11 +10,10 @@ use super::{
     Discord,
     ears::NotKept,
     failure::ApiError,
-    messages::now,
     office::Lane,
     wire::{Message, id_at},
 };
-use crate::Intake;
+use crate::{Intake, clock::now};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::Ordering,

@@ -3,7 +3,8 @@
 //! Our own, over the HTTP client that everything shares: a wait has to come back to the caller as such, files
 //! are streamed from the disk, and `api_url` may have a path.
 
-use super::failure::{ApiError, failure, unreachable, unreadable};
+use super::failure::{ApiError, failure, unreachable, unread, unreadable};
+use crate::http;
 use pudu_net::reqwest::{self, Method, RequestBuilder, Response, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -97,7 +98,7 @@ impl Client {
             _ => None,
         };
         let date = word("date").map(str::to_owned);
-        let bytes = body(response).await?;
+        let bytes = http::body(response, LARGEST).await.map_err(unread)?;
         if !(200..300).contains(&status) {
             return Err(failure(status, &bytes, header_wait));
         }
@@ -125,18 +126,6 @@ impl Client {
 
 fn seconds(word: Option<&str>) -> Option<Duration> {
     word?.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-}
-
-/// Reads an answer, up to the cap.
-async fn body(mut response: Response) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if bytes.len() + chunk.len() > LARGEST {
-            return Err(ApiError::Unknown("the answer is too large".to_owned()));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 use super::{
     decode::{Decoder, Rules},
     failure::ApiError,
-    messages::now,
     office::{Lane, Me, Office},
     places::Place,
     wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
 };
-use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender};
+use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;

@@ -1,6 +1,10 @@
 //! What Discord's errors mean: the status says little, the code of its own says more.
 
-use crate::{ChannelError, SendError, live::CallError};
+use crate::{
+    ChannelError, SendError,
+    http::{self, Unread},
+    live::CallError,
+};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -114,14 +118,16 @@ fn describe(status: u16, told: &Told) -> String {
 /// Describes an error of the HTTP client without the URL, in which the token of an interaction may stand.
 pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> ApiError {
     let before = error.is_connect() || error.is_builder();
-    let error = error.without_url();
-    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = http::words(error);
     if before { ApiError::Unconnected(text) } else { ApiError::Unknown(text) }
+}
+
+/// Classifies an answer that could not be read: what was asked for is perhaps done.
+pub(super) fn unread(error: Unread) -> ApiError {
+    match error {
+        Unread::Lost(error) => unreachable(error),
+        Unread::TooLarge => ApiError::Unknown(Unread::TooLarge.to_string()),
+    }
 }
 
 impl From<ApiError> for CallError {

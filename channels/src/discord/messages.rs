@@ -16,17 +16,14 @@ use super::{
 };
 use crate::{
     OutFile, Placement, SendError,
+    clock::now,
     live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
     split::{Limit, Unit},
 };
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{
-    collections::HashSet,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// Discord shows "typing…" for ten seconds, or until a message comes.
 const TYPING: Duration = Duration::from_secs(9);
@@ -468,12 +465,6 @@ impl Messages for DiscordMessages {
 /// Returns what Discord knows a repetition by.
 fn nonce(key: &str) -> String {
     key.chars().take(LONGEST_NONCE).collect()
-}
-
-/// Returns the time in milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! dropped, and the call made once more.
 
 use super::failure::{self, Failure};
-use crate::{ChannelError, live::CallError};
+use crate::{ChannelError, http, live::CallError};
 use pudu_net::reqwest::{self, Method, RequestBuilder, Response, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -222,18 +222,12 @@ fn is_file(response: &Response) -> bool {
 }
 
 /// Reads an answer: its code first, its status where it has none.
-async fn read(mut response: Response) -> Result<Envelope, Failure> {
+async fn read(response: Response) -> Result<Envelope, Failure> {
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let reset = header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
     let log = header("x-tt-logid").unwrap_or_default().to_owned();
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failure::unreachable)? {
-        body.extend_from_slice(&chunk);
-        if body.len() > ANSWER {
-            return Err(CallError::Unknown("the answer is too large".to_owned()).into());
-        }
-    }
+    let body = http::body(response, ANSWER).await.map_err(failure::unread)?;
     let Ok(envelope) = serde_json::from_slice::<Envelope>(&body) else {
         return Err(failure::unreadable(status, reset));
     };

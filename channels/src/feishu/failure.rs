@@ -1,7 +1,10 @@
 //! What the platform's errors mean. Many come as HTTP 200, rate limits come as 400, so that the code in the
 //! body decides and the status only where there is none.
 
-use crate::live::CallError;
+use crate::{
+    http::{self, Unread},
+    live::CallError,
+};
 use std::time::Duration;
 
 /// The pause where the platform does not say how long.
@@ -114,19 +117,17 @@ pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> Failure {
     if connect { CallError::Unconnected(what).into() } else { CallError::Unknown(what).into() }
 }
 
+/// Classifies an answer that could not be read: what was asked for is perhaps done.
+pub(super) fn unread(error: Unread) -> Failure {
+    match error {
+        Unread::Lost(error) => unreachable(error),
+        Unread::TooLarge => CallError::Unknown(Unread::TooLarge.to_string()).into(),
+    }
+}
+
 /// Describes an error of the HTTP client without the URL.
 pub(super) fn describe(error: pudu_net::reqwest::Error) -> String {
-    let error = error.without_url();
-    if error.is_timeout() {
-        return "no answer in time".to_owned();
-    }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    if error.is_timeout() { "no answer in time".to_owned() } else { http::words(error) }
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 
 use super::{
     event::Envelope,
-    inlet::{Inlet, NotTaken, now},
+    inlet::{Inlet, NotTaken},
     seal,
 };
-use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook};
+use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook, clock::now};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;

@@ -13,12 +13,13 @@ use super::{
 };
 use crate::{
     Address, Attachment, EventKey, HealthCell, Inbound, Intake, JournalError, Kind, Refusal, Sender,
+    clock::now,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tokio::time::timeout;
 
@@ -298,12 +299,6 @@ fn kind(said: Said, private: bool, from: &str) -> Kind {
 
 fn toast(kind: &str, content: &str) -> Value {
     json!({"toast": {"type": kind, "content": content}})
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use super::{
     card::Page,
     desk::{Desk, Operation},
     failure::Failure,
-    inlet::now,
     upload,
 };
 use crate::{
     OutFile, SendError,
+    clock::now,
     live::{CallError, Draft, Ledger, Messages, Sent, Slot},
     split::{Limit, Unit},
 };

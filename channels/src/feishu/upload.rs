@@ -1,13 +1,12 @@
 //! Files on their way to Feishu, streamed from the disk: first the bytes, then a message that shows them.
 
 use super::{desk::Desk, failure::Failure};
-use crate::{OutFile, live::CallError, name::is_picture};
+use crate::{OutFile, fetch, live::CallError, name::is_picture};
 use pudu_net::reqwest::{
     Body,
     multipart::{Form, Part},
 };
 use serde_json::json;
-use std::time::Duration;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
@@ -15,8 +14,6 @@ use tokio_util::io::ReaderStream;
 const IMAGE: u64 = 10_000_000;
 /// The largest file that Feishu takes, in bytes.
 pub(super) const FILE: u64 = 30_000_000;
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
 
 /// Sends a file: a picture as one, and as a file if Feishu does not like it. The bytes may be there twice, the
 /// message is not.
@@ -31,13 +28,15 @@ pub(super) async fn send(desk: &Desk, key: &str, file: &OutFile, size: u64) -> R
     }
     let form = Form::new().text("file_type", kind(&file.name)).text("file_name", file.name.clone());
     let form = form.part("file", part(file, size).await?);
-    let stored = desk.upload("im/v1/files", form, "file_key", patience(size)).await.map_err(not_shown)?;
+    let stored =
+        desk.upload("im/v1/files", form, "file_key", fetch::patience(size)).await.map_err(not_shown)?;
     desk.send("file", &json!({"file_key": stored}), key, false).await
 }
 
 async fn picture(desk: &Desk, key: &str, file: &OutFile, size: u64) -> Result<String, Failure> {
     let form = Form::new().text("image_type", "message").part("image", part(file, size).await?);
-    let stored = desk.upload("im/v1/images", form, "image_key", patience(size)).await.map_err(not_shown)?;
+    let stored =
+        desk.upload("im/v1/images", form, "image_key", fetch::patience(size)).await.map_err(not_shown)?;
     desk.send("image", &json!({"image_key": stored}), key, false).await
 }
 
@@ -53,10 +52,6 @@ async fn part(file: &OutFile, size: u64) -> Result<Part, Failure> {
     let open = File::open(&file.path).await.map_err(|error| CallError::File(error.to_string()))?;
     let body = Body::wrap_stream(ReaderStream::new(open));
     Ok(Part::stream_with_length(body, size).file_name(file.name.clone()))
-}
-
-fn patience(size: u64) -> Duration {
-    Duration::from_secs(30 + size / SLOWEST)
 }
 
 /// Returns what Feishu calls the type of a file, by its name.

@@ -9,7 +9,7 @@ use super::{
     failure::ApiError,
     wire::{Message, Page},
 };
-use crate::Intake;
+use crate::{Intake, clock::now};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::sleep;
 
@@ -29,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(90);
 impl Slack {
     /// Offers what was missed.
     pub(super) async fn catch_up(&self, intake: &dyn Intake) {
-        let now = super::ears::now();
+        let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let known = match intake.known(&self.ears.account, since(LATELY)).await {
             Ok(known) => known,

@@ -1,6 +1,7 @@
 //! Calls of Slack's Web API: forms for what reads, JSON for what writes, errors in HTTP 200.
 
-use super::failure::{ApiError, failure, unreachable, unreadable};
+use super::failure::{ApiError, failure, unreachable, unread, unreadable};
+use crate::http;
 use pudu_net::reqwest::{self, RequestBuilder, Response, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -139,7 +140,7 @@ impl Client {
             response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
         };
         let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
-        let bytes = body(response).await?;
+        let bytes = http::body(response, LARGEST).await.map_err(unread)?;
         let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
         if status == 429 {
             return Err(unreadable(status, wait));
@@ -151,18 +152,6 @@ impl Client {
         let body = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
         Ok(Told { body, scopes, date })
     }
-}
-
-/// Reads an answer, up to the cap.
-async fn body(mut response: Response) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if bytes.len() + chunk.len() > LARGEST {
-            return Err(ApiError::Unknown("the answer is too large".to_owned()));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

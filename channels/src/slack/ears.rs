@@ -7,13 +7,10 @@ use super::{
     turns::Turns,
     wire::{Actions, Callback, Message, Slash},
 };
-use crate::{Command, HealthCell, Inbound, Intake, Kind, Refusal};
+use crate::{Command, HealthCell, Inbound, Intake, Kind, Refusal, clock::now};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 /// What listens for one account.
 #[derive(Clone)]
@@ -148,10 +145,4 @@ fn read<T: DeserializeOwned>(payload: Value, what: &str) -> Option<T> {
             None
         }
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

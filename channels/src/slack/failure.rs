@@ -1,6 +1,10 @@
 //! What Slack's errors mean. Most come with HTTP 200; the words are the API's own.
 
-use crate::{ChannelError, SendError, live::CallError};
+use crate::{
+    ChannelError, SendError,
+    http::{self, Unread},
+    live::CallError,
+};
 use std::time::Duration;
 
 /// Why a call failed, named by what the caller can do.
@@ -124,14 +128,16 @@ pub(super) fn unreadable(status: u16, wait: Option<Duration>) -> ApiError {
 /// Describes an error of the HTTP client without the URL, in which a secret may stand.
 pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> ApiError {
     let before = error.is_connect() || error.is_builder();
-    let error = error.without_url();
-    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = http::words(error);
     if before { ApiError::Unconnected(text) } else { ApiError::Unknown(text) }
+}
+
+/// Classifies an answer that could not be read: what was asked for is perhaps done.
+pub(super) fn unread(error: Unread) -> ApiError {
+    match error {
+        Unread::Lost(error) => unreachable(error),
+        Unread::TooLarge => ApiError::Unknown(Unread::TooLarge.to_string()),
+    }
 }
 
 impl From<ApiError> for CallError {

@@ -5,18 +5,15 @@ use super::{
     failure::{ApiError, unreachable, unreadable},
     office::Office,
 };
-use crate::{OutFile, live::CallError};
+use crate::{OutFile, fetch, live::CallError};
 use pudu_net::reqwest::{Body, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::time::Duration;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
 /// The largest file that Slack takes, in bytes.
 pub(super) const LARGEST: u64 = 1_000_000_000;
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
 
 #[derive(Deserialize)]
 struct Place {
@@ -57,7 +54,7 @@ async fn bring(office: &Office, url: &str, file: &OutFile, size: u64) -> Result<
         .header(header::CONTENT_TYPE, "application/octet-stream")
         .header(header::CONTENT_LENGTH, size)
         .body(Body::wrap_stream(ReaderStream::new(open)))
-        .timeout(Duration::from_secs(30 + size / SLOWEST));
+        .timeout(fetch::patience(size));
     let response = request.send().await.map_err(|error| unseen(unreachable(error)))?;
     match response.status().as_u16() {
         200..300 => Ok(()),

@@ -2,7 +2,7 @@
 //! before anything of it is read.
 
 use super::ears::{Ears, NotKept, Source};
-use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook};
+use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook, clock::now};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ pub(super) struct SlackWebhook {
 impl Webhook for SlackWebhook {
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let seconds = u64::try_from(super::ears::now() / 1000).unwrap_or(0);
+            let seconds = u64::try_from(now() / 1000).unwrap_or(0);
             if !self.is_slacks(post, seconds) {
                 return Answer::Forbidden;
             }

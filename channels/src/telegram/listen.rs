@@ -12,15 +12,12 @@ use super::{
     decode::{Decoder, Me},
     wire::{Envelope, Raw, Update, User},
 };
-use crate::{ChannelError, Command, HealthState, Intake, Refusal};
+use crate::{ChannelError, Command, HealthState, Intake, Refusal, clock::now};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 use teloxide_core::payloads::{AnswerCallbackQuery, GetMe};
 use tokio::{
     task::JoinSet,
@@ -292,12 +289,6 @@ pub(super) fn see(chats: &Chats, update: &Update) {
     if let Some(message) = &update.message {
         chats.saw(message.chat.id, message.message_id);
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

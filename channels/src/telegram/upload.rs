@@ -4,13 +4,13 @@ use super::{
     api::{CallError, Posted, Thread},
     client::{Client, Message},
 };
-use crate::OutFile;
+use crate::{OutFile, fetch};
 use reqwest_teloxide::{
     Body,
     multipart::{Form, Part},
 };
 use serde_json::json;
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
@@ -18,8 +18,6 @@ use tokio_util::io::ReaderStream;
 pub(super) const PHOTO: u64 = 10_000_000;
 /// The largest file that Telegram takes from a bot, in bytes.
 pub(super) const DOCUMENT: u64 = 50_000_000;
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
 
 /// Sends a file as a picture or as a document.
 pub(super) async fn send(
@@ -39,8 +37,8 @@ pub(super) async fn send(
         let reply = json!({"message_id": id, "allow_sending_without_reply": true});
         form = form.text("reply_parameters", reply.to_string());
     }
-    let patience = Duration::from_secs(30 + size / SLOWEST);
-    let request = client.http().post(client.method_url(method)?).multipart(form).timeout(patience);
+    let request =
+        client.http().post(client.method_url(method)?).multipart(form).timeout(fetch::patience(size));
     client.exchange::<Message>(request).await.map(Posted::from)
 }
 

@@ -3,10 +3,10 @@
 use super::{
     chats::Chats,
     decode::{Decoder, Delivery, Me},
-    listen::{now, see},
+    listen::see,
     wire::{Envelope, Update},
 };
-use crate::{Answer, BoxFuture, HealthCell, Intake, Post, Webhook};
+use crate::{Answer, BoxFuture, HealthCell, Intake, Post, Webhook, clock::now};
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use subtle::ConstantTimeEq;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, Sighting,
+    clock::now,
     discord::loopback::{Loopback, ME},
     live::Reply,
 };

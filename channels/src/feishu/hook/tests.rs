@@ -1,6 +1,6 @@
 use super::*;
 use crate::feishu::{client::Client, lanes::Lanes, places::Places};
-use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting};
+use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now};
 use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};

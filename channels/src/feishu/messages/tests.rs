@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     Address, BoxFuture, Journal, JournalError, Placement, ReplyHandle, Sighting,
+    clock::now,
     feishu::{client::Client, desk::Office, places::Places},
     live::Draft,
     pace::Pacer,

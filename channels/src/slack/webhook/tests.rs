@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    clock::now,
     slack::{client::Client, decode::Me, office::Office},
 };
 use proptest::prelude::*;
@@ -48,7 +49,7 @@ fn webhook(known: bool) -> SlackWebhook {
 }
 
 fn seconds() -> u64 {
-    u64::try_from(super::super::ears::now() / 1000).unwrap()
+    u64::try_from(now() / 1000).unwrap()
 }
 
 async fn post(hook: &SlackWebhook, body: &[u8], intake: &Kept1) -> Answer {
