@@ -1,33 +1,72 @@
 //! What the configuration means for the agent: models, tools and bounds.
 
-use crate::config::{Dialect, Live, ModelConfig};
+use crate::{
+    cli::READ_DOCUMENT,
+    config::{Approvals, Dialect, Live, ModelConfig, Subagent, WebConfig},
+    machine::Machine,
+};
 use pudu_client::{
     ModelInfo, Setup,
-    base::{Model, ModelError, Tool},
-    harness::{Bounds, Retry},
+    base::{Model, ModelError, SandboxProvider, Shell, Tool},
+    documents::{Converter, Limits},
+    harness::{Bounds, Policy, Retry, subagent::Kind},
     model::{Offline, OpenAi, Settings},
-    tools,
+    net::{
+        guard::{Allowed, Guard},
+        reqwest,
+    },
+    tools::{self, web},
 };
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
-/// Makes what runs work with. Where no model is configured, `found` is used if there is one, and otherwise
+/// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
 /// the built-in offline model. A tool of an extension never takes the place of one of our own.
 pub(crate) fn setup(
     live: &Live,
-    found: &[ModelConfig],
+    machine: &Machine,
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<Setup, ModelError> {
-    let configured = if live.models.is_empty() { found } else { &live.models };
+    let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     let mut models = configured.iter().map(model).collect::<Result<Vec<_>, _>>()?;
     if models.is_empty() {
         models.push(offline());
     }
     let steps = live.runs.recursion_limit;
     let bounds = Bounds { steps, time: live.runs.timeout };
-    let tools = tools(live).chain(extensions);
-    Ok(Setup::new(models, tools, bounds, live.sandbox.allow_host_bash))
+    let sandboxes = machine.sandboxes(live);
+    let tools = tools(live, sandboxes.shell())?.into_iter().chain(extensions);
+    let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
+    let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
+    let setup = Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_subagents(kinds);
+    let policy = Policy { tools: asked, dangerous };
+    Ok(setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()))
 }
+
+/// Looks up a sub-agent's model. One that is not there any more is its parent's.
+fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> Kind {
+    let Subagent { name, about, system, tools, without, model, bounds } = subagent.clone();
+    let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
+    let model = named.map(|(_, model)| model.clone());
+    Kind { name, about, system: system.into(), tools, without, model, bounds }
+}
+
+/// Reads documents in processes of this very program. One for all setups: it knows how many are read.
+static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
+    // On Linux this is the program that runs, also where another has been installed over it since.
+    let own = Path::new("/proc/self/exe");
+    let own = if own.exists() { Ok(own.to_owned()) } else { std::env::current_exe() };
+    match own {
+        Ok(own) => Converter::child(own, [READ_DOCUMENT], Limits::default()),
+        Err(error) => {
+            tracing::warn!(%error, "documents are read in this process: its program is not found");
+            Converter::here(Limits::default())
+        }
+    }
+});
 
 fn offline() -> (ModelInfo, Arc<dyn Model>) {
     let info = ModelInfo {
@@ -54,6 +93,7 @@ fn model(config: &ModelConfig) -> Result<(ModelInfo, Arc<dyn Model>), ModelError
         extra: extra(config),
         thoughts: thoughts(config.dialect),
         window: config.context_window.into(),
+        sees: config.supports_vision,
         gap: config.stream_chunk_timeout,
         total: config.request_timeout,
     })?;
@@ -104,15 +144,38 @@ fn thoughts(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-fn tools(live: &Live) -> impl Iterator<Item = Arc<dyn Tool>> {
+fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
     let sandbox = &live.sandbox;
     let limits = tools::Limits {
         bash: sandbox.bash_output_max_chars,
         read_file: sandbox.read_file_output_max_chars,
         ls: sandbox.ls_output_max_chars,
         bash_timeout: sandbox.bash_command_timeout,
+        // Without one `bash` is not offered.
+        shell: shell.unwrap_or(Shell::Host),
     };
-    live.offered().filter_map(move |tool| tools::tool(tool.name(), limits))
+    let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
+    let guard = Guard::new(Allowed::new(&live.reachable)).map_err(without_tls)?;
+    let made = live.offered(shell.is_some()).map(|tool| match &tool.web {
+        Some(config) => web_tool(config, &guard).map_err(without_tls),
+        None => Ok(tools::tool(tool.tool.name(), limits)),
+    });
+    let built_in = tools::BUILT_IN.iter().map(|name| Ok(tools::tool(name, limits)));
+    made.chain(built_in).filter_map(Result::transpose).collect()
+}
+
+/// Makes a tool that reaches into the web.
+fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, reqwest::Error> {
+    let settings = web::Settings {
+        base_url: config.base_url.clone(),
+        api_key: config.api_key.clone(),
+        max_results: config.max_results,
+        max_chars: config.max_chars,
+        timeout: config.timeout,
+        region: config.region.clone(),
+        safe: config.safesearch,
+    };
+    web::tool(config.kind, config.provider, settings, guard)
 }
 
 #[cfg(test)]

@@ -1,15 +1,21 @@
 //! The command line.
 
+mod audit;
 mod chat;
 pub(crate) mod config;
 mod connect;
 mod doctor;
 mod health;
+mod remote;
 mod run;
+mod skill;
 
 use crate::config::{Env, Start};
 use clap::{Parser, Subcommand};
 use std::{io, path::PathBuf, process::ExitCode};
+
+/// What this program is asked for by itself, to read a document.
+pub(crate) const READ_DOCUMENT: &str = "read-document";
 
 /// A super-agent that lives in your team's chats: one fast daemon.
 #[derive(Debug, Parser)]
@@ -41,12 +47,27 @@ enum Verb {
         /// The bot: its key under `channels:`.
         account: String,
     },
+    /// List what agents did with their sandboxes, and who approved it.
+    Audit {
+        /// Only what was done in this thread.
+        #[arg(long)]
+        thread: Option<String>,
+        /// How many deeds, the newest.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
+    /// List, switch, install and remove skills.
+    #[command(subcommand)]
+    Skill(skill::Verb),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
         /// Its health endpoint; that of the daemon in this folder, or at the usual place.
         #[arg(long)]
         url: Option<String>,
     },
+    /// Read a document for another pudu.
+    #[command(name = READ_DOCUMENT, hide = true)]
+    ReadDocument,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,8 +88,11 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
         Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
         Some(Verb::Doctor) => doctor::doctor(&start),
-        Some(Verb::Connect { account }) => connect::connect(&start, &account),
+        Some(Verb::Connect { account }) => remote::print(connect::connect(&start, &account)),
+        Some(Verb::Audit { thread, limit }) => remote::print(audit::audit(&start, thread.as_deref(), limit)),
+        Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),
+        Some(Verb::ReadDocument) => pudu_client::documents::serve(),
     }
 }
 

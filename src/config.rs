@@ -12,6 +12,7 @@
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).
 
+mod approvals;
 mod channel;
 mod class;
 mod database;
@@ -26,10 +27,14 @@ mod raw;
 mod reader;
 mod sandbox;
 mod setting;
+mod skills;
+mod subagents;
 pub(crate) mod upgrade;
 mod watch;
+mod web;
 
 pub(crate) use {
+    approvals::Approvals,
     channel::{Account, Allow, Capacity, FollowUps, Manners, Session, Timing},
     class::{Dialect, Native},
     database::{Backend, Database},
@@ -40,7 +45,10 @@ pub(crate) use {
     model::ModelConfig,
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
+    skills::Shelf,
+    subagents::Subagent,
     watch::Watcher,
+    web::WebConfig,
 };
 
 use indexmap::IndexMap;
@@ -82,6 +90,8 @@ pub(crate) struct Fixed {
     pub(crate) database: Database,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
+    /// Where skills are.
+    pub(crate) skills: Shelf,
 }
 
 /// What is looked up for each message.
@@ -91,8 +101,14 @@ pub(crate) struct Live {
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
     pub(crate) tools: Vec<ToolConfig>,
+    /// What may be reached from here though it is not the open internet: names, addresses, networks.
+    pub(crate) reachable: Vec<String>,
     /// What may be done in the sandbox.
     pub(crate) sandbox: Sandbox,
+    /// What the agent does not do unasked.
+    pub(crate) approvals: Approvals,
+    /// The sub-agents.
+    pub(crate) subagents: Vec<Subagent>,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -107,9 +123,8 @@ pub(crate) struct Live {
 
 impl Live {
     /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
-    pub(crate) fn offered(&self) -> impl Iterator<Item = Native> {
-        let shell = self.sandbox.allow_host_bash;
-        self.tools.iter().map(|tool| tool.tool).filter(move |tool| shell || *tool != Native::Bash)
+    pub(crate) fn offered(&self, shell: bool) -> impl Iterator<Item = &ToolConfig> {
+        self.tools.iter().filter(move |tool| shell || tool.tool != Native::Bash)
     }
 }
 
@@ -257,7 +272,8 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let database = database::read(top, start);
     sandbox::provider(top);
     let capacity = channel::capacity(top);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity })
+    let skills = skills::read(top, start);
+    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills })
 }
 
 fn live(top: &Section<'_>, env: &Env) -> Live {
@@ -265,10 +281,14 @@ fn live(top: &Section<'_>, env: &Env) -> Live {
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
     }
+    let sandbox = sandbox::limits(top);
     Live {
         models,
-        tools: sandbox::tools(top),
-        sandbox: sandbox::limits(top),
+        tools: sandbox::tools(top, env),
+        reachable: web::allowed(top),
+        approvals: approvals::approvals(top, sandbox.allow_host_bash),
+        sandbox,
+        subagents: subagents::subagents(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),

@@ -4,7 +4,6 @@ use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
     config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
-    discover,
     dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
     extensions::Extensions,
     gateway::{self, Gateway, Token},
@@ -12,6 +11,8 @@ use crate::{
     lines::{self, Lines},
     links::Links,
     local::{self, Local},
+    machine::Machine,
+    sent, skills,
 };
 use anyhow::{Context, Result};
 use pudu_channels::Channel;
@@ -73,6 +74,8 @@ pub(crate) struct Greeting {
     pub(crate) token: Option<PathBuf>,
     /// Where things are kept.
     pub(crate) store: String,
+    /// What commands run in.
+    pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
 }
@@ -92,11 +95,18 @@ impl Daemon {
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
         let made = token.as_ref().is_some_and(|token| token.everywhere) && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
-        let db = open(&fixed.database, &fixed.home).await?;
+        let skills = skills::open(&start, &fixed, file.as_deref())?;
+        let (db, (machine, model)) = tokio::join!(
+            open(&fixed.database, &fixed.home),
+            Machine::look(&fixed.home, &live, skills.clone())
+        );
+        let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
-        let (found, model) = discover::models(&live).await;
-        let setup = agent::setup(&live, &found, Vec::new())?;
-        let client = Client::new(db.clone(), fixed.home.clone(), setup, fixed.capacity.max_concurrency);
+        machine.tell(&live);
+        skills::tidy(&skills);
+        let setup = agent::setup(&live, &machine, Vec::new())?;
+        let client =
+            Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
@@ -136,11 +146,12 @@ impl Daemon {
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
-        daemon.extend(start, file, found.clone());
-        daemon.dispatch(arrivals, found, scope);
+        daemon.extend(start, file, machine.clone());
+        daemon.dispatch(arrivals, machine.clone(), scope);
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
-        Ok((daemon, Greeting { address, model, token: made, store, accounts }))
+        let sandbox = machine.words(&daemon.watcher.current());
+        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts }))
     }
 
     fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {
@@ -161,7 +172,7 @@ impl Daemon {
 
     /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
     /// and accounts that were edited connect anew.
-    fn dispatch(&self, arrivals: Receiver<Arrival>, found: Vec<config::ModelConfig>, scope: Scope) {
+    fn dispatch(&self, arrivals: Receiver<Arrival>, machine: Arc<Machine>, scope: Scope) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());
@@ -169,7 +180,7 @@ impl Daemon {
             let live = watcher.current();
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if !Arc::ptr_eq(&last, &live) {
-                apply(&shared, &live, &found, &extensions);
+                apply(&shared, &live, &machine, &extensions);
                 *last = live.clone();
             }
             live
@@ -186,14 +197,14 @@ impl Daemon {
     }
 
     /// Starts the MCP servers; their tools are there from the next run after that.
-    fn extend(&self, start: Start, file: Option<PathBuf>, found: Vec<config::ModelConfig>) {
+    fn extend(&self, start: Start, file: Option<PathBuf>, machine: Arc<Machine>) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             let connected = stop.run_until_cancelled(extensions.connect(&start, file.as_deref())).await;
             if connected == Some(true) {
-                apply(&shared, &watcher.current(), &found, &extensions);
+                apply(&shared, &watcher.current(), &machine, &extensions);
             }
         });
     }
@@ -203,6 +214,7 @@ impl Daemon {
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
+            let mut files = tokio::time::interval(SWEEP);
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
@@ -214,6 +226,7 @@ impl Daemon {
                         Ok(swept) => tracing::debug!(?swept, "old rows were deleted"),
                         Err(error) => tracing::warn!(%error, "old rows could not be deleted"),
                     },
+                    _ = files.tick() => sent::sweep(&shared.home).await,
                 }
             }
         });
@@ -242,10 +255,10 @@ impl Daemon {
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::Live, found: &[config::ModelConfig], extensions: &Extensions) {
+fn apply(shared: &Shared, live: &config::Live, machine: &Machine, extensions: &Extensions) {
     // Whoever comes later has seen what the one before has seen, and more.
     let tools = extensions.lock();
-    match agent::setup(live, found, tools.all()) {
+    match agent::setup(live, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
     }

@@ -5,6 +5,7 @@
 mod access;
 mod account;
 mod answer;
+mod approval;
 pub(crate) mod command;
 mod conversation;
 mod mode;
@@ -28,7 +29,7 @@ use access::Verdict;
 use command::Command;
 use conversation::{Conversation, Mail};
 use pudu_channels::{FinalView, Kind};
-use pudu_client::{Client, store::Db};
+use pudu_client::{Client, harness::middleware::named, store::Db};
 use recover::Stranded;
 use std::{
     collections::HashMap,
@@ -108,16 +109,30 @@ impl Shared {
             return;
         };
         let policy = account.policy();
+        let (name, person) = (&arrival.inbound.address.account, &arrival.inbound.sender.id);
+        let known = policy.access.pairing && self.known.has(name, person);
         if policy.access.pairing
             && let Some(code) = pairing::shown(&arrival.inbound.kind)
         {
-            self.connect(&account, arrival, &code).await;
+            if !policy.access.takes_code(&arrival.inbound) {
+                self.ignore(&arrival);
+            } else if policy.access.knows(person, known) {
+                self.greet(&account, arrival);
+            } else {
+                // Not waited for: strangers hold nobody up.
+                let shared = self.clone();
+                self.tasks.spawn(async move { shared.connect(&account, arrival, &code).await });
+            }
             return;
         }
-        let (name, person) = (&arrival.inbound.address.account, &arrival.inbound.sender.id);
-        let known = policy.access.pairing && self.known.has(name, person);
         match policy.access.judge(&arrival.inbound, known) {
-            Verdict::Welcome => self.welcome(&account, arrival).await,
+            Verdict::Welcome => match approval::pressed(&arrival.inbound.kind) {
+                Some((key, approve)) => {
+                    let key = key.to_owned();
+                    self.decide(&account, arrival, &key, approve).await;
+                }
+                None => self.welcome(&account, arrival).await,
+            },
             Verdict::Refuse => self.refuse(&account, arrival),
             Verdict::Ignore => self.ignore(&arrival),
         }
@@ -131,8 +146,8 @@ impl Shared {
 
     async fn welcome(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
         let command = match &arrival.inbound.kind {
-            Kind::Message { text, .. } => Command::parse(text),
-            Kind::Press { action } => Command::parse(action),
+            Kind::Message { text, .. } => self.command(text).await,
+            Kind::Press { action } => self.command(action).await,
             Kind::Edit { .. } | Kind::Recall => None,
         };
         let key = place::conversation(self, &arrival.inbound, command.is_some()).await;
@@ -142,6 +157,15 @@ impl Shared {
             (_, None) => Mail::Say(Box::new(arrival)),
         };
         self.post(account, &key, mail);
+    }
+
+    /// Reads a command. What asks for a skill is none: it is talk. Where a skill has the name of a command, the
+    /// command is meant.
+    async fn command(&self, text: &str) -> Option<Command> {
+        match Command::parse(text)? {
+            Command::Unknown(name) if named(&self.client.catalog().await.enabled(), &name).is_some() => None,
+            command => Some(command),
+        }
     }
 
     /// Tells a stranger, once an hour, that nothing will be answered.

@@ -1,4 +1,5 @@
-//! Tools from MCP servers, as `extensions_config.json` names them.
+//! Tools from MCP servers, as `extensions_config.json` names them, and where that file is: skills are switched
+//! there too.
 //!
 //! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
 //! next run on.
@@ -65,17 +66,23 @@ impl Tools<'_> {
     }
 }
 
-/// Finds the file: the one that is named, or the one beside the configuration, here, or one folder above.
+/// Returns where the file is, or is to be made: in the home, which can be written wherever pudu runs.
+pub(crate) fn place(start: &Start, beside: Option<&Path>) -> PathBuf {
+    find(start, beside).unwrap_or_else(|| start.home().join(NAMES[0]))
+}
+
+/// Finds the file: the one that is named, or the one beside the configuration, here, one folder above, or in
+/// the home.
 fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
     if let Some((_, named)) = start.env.first(&["PUDU_EXTENSIONS_CONFIG", "DEER_FLOW_EXTENSIONS_CONFIG_PATH"])
     {
         return Some(start.dir.join(named));
     }
-    let folders = beside
-        .and_then(Path::parent)
-        .map(Path::to_owned)
-        .into_iter()
-        .chain([start.dir.clone(), start.dir.join("..")]);
+    let folders = beside.and_then(Path::parent).map(Path::to_owned).into_iter().chain([
+        start.dir.clone(),
+        start.dir.join(".."),
+        start.home(),
+    ]);
     folders.flat_map(|folder| NAMES.map(|name| folder.join(name))).find(|path| path.is_file())
 }
 

@@ -3,7 +3,10 @@
 //! What is deliberately absent: any logic. A handler checks its input and hands it to the room, the
 //! dispatcher or the client.
 
+mod artifacts;
+mod audit;
 mod chat;
+mod failures;
 mod file;
 mod guard;
 mod health;
@@ -12,7 +15,10 @@ mod page;
 mod people;
 mod runs;
 mod serve;
+mod skills;
+mod thread;
 pub(crate) mod token;
+mod uploads;
 mod webhook;
 
 pub(crate) use guard::Token;
@@ -22,18 +28,18 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
-    routing::{delete, get, post},
+    routing::{delete, get, post, put},
 };
 use std::{
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::{catch_panic::CatchPanicLayer, timeout::RequestBodyTimeoutLayer};
 
-/// No request's body is larger, in bytes.
+/// No request's body is larger, in bytes, but those with files.
 const LARGEST: usize = 1024 * 1024;
 /// The next piece of a request's body comes within this time.
 const SLOWEST: Duration = Duration::from_secs(20);
@@ -48,6 +54,10 @@ struct Inner {
     lines: Arc<Lines>,
     watcher: Arc<Watcher>,
     guard: guard::Guard,
+    /// One permit a request with files.
+    uploads: Semaphore,
+    /// Of posts to webhooks.
+    failures: failures::Failures,
     started: Instant,
     stop: CancellationToken,
 }
@@ -65,7 +75,9 @@ impl Gateway {
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::Guard::new(bound, token);
-        Self(Arc::new(Inner { shared, local, lines, watcher, guard, started: Instant::now(), stop }))
+        let uploads = Semaphore::new(uploads::AT_ONCE);
+        let (failures, started) = (failures::Failures::default(), Instant::now());
+        Self(Arc::new(Inner { shared, local, lines, watcher, guard, uploads, failures, started, stop }))
     }
 
     /// Serves until `stop`, then lets requests at work finish.
@@ -80,7 +92,12 @@ impl Gateway {
             .route("/api/channels/{name}/connect", post(people::connect))
             .route("/api/channels/{name}/people", get(people::list))
             .route("/api/channels/{name}/people/{person}", delete(people::forget))
+            .route("/api/audit", get(audit::list))
+            .route("/api/skills/{name}", put(skills::switch))
+            .route("/api/skills/install", post(skills::install))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
+        // Files are as large as the configuration says.
+        let files = post(uploads::put).layer(DefaultBodyLimit::disable());
         let guarded = Router::new()
             .route("/api/chat/{chat}/events", get(chat::events))
             .route("/api/chat/{chat}/messages", post(chat::say))
@@ -89,7 +106,14 @@ impl Gateway {
             .route("/api/commands", get(info::commands))
             .route("/api/runs", get(runs::list))
             .route("/api/runs/{run}/events", get(runs::events))
+            .route("/api/threads/{thread}/uploads", files)
+            .route("/api/threads/{thread}/uploads/list", get(uploads::list))
+            .route("/api/threads/{thread}/uploads/limits", get(uploads::limits))
+            .route("/api/threads/{thread}/uploads/{name}", delete(uploads::remove))
+            .route("/api/threads/{thread}/artifacts/{*path}", get(artifacts::get))
             .route("/api/models", get(info::models))
+            .route("/api/skills", get(skills::list))
+            .route("/api/skills/{name}", get(skills::show))
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .merge(operated)

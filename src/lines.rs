@@ -196,7 +196,8 @@ pub(crate) fn policy(live: &Live, name: &str) -> Policy {
             chats: manners.allowed_chats.clone(),
             pairing: manners.pairing,
         };
-        Policy { access, mode: manners.follow_ups, session: manners.session.clone() }
+        let approvers = manners.approvers.clone();
+        Policy { access, mode: manners.follow_ups, session: manners.session.clone(), approvers }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)
 }

@@ -16,8 +16,13 @@ mod lines;
 mod links;
 mod local;
 mod logging;
+mod machine;
+mod sent;
+mod skills;
 
 fn main() -> std::process::ExitCode {
+    // Sandboxes are this program, started anew. Nothing may come before.
+    pudu_client::sandbox::enter();
     pudu_client::net::install_crypto();
     cli::main()
 }

@@ -27,6 +27,7 @@ async fn a_stranger_makes_themselves_known_by_a_code_once() {
     let code = said.split("/connect ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     assert!(said.contains(&format!("https://t.me/pudu_bot?start={code}")), "{said}");
     ada.says(&format!("/connect {code}"), "Connected: I know you now. Say hello!").await;
+    ada.says(&format!("/connect {code}"), "I know you already. Say hello!").await;
     ada.says("hello", "echo: hello").await;
     eve.say(&format!("/connect {code}"));
     eve.reads_so(|text| text.contains("not valid")).await;
@@ -157,9 +158,9 @@ async fn each_account_has_its_agent_and_a_person_may_have_another() {
     house.start();
     let soul = |n: usize| house.model.requests()[n].messages()[0]["content"].to_string();
     ada.says("hello", "echo: hello").await;
-    assert!(soul(0).contains("You review code.") && !soul(0).contains("poems"), "{}", soul(0));
+    assert!(soul(0).contains("You review code.") && !soul(0).contains("You write poems."), "{}", soul(0));
     bob.says("hello", "echo: hello").await;
-    assert!(soul(1).contains("You write poems.") && !soul(1).contains("review"), "{}", soul(1));
+    assert!(soul(1).contains("You write poems.") && !soul(1).contains("You review code."), "{}", soul(1));
     for _ in 0..3 {
         house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data/workspace"})));
     }

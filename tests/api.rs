@@ -168,3 +168,12 @@ async fn a_message_whose_sender_hangs_up_is_answered_all_the_same() {
     }
     assert_eq!(house.get("/ready").await.0, 200);
 }
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed() {
+    use tokio::io::AsyncReadExt;
+    let house = House::open("").await;
+    let mut silent = tokio::net::TcpStream::connect(&house.address).await.unwrap();
+    let closed = tokio::time::timeout(SOON, silent.read(&mut [0; 1])).await;
+    assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
+}

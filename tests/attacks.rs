@@ -2,6 +2,7 @@
 //! effect, and nothing secret gets out.
 
 use crate::{
+    house::{House, Talker, http},
     platforms::on_each_platform,
     scenarios::{Scene, last},
 };
@@ -10,6 +11,12 @@ use pudu_sim::{
     model::Reply,
     platform::{Shown, Words},
 };
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 on_each_platform!([
     a_press_goes_through_the_same_gate_as_a_message
@@ -17,6 +24,7 @@ on_each_platform!([
     a_command_goes_through_the_same_gate_as_a_message
     nothing_is_fetched_for_whom_the_gate_does_not_let_in
     a_name_opens_nothing
+    a_code_is_not_even_looked_at_where_nobody_is_answered
     no_credential_is_in_the_log_or_in_an_answer
 ]);
 
@@ -123,6 +131,24 @@ async fn a_name_opens_nothing(scene: Scene) {
     assert_eq!(scene.model_calls(), 1);
 }
 
+/// GHSA-v773: `/connect` and `/start` come in by the same door as everything else.
+async fn a_code_is_not_even_looked_at_where_nobody_is_answered(scene: Scene) {
+    let eve = scene.platform.person("Eve");
+    let ours = scene.platform.group("team", &[&scene.ada, &eve]);
+    let other = scene.platform.group("market", &[&scene.ada, &eve]);
+    scene.house.configure(&format!("pairing: true\nallowed_chats: ['{ours}']\n"), "");
+    scene.say("hello");
+    scene.sees(&scene.chat, |shown| last(shown).filter(|text| text.contains("/connect CODE"))).await;
+    let (ok, said) = scene.house.pudu(&["connect", scene.platform.name()]);
+    let code = said.split("/connect ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let code = code.unwrap_or_else(|| panic!("{ok} {said}"));
+    scene.write(&other, &eve, &format!("/connect {code}"), true, None);
+    scene.write(&other, &eve, "/start guess", true, None);
+    scene.write(&ours, &scene.ada, &format!("/connect {code}"), true, None);
+    scene.reads(&ours, "Connected: I know you now. Say hello!").await;
+    assert_eq!(scene.words(&other), Vec::<String>::new(), "and the code was not used up there");
+}
+
 /// CVE-2026-27003, GHSA-xwcj: not even when everything fails.
 async fn no_credential_is_in_the_log_or_in_an_answer(scene: Scene) {
     for method in scene.platform.sends() {
@@ -149,4 +175,56 @@ async fn no_credential_is_in_the_log_or_in_an_answer(scene: Scene) {
     }
     let log = scene.house.log();
     assert!(!secrets.iter().any(|secret| log.contains(secret)), "{log}");
+}
+
+/// Posts a head to a webhook and then a body that never ends, a byte at a time; returns the answer's status.
+async fn drip(house: &House, account: &str, secret: &str) -> String {
+    let stream = TcpStream::connect(&house.address).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    let head = format!(
+        "POST /api/webhooks/telegram/{account} HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000\r\n\
+         X-Telegram-Bot-Api-Secret-Token: {secret}\r\n\r\n",
+        house.address
+    );
+    write.write_all(head.as_bytes()).await.unwrap();
+    let dripping = tokio::spawn(async move {
+        while write.write_all(b" ").await.is_ok() {
+            sleep(Duration::from_millis(500)).await;
+        }
+    });
+    let mut answer = [0; 12];
+    read.read_exact(&mut answer).await.unwrap();
+    dripping.abort();
+    String::from_utf8(answer.to_vec()).unwrap()
+}
+
+/// GHSA-jq3f, CVE-2026-35628, CVE-2026-25474: who has no proof gets neither our time nor as many tries as
+/// they like, and shuts nobody out.
+#[tokio::test]
+async fn who_posts_to_a_webhook_without_proof_is_soon_left_alone() {
+    let mut house = House::build("").await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    house.bind = format!("127.0.0.1:{port}");
+    let (url, secret) =
+        (format!("http://127.0.0.1:{port}/api/webhooks/telegram/telegram"), "open-sesame-simsim");
+    house.configure(&format!("mode: webhook\nwebhook:\n  url: {url}\n  secret_token: {secret}"), "");
+    house.start();
+    let at_once = Duration::from_secs(5);
+    let answer = timeout(at_once, drip(&house, "telegram", "guess")).await;
+    assert_eq!(answer.as_deref(), Ok("HTTP/1.1 401"), "the body is not waited for");
+    assert_eq!(timeout(at_once, drip(&house, "nobody", "guess")).await.as_deref(), Ok("HTTP/1.1 404"));
+    let answer = timeout(Duration::from_secs(20), drip(&house, "telegram", secret)).await;
+    assert_eq!(answer.as_deref(), Ok("HTTP/1.1 408"), "not even of the platform's");
+    let post = async |secret: &str| {
+        let post = http().post(&url).header("x-telegram-bot-api-secret-token", secret);
+        let post = post.header("x-forwarded-for", "198.51.100.1, 203.0.113.7").body("?");
+        post.send().await.unwrap().status().as_u16()
+    };
+    let mut tried = Vec::new();
+    for n in 0..23 {
+        tried.push(post(&format!("guess-{n}")).await);
+    }
+    assert_eq!(tried, [vec![401; 20], vec![429; 3]].concat());
+    assert_eq!(post(secret).await, 400, "who shows the secret is heard");
+    Talker::new(&house, "Ada").says("still there?", "echo: still there?").await;
 }

@@ -143,6 +143,25 @@ async fn an_edited_message_changes_its_turn_while_it_waits() {
 }
 
 #[tokio::test]
+async fn a_waiting_message_that_is_edited_into_a_command_is_one() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("first");
+    hold.reached().await.unwrap();
+    let second = ada.say("statsu");
+    house.acknowledged().await;
+    house.telegram.edit(ada.chat, second, "/status").unwrap();
+    ada.reads_so(|text| text.contains("State: working for")).await;
+    hold.proceed();
+    let answered = house
+        .telegram
+        .wait(SOON, |view| view.answers(ada.chat).into_iter().find(|answer| answer.text == "echo: first"));
+    answered.await.unwrap();
+    assert_eq!((house.model.count(), ada.answers().len()), (1, 2));
+}
+
+#[tokio::test]
 async fn commands_are_answered_while_every_run_is_busy() {
     let house = House::furnish(Default::default(), "", "  max_concurrency: 1\n").await;
     let mut house = house;

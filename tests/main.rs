@@ -3,6 +3,8 @@
 
 mod accounts;
 mod api;
+mod artifacts;
+mod asks;
 mod attacks;
 mod busy;
 mod chat;
@@ -11,6 +13,8 @@ mod crash;
 mod crash_rare;
 mod dingtalk;
 mod discord;
+mod documents;
+mod escape;
 mod feishu;
 mod files;
 mod house;
@@ -19,7 +23,9 @@ mod page;
 mod platforms;
 mod postgres;
 mod scenarios;
+mod skills;
 mod slack;
 mod talk;
 mod tidy;
 mod trouble;
+mod web;

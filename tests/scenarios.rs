@@ -29,6 +29,8 @@ on_each_platform!([
     a_stranger_is_refused_once
     a_stranger_connects_by_a_code
     talk_to_others_costs_nothing
+    what_others_change_among_themselves_is_never_stored
+    a_waiting_message_is_changed_also_by_an_edit_that_does_not_name_the_bot
     an_edited_message_is_answered_as_it_reads_now
     a_recalled_message_is_not_answered
     nobody_is_pinged
@@ -45,14 +47,19 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn open(platform: Arc<dyn Platform>) -> Self {
         let mut scene = Self::build(platform).await;
-        scene.house.start();
-        let hears = scene.platform.wait(&scene.chat, SOON, |platform| platform.hears().then_some(()));
-        hears.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+        scene.start().await;
         scene
     }
 
+    /// Starts the daemon and waits until it hears.
+    pub(crate) async fn start(&mut self) {
+        self.house.start();
+        let hears = self.platform.wait(&self.chat, SOON, |platform| platform.hears().then_some(()));
+        hears.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+    }
+
     /// Without the daemon.
-    async fn build(platform: Arc<dyn Platform>) -> Self {
+    pub(crate) async fn build(platform: Arc<dyn Platform>) -> Self {
         let house = House::elsewhere(platform.clone()).await;
         let ada = platform.person("Ada");
         let chat = platform.private(&ada);
@@ -349,6 +356,37 @@ async fn talk_to_others_costs_nothing(scene: Scene) {
     assert_eq!((scene.model_calls(), scene.words(&group).len()), (1, 1));
 }
 
+async fn what_others_change_among_themselves_is_never_stored(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    let lunch = scene.write(&group, &bob, "lunch at the secret place?", false, None);
+    scene.platform.edit(&group, &lunch, "lunch at the other secret place?");
+    let tea = scene.write(&group, &bob, "tea at the secret place?", false, None);
+    scene.platform.recall(&group, &tea);
+    scene.write(&group, &scene.ada, "what is for lunch?", true, None);
+    scene.reads(&group, "echo: [Ada] what is for lunch?").await;
+    for name in ["pudu.db", "pudu.db-wal"] {
+        let bytes = std::fs::read(scene.house.path(".pudu/data").join(name)).unwrap_or_default();
+        assert!(!bytes.windows(12).any(|window| window == b"secret place"), "{name}");
+    }
+    let kept = scene.house.database().await.known_since(scene.platform.name(), 0).await.unwrap();
+    assert!(!kept.iter().any(|(_, message)| [&lunch, &tea].contains(&message)), "{kept:?}");
+}
+
+async fn a_waiting_message_is_changed_also_by_an_edit_that_does_not_name_the_bot(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    scene.house.model.next(slowly("one two three four five six seven eight"));
+    let asked = scene.write(&group, &scene.ada, "count", true, None);
+    scene.house.model.wait(SOON, |_| (scene.model_calls() == 1).then_some(())).await.unwrap();
+    let waiting = scene.write(&group, &scene.ada, "sectond", true, Some(&asked));
+    if !scene.platform.edit(&group, &waiting, "second") {
+        return;
+    }
+    scene.reads(&group, "echo: [Ada] second").await;
+    assert_eq!(scene.model_calls(), 2);
+}
+
 async fn an_edited_message_is_answered_as_it_reads_now(scene: Scene) {
     scene.house.model.next(slowly("one two three four five six seven eight"));
     scene.say("count");
@@ -376,8 +414,8 @@ async fn a_recalled_message_is_not_answered(scene: Scene) {
 }
 
 async fn nobody_is_pinged(scene: Scene) {
-    let text =
-        "Hello @everyone <!channel> <@U01234567> <at user_id=\"all\"></at> @all @here <at id=all></at> done";
+    let text = "Hello @everyone <!channel> <@U01234567> <at user_id=\"all\"></at> @all @here <at id=all></at> \
+         [you](tg://user?id=123456) @ada_lovelace done";
     scene.house.model.next(Reply::text(text));
     let bob = scene.platform.person("Bob");
     let group = scene.platform.group("team", &[&scene.ada, &bob]);

@@ -311,6 +311,28 @@ async fn what_was_said_while_nobody_listened_is_read_in_the_history() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_much_chatter_is_found_too() {
+    let mut office = Office::open(Options { lost_while_away: true, ..Options::default() }).await;
+    office.becomes("ready").await;
+    let asked = office.ask("one");
+    office.reads(&office.team, "echo: [Ada] one").await;
+    office.house.kill();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    office.ask("two");
+    office.write(&office.team, "three", false, Some(&asked));
+    for n in 0..120 {
+        office.write(&office.team, &format!("lunch {n}?"), false, None);
+    }
+    office.house.start();
+    let both = |shown: &[Shown]| {
+        let has = |text: &str| shown.iter().any(|shown| shown.text == text && !shown.growing);
+        (has("echo: [Ada] two") && has("echo: [Ada] three")).then_some(())
+    };
+    office.sees(&office.team, both).await;
+    assert_eq!(office.texts(&office.team).len(), 3);
+}
+
+#[tokio::test]
 async fn one_slash_command_stands_for_all_of_ours() {
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;
@@ -322,6 +344,29 @@ async fn one_slash_command_stands_for_all_of_ours() {
     office.write(&office.direct, &format!("<@{}> /new", "U0PUDUBOT1"), true, None);
     office.reads(&office.direct, "New conversation started.").await;
     assert_eq!(office.house.model.count(), 1);
+}
+
+#[tokio::test]
+async fn a_slash_command_where_the_bot_is_not_is_answered_to_who_gave_it() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    office.slack.kick(&office.team);
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "status"));
+    let answers = || office.slack.calls("response_url");
+    let platform: &dyn Platform = &office.slack;
+    let whispered = |nth: usize| answers().get(nth).map(|call| call.params.clone());
+    let status = platform.wait(&office.team, SOON, |_| whispered(0)).await.unwrap_or_else(|e| panic!("{e}"));
+    let text = status["text"].as_str().unwrap();
+    assert!(text.contains("Model") && text.contains("Invite me"), "{text}");
+    assert_eq!(status["response_type"], "ephemeral");
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "hello there"));
+    let echo = platform.wait(&office.team, SOON, |_| whispered(1)).await.unwrap_or_else(|e| panic!("{e}"));
+    assert!(echo["text"].as_str().unwrap().starts_with("echo: [ada] hello there"), "{echo:?}");
+    assert_eq!(office.texts(&office.team), Vec::<String>::new());
+    office.write(&office.direct, "still there?", true, None);
+    office.reads(&office.direct, "echo: still there?").await;
+    assert_eq!(answers().len(), 2, "each once");
+    assert!(!office.house.log().contains("/response/"), "whoever reads the log could answer");
 }
 
 #[tokio::test]

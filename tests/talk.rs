@@ -149,7 +149,8 @@ async fn webhooks_need_their_secret_and_each_update_counts_once() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     house.bind = format!("127.0.0.1:{port}");
     let url = format!("http://127.0.0.1:{port}/api/webhooks/telegram/telegram");
-    house.configure(&format!("mode: webhook\nwebhook:\n  url: {url}\n  secret_token: open-sesame"), "");
+    house
+        .configure(&format!("mode: webhook\nwebhook:\n  url: {url}\n  secret_token: open-sesame-simsim"), "");
     house.start();
     let ada = Talker::new(&house, "Ada");
     ada.says("by hook", "echo: by hook").await;

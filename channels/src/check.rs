@@ -1,5 +1,11 @@
 //! What `pudu doctor` finds out about an account.
 
+use std::time::{Duration, SystemTime};
+
+/// A machine's clock may be off by so much. Platforms give a signed post five minutes, and some a press three
+/// seconds.
+const SKEW: Duration = Duration::from_secs(30);
+
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -43,9 +49,45 @@ impl Check {
         Self { what: what.into(), found: Found::Poor { why: why.into(), mend: mend.into() } }
     }
 
+    /// Compares the platform's clock with this machine's; `why` tells what goes wrong when they differ.
+    pub(crate) fn clock(there: SystemTime, here: SystemTime, why: &str) -> Self {
+        let apart = there.duration_since(here).unwrap_or_else(|early| early.duration());
+        let seconds = apart.as_secs();
+        if apart <= SKEW {
+            return Self::good("clock", format!("{seconds} s from the platform's"));
+        }
+        let said = format!("it is {seconds} s from the platform's: {why}");
+        Self::poor("clock", said, "set this machine's clock (NTP)")
+    }
+
     /// The account cannot work like this.
     #[must_use]
     pub fn bad(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { what: what.into(), found: Found::Bad { why: why.into(), mend: mend.into() } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_off_is_told_whichever_way() {
+        let here = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        for (off, expected) in [
+            (30, Check::good("clock", "30 s from the platform's")),
+            (
+                31,
+                Check::poor(
+                    "clock",
+                    "it is 31 s from the platform's: too late",
+                    "set this machine's clock (NTP)",
+                ),
+            ),
+        ] {
+            let off = Duration::from_secs(off);
+            assert_eq!(Check::clock(here + off, here, "too late"), expected);
+            assert_eq!(Check::clock(here - off, here, "too late"), expected);
+        }
     }
 }

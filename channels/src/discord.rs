@@ -27,7 +27,7 @@ pub use decode::Rules;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, Intake, Journal, Limits,
-    LiveReply, Placement, SendError, live::Reply,
+    LiveReply, Placement, SendError, clock::now, live::Reply,
 };
 use client::Client;
 use ears::Ears;
@@ -71,6 +71,8 @@ pub struct Config {
 pub struct Discord {
     config: Config,
     ears: Ears,
+    /// When it was made, in milliseconds since 1970.
+    made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
     heard: AtomicI64,
     /// Whether the history has to be read for what was missed since then.
@@ -88,7 +90,8 @@ impl Discord {
         let client = Client::new(config.api_url.clone(), config.bot_token.clone());
         let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
         let ears = Ears::new(config.account.clone(), office, config.rules.clone());
-        Ok(Self { config, ears, heard: AtomicI64::new(0), behind: AtomicBool::new(false) })
+        let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
+        Ok(Self { config, ears, made: now(), heard, behind })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {

@@ -41,4 +41,4 @@ pub use command::Command;
 pub use health::{Health, HealthCell, HealthState};
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
 pub use view::{Choice, FinalView, OutFile, ReplyView};
-pub use webhook::{Answer, Post, Webhook};
+pub use webhook::{Answer, Glance, Post, Webhook};

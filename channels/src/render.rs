@@ -57,7 +57,7 @@ pub enum Style {
     },
     /// A quotation.
     Quote,
-    /// A link, and where it leads: `http`, `https`, `tg` or `mailto`.
+    /// A link, and where it leads: `http`, `https` or `mailto`.
     Link(String),
 }
 

@@ -23,7 +23,7 @@ mod wire;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
-    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply,
+    Journal, Limits, LiveReply, Placement, SendError, Webhook, clock::now, live::Reply,
 };
 use client::Client;
 use ears::Ears;
@@ -32,7 +32,10 @@ use messages::SlackMessages;
 use office::Office;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicI64},
+};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 use webhook::SlackWebhook;
@@ -80,6 +83,10 @@ pub enum Delivery {
 pub struct Slack {
     config: Config,
     ears: Ears,
+    /// When it was made, in milliseconds since 1970.
+    made: i64,
+    /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
+    heard: AtomicI64,
 }
 
 impl Slack {
@@ -103,7 +110,7 @@ impl Slack {
             health: HealthCell::default(),
             order: Arc::default(),
         };
-        Ok(Self { config, ears })
+        Ok(Self { config, ears, made: now(), heard: AtomicI64::new(0) })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {

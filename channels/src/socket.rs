@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: any platform's protocol, and connecting again (see [`crate::supervise`]).
 
+use crate::clock;
 use futures_util::{SinkExt, StreamExt};
 use std::time::Duration;
 use tokio::{
@@ -41,6 +42,8 @@ pub(crate) struct Socket {
     pulse: Pulse,
     next_ping: Instant,
     heard: Instant,
+    /// The same by the clock, which goes on while this machine sleeps, in milliseconds since 1970.
+    heard_at: i64,
 }
 
 /// What the peer said.
@@ -82,7 +85,7 @@ impl Socket {
         let connected = timeout(CONNECT, connect).await;
         let (stream, _) = connected.map_err(|_| lost("no connection in time"))?.map_err(refused)?;
         let now = Instant::now();
-        Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now })
+        Ok(Self { stream, pulse, next_ping: now + pulse.ping, heard: now, heard_at: clock::now() })
     }
 
     /// Waits for what the peer says next. Cancelling it loses nothing.
@@ -93,6 +96,9 @@ impl Socket {
                 biased;
                 message = self.stream.next() => {
                     self.heard = Instant::now();
+                    if let Some(Ok(_)) = message {
+                        self.heard_at = clock::now();
+                    }
                     match message {
                         Some(Ok(Message::Text(text))) => return Ok(Frame::Text(text.as_str().to_owned())),
                         Some(Ok(Message::Binary(bytes))) => return Ok(Frame::Binary(bytes.to_vec())),
@@ -112,6 +118,11 @@ impl Socket {
                 }
             }
         }
+    }
+
+    /// Returns when the peer said something last, be it a pong, in milliseconds since 1970.
+    pub(crate) fn heard(&self) -> i64 {
+        self.heard_at
     }
 
     /// Says something.

@@ -1,7 +1,7 @@
 //! Events that a platform posts by HTTP: judged, decoded and kept by the channel, carried by whoever serves
 //! HTTP.
 //!
-//! How large a body may be, and how slowly it may come, is the server's business.
+//! How large a body may be, how slowly it may come, and how often somebody may fail is the server's business.
 
 use crate::{BoxFuture, Intake, Refusal};
 use pudu_net::reqwest::header::HeaderMap;
@@ -9,9 +9,23 @@ use serde_json::Value;
 
 /// Takes what a platform posts for one account.
 pub trait Webhook: Send + Sync {
+    /// Tells from the headers alone whose a post is, before a body is waited for.
+    fn glance(&self, headers: &HeaderMap) -> Glance;
+
     /// Checks that a post is the platform's, has what it tells kept, and says what to answer. The secret or
     /// signature is checked before anything of the body is looked at.
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer>;
+}
+
+/// What the headers of a post tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// They prove that it is the platform's.
+    Proven,
+    /// Only with the body it can be known.
+    Open,
+    /// It is not the platform's.
+    Foreign,
 }
 
 /// What was posted.
@@ -27,8 +41,13 @@ impl<'a> Post<'a> {
     /// Returns a header's bytes; nothing for one that is not there.
     #[must_use]
     pub fn header(&self, name: &str) -> &'a [u8] {
-        self.headers.get(name).map(|value| value.as_bytes()).unwrap_or_default()
+        header(self.headers, name)
     }
+}
+
+/// Returns a header's bytes; nothing for one that is not there.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a [u8] {
+    headers.get(name).map(|value| value.as_bytes()).unwrap_or_default()
 }
 
 /// What to answer.

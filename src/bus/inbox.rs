@@ -5,7 +5,7 @@ use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting};
 use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Instant,
 };
@@ -41,19 +41,25 @@ struct Inner {
     out: mpsc::Sender<Arrival>,
 }
 
+/// Where a person's message stands: its address and number.
+type Place = (Address, String);
+
 /// An event on its way in.
 struct Incoming {
     inbound: Inbound,
-    place: Place,
+    room: Room,
     told: oneshot::Sender<Result<Kept, Refusal>>,
 }
 
 /// What this process looks after.
 #[derive(Default)]
 struct Held {
-    items: HashSet<ItemId>,
-    /// Places for events that are not kept yet.
-    reserved: usize,
+    /// Of people's messages also where each stands.
+    items: HashMap<ItemId, Option<Place>>,
+    /// Rooms of events that are not kept yet, likewise, by their numbers.
+    rooms: HashMap<u64, Option<Place>>,
+    /// How many rooms there were.
+    count: u64,
 }
 
 impl Inbox {
@@ -93,7 +99,7 @@ impl Inbox {
         let Ok(items) = self.0.db.pending().await else { return };
         let old = clock::now().saturating_sub(FORGOTTEN);
         let forgotten = items.into_iter().filter(|item| item.turn.is_none() && item.at < old);
-        for item in forgotten.filter(|item| !self.0.held().items.contains(&item.id)).collect::<Vec<_>>() {
+        for item in forgotten.filter(|item| !self.0.held().items.contains_key(&item.id)).collect::<Vec<_>>() {
             tracing::warn!(item = item.id.0, "an event that nobody looked after is taken up");
             if let Some(arrival) = self.take_up(item).await {
                 self.0.out.send(arrival).await.ok();
@@ -105,7 +111,7 @@ impl Inbox {
     async fn take_up(&self, item: Item) -> Option<Arrival> {
         match serde_json::from_str(&item.payload) {
             Ok(inbound) => {
-                self.0.held().items.insert(item.id);
+                self.0.held().hold(item.id, &inbound);
                 Some(Arrival { id: item.id, inbound, came: Instant::now() })
             }
             Err(error) => {
@@ -143,6 +149,12 @@ impl Inbox {
         }
     }
 
+    /// Tells what a change of talk to others is about: of a message that waits, where that stands. The new
+    /// words of one to us need not name us any more.
+    fn waiting(&self, change: &Inbound) -> Option<Address> {
+        self.0.held().place(&change.address, &change.message)
+    }
+
     /// Returns how many events may wait.
     pub(crate) fn limit(&self) -> usize {
         self.0.limit
@@ -151,7 +163,7 @@ impl Inbox {
     /// Tells whether no more events are taken.
     pub(crate) fn full(&self) -> bool {
         let held = self.0.held();
-        held.items.len() + held.reserved >= self.0.limit
+        held.items.len() + held.rooms.len() >= self.0.limit
     }
 }
 
@@ -177,10 +189,10 @@ impl Inner {
     }
 
     async fn pass_on(&self, event: Incoming, stored: Result<Accepted, Refusal>) {
-        let Incoming { inbound, place, told } = event;
+        let Incoming { inbound, room, told } = event;
         let kept = match stored {
             Ok(Accepted::New(id)) => {
-                self.held().items.insert(id);
+                self.held().hold(id, &inbound);
                 // It waits for the next start if the dispatcher takes no more.
                 self.out.send(Arrival { id, inbound, came: Instant::now() }).await.ok();
                 Ok(Kept::New)
@@ -188,7 +200,7 @@ impl Inner {
             Ok(Accepted::Duplicate) => Ok(Kept::Duplicate),
             Err(refusal) => Err(refusal),
         };
-        drop(place);
+        drop(room);
         told.send(kept).ok();
     }
 
@@ -208,24 +220,50 @@ impl Inner {
     }
 }
 
-/// A place for an event, given back when it is not needed any more.
-struct Place(Weak<Inner>);
+impl Held {
+    fn hold(&mut self, id: ItemId, inbound: &Inbound) {
+        self.items.insert(id, place(inbound));
+    }
 
-impl Place {
-    fn reserve(inner: &Arc<Inner>) -> Result<Self, Refusal> {
-        let mut held = inner.held();
-        if held.items.len() + held.reserved >= inner.limit {
-            return Err(Refusal::Full);
-        }
-        held.reserved += 1;
-        Ok(Self(Arc::downgrade(inner)))
+    /// Returns the whole address of a message in the chat of `near`.
+    fn place(&self, near: &Address, message: &str) -> Option<Address> {
+        let same = |(address, held): &&Place| {
+            held == message && address.account == near.account && address.chat == near.chat
+        };
+        self.items
+            .values()
+            .chain(self.rooms.values())
+            .flatten()
+            .find(same)
+            .map(|(address, _)| address.clone())
     }
 }
 
-impl Drop for Place {
+fn place(inbound: &Inbound) -> Option<Place> {
+    let theirs = matches!(inbound.kind, Kind::Message { .. });
+    theirs.then(|| (inbound.address.clone(), inbound.message.clone()))
+}
+
+/// Room for an event, given back when it is not needed any more.
+struct Room(Weak<Inner>, u64);
+
+impl Room {
+    fn reserve(inner: &Arc<Inner>, inbound: &Inbound) -> Result<Self, Refusal> {
+        let mut held = inner.held();
+        if held.items.len() + held.rooms.len() >= inner.limit {
+            return Err(Refusal::Full);
+        }
+        held.count += 1;
+        let number = held.count;
+        held.rooms.insert(number, place(inbound));
+        Ok(Self(Arc::downgrade(inner), number))
+    }
+}
+
+impl Drop for Room {
     fn drop(&mut self) {
         if let Some(inner) = self.0.upgrade() {
-            inner.held().reserved -= 1;
+            inner.held().rooms.remove(&self.1);
         }
     }
 }
@@ -239,19 +277,23 @@ pub(super) async fn sightings(db: &Db, account: &str, since: i64) -> Result<Vec<
 impl Intake for Inbox {
     /// # Cancel safety
     /// Dropping the future changes nothing: the event is kept and answered all the same.
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        // What is said in a group to others is none of our business: not even kept.
-        if !inbound.addressed && matches!(inbound.kind, Kind::Message { .. }) {
-            return match inbound.reply_to {
-                Some(_) => Box::pin(self.accept_answer(inbound)),
-                None => Box::pin(std::future::ready(Ok(Kept::New))),
-            };
+    fn accept<'a>(&'a self, mut inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        // What is said in a group to others, and changed of it, is none of our business: not even kept.
+        if !inbound.addressed {
+            let changed = matches!(inbound.kind, Kind::Edit { .. } | Kind::Recall);
+            if changed && let Some(address) = self.waiting(&inbound) {
+                inbound = Inbound { address, addressed: true, ..inbound };
+            } else if matches!(inbound.kind, Kind::Message { .. }) && inbound.reply_to.is_some() {
+                return Box::pin(self.accept_answer(inbound));
+            } else {
+                return Box::pin(std::future::ready(Ok(Kept::New)));
+            }
         }
         let gone = || Refusal::Store("the daemon stops".to_owned());
-        let sent = Place::reserve(&self.0).and_then(|place| {
+        let sent = Room::reserve(&self.0, &inbound).and_then(|room| {
             let (told, kept) = oneshot::channel();
-            // There is room: every place is one event at most.
-            self.0.way_in.try_send(Incoming { inbound, place, told }).map_err(|_| gone())?;
+            // There is room: each is for one event at most.
+            self.0.way_in.try_send(Incoming { inbound, room, told }).map_err(|_| gone())?;
             Ok(kept)
         });
         Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })

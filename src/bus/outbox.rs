@@ -20,6 +20,8 @@ use std::{
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// No wait of our own is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// No wait that a platform asks for is longer: then it is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// A reply on its way.
 #[derive(Clone, Debug)]
@@ -94,9 +96,14 @@ impl Outbox {
     /// Shows the final view, however often that needs trying, and marks the turn as delivered.
     pub(crate) async fn deliver(&self, parcel: &Parcel, mut reply: Box<dyn LiveReply>, view: &FinalView) {
         let mut attempt = 0u32;
+        // A word that a reply is too old comes late by itself.
+        let fresh = !self.too_old(parcel);
         let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
-        tokio::time::sleep(Duration::from_millis(early)).await;
+        tokio::time::sleep(Duration::from_millis(early).min(LONGEST_PAUSE)).await;
         loop {
+            if fresh && self.too_old(parcel) {
+                return self.park(parcel, "too old to be sent").await;
+            }
             let error = match reply.finish(view).await {
                 Ok(()) => return self.done(parcel).await,
                 Err(SendError::Refused(reason)) => return self.park(parcel, &reason).await,
@@ -105,10 +112,7 @@ impl Outbox {
             if self.too_old(parcel) {
                 return self.park(parcel, &format!("too old to be sent: {error}")).await;
             }
-            let wait = match &error {
-                SendError::Later { after } => *after,
-                _ => (FIRST_WAIT * 2u32.saturating_pow(attempt)).min(LONGEST_WAIT),
-            };
+            let wait = wait(&error, attempt);
             attempt += 1;
             let Parcel { account, chat, turn, .. } = parcel;
             tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
@@ -144,6 +148,14 @@ impl Outbox {
     }
 }
 
+/// Returns how long to wait before the next try.
+fn wait(error: &SendError, attempt: u32) -> Duration {
+    match error {
+        SendError::Later { after } => (*after).min(LONGEST_PAUSE),
+        _ => FIRST_WAIT.saturating_mul(2u32.saturating_pow(attempt)).min(LONGEST_WAIT),
+    }
+}
+
 /// What one reply keeps of itself.
 struct Record {
     db: Db,
@@ -168,5 +180,80 @@ impl Journal for Record {
 
     fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(inbox::sightings(&self.db, &self.parcel.account, since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_channels::ReplyView;
+    use pudu_client::store::Location;
+    use std::sync::atomic::AtomicU32;
+    use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+    #[test]
+    fn no_platform_is_waited_for_longer_than_an_hour() {
+        let later = |seconds| SendError::Later { after: Duration::from_secs(seconds) };
+        let failed = || SendError::Unreachable("x".into());
+        let cases = [
+            (later(7), 3, 7),
+            (later(u64::MAX), 0, 3600),
+            (failed(), 0, 1),
+            (failed(), 4, 16),
+            (failed(), 40, 60),
+        ];
+        for (error, attempt, seconds) in cases {
+            assert_eq!(wait(&error, attempt), Duration::from_secs(seconds), "{error} {attempt}");
+        }
+    }
+
+    /// Asks to wait each time.
+    struct Busy(Arc<AtomicU32>, Duration);
+
+    impl LiveReply for Busy {
+        fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+            Box::pin(async {})
+        }
+
+        fn update<'a>(&'a mut self, _: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn finish<'a>(&'a mut self, _: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Err(SendError::Later { after: self.1 }) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
+        let home = tempfile::tempdir().unwrap();
+        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
+        let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400));
+        let parcel = Parcel {
+            turn: TurnId("t".into()),
+            conversation: "c".into(),
+            account: "a".into(),
+            chat: "1".into(),
+            created: clock::now(),
+            not_before: 0,
+        };
+        let turn = NewTurn {
+            id: parcel.turn.clone(),
+            conversation: "c".into(),
+            account: "a".into(),
+            thread: None,
+            run: None,
+            placement: String::new(),
+            items: Vec::new(),
+            final_view: None,
+            now: parcel.created,
+        };
+        assert!(outbox.open(&turn).await);
+        let tries = Arc::new(AtomicU32::new(0));
+        let reply = Box::new(Busy(tries.clone(), Duration::from_millis(500)));
+        outbox.deliver(&parcel, reply, &FinalView::default()).await;
+        assert_eq!((tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap()), (1, 1));
     }
 }

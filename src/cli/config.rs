@@ -4,8 +4,8 @@
 //! reports never have one, and the summary tells only that there is one.
 
 use crate::config::{
-    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Native, Report, Severity, Start,
-    VERSION, load,
+    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Report, Severity, Start, VERSION,
+    load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
 use std::{
@@ -158,7 +158,8 @@ fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
         Backend::Sqlite { dir } => format!("sqlite in {}", dir.display()),
         Backend::Postgres { .. } => "postgres".to_owned(),
     };
-    let tools: Vec<_> = live.offered().map(Native::name).collect();
+    // Whether there is a shell is for `pudu doctor` to find out.
+    let tools: Vec<_> = live.offered(true).map(|tool| tool.tool.name()).collect();
     vec![
         ("home", fixed.home.display().to_string()),
         ("gateway", format!("{}:{}, {token}", gateway.host, gateway.port)),
@@ -225,7 +226,7 @@ config.yaml can be used, with 1 warning:
   gateway   127.0.0.1:8001, a token is asked for
   database  postgres
   models    a (b at api.openai.com, with a key)
-  tools     ls, read_file, write_file, str_replace, present_files
+  tools     web_search, web_fetch, image_search, ls, read_file, write_file, str_replace, glob, grep, bash, present_files, list_uploaded_files
   accounts  bot (telegram, polling)
 ";
         assert_eq!(run(check, &dir, Env::default()), (Verdict::Fine, expected.to_owned()));

@@ -1,12 +1,19 @@
 //! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
 
+mod model;
+
 use super::run;
 use crate::{
-    config::{Loaded, Start},
-    discover, lines,
+    config::{Live, Loaded, Start},
+    lines,
+    machine::Machine,
 };
 use pudu_channels::{Check, Found};
-use std::{fmt::Write, io, process::ExitCode, time::Duration};
+use pudu_client::{
+    sandbox::{Proof, Unconfined, prove},
+    skills::Skills,
+};
+use std::{fmt::Write, io, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, time::Duration};
 
 /// No account is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,8 +41,11 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
-    let (_, model) = discover::models(live).await;
-    let mut found = vec![("pudu".to_owned(), vec![config, Check::good("model", model)])];
+    let (machine, model) = Machine::look(&loaded.config.fixed.home, live, Skills::none()).await;
+    let mut general = vec![config, Check::good("default model", model)];
+    let configured = if live.models.is_empty() { &machine.models } else { &live.models };
+    general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
+    let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
     for account in &live.accounts {
         let checks = match lines::channel(account) {
             Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
@@ -50,6 +60,67 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         found.push((format!("{} ({})", account.name, account.platform.name()), checks));
     }
     found
+}
+
+/// Says what commands run in, and proves it by trying to get out.
+async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
+    let words = machine.words(live);
+    let jail = match machine.jail() {
+        Ok(jail) => jail.clone(),
+        Err(Unconfined { why, mend }) if live.sandbox.allow_host_bash => {
+            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), mend)];
+        }
+        Err(Unconfined { why, mend }) => return vec![Check::poor("shell", format!("{words}: {why}"), mend)],
+    };
+    let mut checks = vec![Check::good("shell", words)];
+    for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
+        let why = format!("there is no folder {}", mount.host.display());
+        checks.push(Check::poor(&mount.agent, why, "make it, or remove the mount"));
+    }
+    let Ok(folder) = Scratch::make() else {
+        checks.push(Check::bad(
+            "escape",
+            "nothing can be written to the folder for temporary files",
+            "make room",
+        ));
+        return checks;
+    };
+    checks.push(match prove(jail, &folder.0, live.sandbox.network).await {
+        Ok(proofs) => verdict(&proofs),
+        Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
+    });
+    checks
+}
+
+fn verdict(proofs: &[Proof]) -> Check {
+    let broken: Vec<&str> = proofs.iter().filter(|proof| proof.broken.is_some()).map(|p| p.attempt).collect();
+    match broken.as_slice() {
+        [] => {
+            let tried: Vec<&str> = proofs.iter().map(|proof| proof.attempt).collect();
+            Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
+        }
+        broken => {
+            let mend = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
+            Check::bad("escape", format!("a command can {}", broken.join(", ")), mend)
+        }
+    }
+}
+
+/// A folder that is gone when it is not needed any more.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("pudu-doctor-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
 }
 
 /// One line a check, and one more for the mend of what fails.
@@ -69,6 +140,15 @@ fn told(name: &str, checks: &[Check]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_out_is_told_as_what_a_command_can_do() {
+        let proof = |attempt, broken: Option<&str>| Proof { attempt, broken: broken.map(str::to_owned) };
+        let fine = verdict(&[proof("mount", None), proof("be root", None)]);
+        assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
+        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
+        assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        mend: "), "{bad}");
+    }
 
     #[test]
     fn each_failing_line_has_its_mend() {

@@ -74,10 +74,11 @@ fn greet(greeting: &Greeting) {
         names => names.join(", "),
     };
     let mut text = format!(
-        "pudu {} is running\n  model    {}\n  store    {}\n  chats    {accounts}\n",
+        "pudu {} is running\n  model    {}\n  store    {}\n  shell    {}\n  chats    {accounts}\n",
         env!("CARGO_PKG_VERSION"),
         greeting.model,
         greeting.store,
+        greeting.sandbox,
     );
     if let Some(file) = &greeting.token {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));

@@ -20,9 +20,10 @@ use super::{
     raw::{Entry, Value},
     reader::{Effect, Key, Section},
 };
+use crate::local;
 use indexmap::IndexMap;
 use pudu_channels::{Channel, ChannelError, Command};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::Session;
 use std::{
     collections::BTreeSet,
@@ -63,7 +64,7 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
     /// Tells in a word how events come.
     fn transport(&self) -> &'static str;
 
-    /// Returns what no log may say.
+    /// Returns what no log may say; first that by which the platform knows the bot.
     fn secrets(&self) -> Vec<&SecretString>;
 
     /// Makes the account's channel. Nothing is sent before it listens or replies.
@@ -81,11 +82,15 @@ struct Reader {
     credentials: &'static [&'static str],
     /// Reads an account; `None` when something is missing, which is reported if the account is on.
     read: fn(&Section<'_>) -> Option<Arc<dyn Platform>>,
-    /// Reads the id of a person or a chat, or says what to write.
-    id: fn(&Value) -> Result<String, String>,
+    /// Reads the id of a person, or says what to write.
+    user: ReadId,
+    /// Reads the id of a chat, likewise.
+    chat: ReadId,
     /// What ids look like, in a few words.
     ids: &'static str,
 }
+
+type ReadId = fn(&Value) -> Result<String, String>;
 
 /// The platforms that pudu speaks.
 const READERS: &[&Reader] =
@@ -100,6 +105,8 @@ pub(crate) struct Manners {
     pub(crate) allowed_chats: Allow,
     /// Whether people make themselves known by a code.
     pub(crate) pairing: bool,
+    /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
+    pub(crate) approvers: BTreeSet<String>,
     /// What becomes of a message that comes during a run.
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
@@ -184,21 +191,36 @@ pub(super) fn timing(top: &Section<'_>) -> Timing {
 
 /// Reads the accounts that are on.
 pub(super) fn accounts(top: &Section<'_>) -> Vec<Account> {
-    let account = |found: Found<'_>| {
-        let platform = match found.kind {
-            Kind::Ours(reader) => (reader.read)(&found.section),
-            Kind::Other(other) => {
-                other::read(&found.section, other);
-                None
-            }
-        };
-        found.section.is_needed().then_some(Account {
-            name: found.name.to_owned(),
-            platform: platform?,
-            print: 0,
-        })
+    let found: Vec<_> = find(top).into_iter().filter_map(account).collect();
+    refuse_twins(&found);
+    found.into_iter().map(|(account, _)| account).collect()
+}
+
+fn account(found: Found<'_>) -> Option<(Account, Section<'_>)> {
+    let platform = match found.kind {
+        Kind::Ours(reader) => (reader.read)(&found.section),
+        Kind::Other(other) => {
+            other::read(&found.section, other);
+            None
+        }
     };
-    find(top).into_iter().filter_map(account).collect()
+    let account = Account { name: found.name.to_owned(), platform: platform?, print: 0 };
+    found.section.is_needed().then_some((account, found.section))
+}
+
+/// One bot is one account: two would take each other's messages.
+fn refuse_twins(found: &[(Account, Section<'_>)]) {
+    let same = |a: &Account, b: &Account| {
+        let proof =
+            |account: &Account| account.platform.secrets().first().map(|s| s.expose_secret().to_owned());
+        a.platform.name() == b.platform.name() && proof(a) == proof(b)
+    };
+    for (at, (account, section)) in found.iter().enumerate() {
+        if let Some((first, _)) = found.iter().take(at).find(|(first, _)| same(first, account)) {
+            let what = format!("this is the same bot as `channels.{}`", first.name);
+            section.refuse_here(what, "keep one of the two, or give each a bot of its own");
+        }
+    }
 }
 
 /// Reads how each account behaves, by its name.
@@ -209,9 +231,10 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
     let one = |Found { name, kind, section }: Found<'_>| {
         let Kind::Ours(reader) = kind else { return None };
         let manners = Manners {
-            allowed_users: allow(&section, "allowed_users", reader),
-            allowed_chats: allow(&section, "allowed_chats", reader),
+            allowed_users: allow(&section, "allowed_users", reader.ids, reader.user),
+            allowed_chats: allow(&section, "allowed_chats", reader.ids, reader.chat),
             pairing: section.flag("pairing").or(false),
+            approvers: approvers(&section, reader),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
         };
@@ -254,6 +277,12 @@ fn find<'r>(top: &Section<'r>) -> Vec<Found<'r>> {
 }
 
 fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
+    if entry.key == local::ACCOUNT {
+        let mend = "give the account another name, and its platform as `type:`";
+        wide.refuse(&entry.key, "this is the name of the page and the terminal", mend);
+        wide.section(&entry.key).ignore_rest();
+        return None;
+    }
     let typed = match entry.node.entry("type").map(|entry| &entry.node.value) {
         Some(Value::Text(text)) => Some(text.as_str()),
         _ => None,
@@ -295,10 +324,17 @@ fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {
     wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), mend);
 }
 
-/// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
-fn allow(section: &Section<'_>, key: &str, reader: &Reader) -> Allow {
+/// Reads who approves. Names can change hands here as well.
+fn approvers(section: &Section<'_>, reader: &Reader) -> BTreeSet<String> {
     let show = |ids: &Vec<String>| ids.join(", ");
-    let ids = section.list(key, reader.ids, show, reader.id).or_told(Vec::new(), "everybody");
+    let ids = section.list("approvers", reader.ids, show, reader.user);
+    ids.or_told(Vec::new(), "whoever is answered").into_iter().collect()
+}
+
+/// Reads who may. A text in which nobody stands is an error: an emptied variable must not open the door.
+fn allow(section: &Section<'_>, key: &str, ids: &str, read: ReadId) -> Allow {
+    let show = |ids: &Vec<String>| ids.join(", ");
+    let ids = section.list(key, ids, show, read).or_told(Vec::new(), "everybody");
     match ids.is_empty() {
         true => Allow::Everyone,
         false => Allow::Only(ids.into_iter().collect()),

@@ -4,7 +4,11 @@
 //! known and not built yet, or cannot be had at all, and then the reason says what to use. Paths of older
 //! DeerFlow versions begin with `src.` where newer ones begin with `deerflow.`; both are read.
 
-use super::{problem::nearest, reader::Section};
+use super::{
+    problem::nearest,
+    reader::Section,
+    web::{Provider, WebKind},
+};
 
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,16 +74,41 @@ pub(crate) enum Native {
     WriteFile,
     /// Replaces text in a file.
     StrReplace,
+    /// Finds files by name.
+    Glob,
+    /// Finds lines in files.
+    Grep,
     /// Runs a shell command.
     Bash,
     /// Shows files to people.
     PresentFiles,
+    /// Lists the files that people sent.
+    ListUploadedFiles,
+    /// Reaches into the web.
+    Web(WebKind, Provider),
 }
 
 impl Native {
-    /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Ls, Self::ReadFile, Self::WriteFile, Self::StrReplace, Self::Bash, Self::PresentFiles];
+    /// Those that the agent has where none is listed; of the web those that need no key.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Web(WebKind::Search, Provider::DuckDuckGo),
+        Self::Web(WebKind::Fetch, Provider::Own),
+        Self::Web(WebKind::Images, Provider::DuckDuckGo),
+        Self::Ls,
+        Self::ReadFile,
+        Self::WriteFile,
+        Self::StrReplace,
+        Self::Glob,
+        Self::Grep,
+        Self::Bash,
+        Self::PresentFiles,
+        Self::ListUploadedFiles,
+    ];
+
+    /// Whether the agent has it whatever is listed, as in DeerFlow.
+    pub(crate) fn is_built_in(self) -> bool {
+        matches!(self, Self::PresentFiles | Self::ListUploadedFiles)
+    }
 
     /// Returns the name by which the model calls it.
     pub(crate) fn name(self) -> &'static str {
@@ -88,8 +117,14 @@ impl Native {
             Self::ReadFile => "read_file",
             Self::WriteFile => "write_file",
             Self::StrReplace => "str_replace",
+            Self::Glob => "glob",
+            Self::Grep => "grep",
             Self::Bash => "bash",
             Self::PresentFiles => "present_files",
+            Self::Web(WebKind::Search, _) => "web_search",
+            Self::Web(WebKind::Fetch, _) => "web_fetch",
+            Self::Web(WebKind::Images, _) => "image_search",
+            Self::ListUploadedFiles => "list_uploaded_files",
         }
     }
 }
@@ -98,6 +133,10 @@ const NO_LOGIN: &str = "it borrows the login of a command line program, which pu
      use langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
 const NO_SANDBOX: &str = "this sandbox is not in this version; \
      use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out";
+
+const fn web(kind: WebKind, provider: Provider) -> Class {
+    Class::Tool(Native::Web(kind, provider))
+}
 
 const CLASSES: &[(&str, Class)] = &[
     ("langchain_openai:ChatOpenAI", Class::Model(Dialect::OpenAi)),
@@ -125,23 +164,24 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.sandbox.tools:str_replace_tool", Class::Tool(Native::StrReplace)),
     ("deerflow.sandbox.tools:bash_tool", Class::Tool(Native::Bash)),
     ("deerflow.tools.builtins:present_file_tool", Class::Tool(Native::PresentFiles)),
-    ("deerflow.sandbox.tools:glob_tool", Class::NotYet),
-    ("deerflow.sandbox.tools:grep_tool", Class::NotYet),
-    ("deerflow.community.ddg_search.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.searxng.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.serper.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.serper.tools:image_search_tool", Class::NotYet),
-    ("deerflow.community.brave.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.brave.tools:image_search_tool", Class::NotYet),
-    ("deerflow.community.tavily.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.tavily.tools:web_fetch_tool", Class::NotYet),
+    ("pudu.web:web_fetch_tool", web(WebKind::Fetch, Provider::Own)),
+    ("deerflow.sandbox.tools:glob_tool", Class::Tool(Native::Glob)),
+    ("deerflow.sandbox.tools:grep_tool", Class::Tool(Native::Grep)),
+    ("deerflow.community.ddg_search.tools:web_search_tool", web(WebKind::Search, Provider::DuckDuckGo)),
+    ("deerflow.community.searxng.tools:web_search_tool", web(WebKind::Search, Provider::SearXng)),
+    ("deerflow.community.serper.tools:web_search_tool", web(WebKind::Search, Provider::Serper)),
+    ("deerflow.community.serper.tools:image_search_tool", web(WebKind::Images, Provider::Serper)),
+    ("deerflow.community.brave.tools:web_search_tool", web(WebKind::Search, Provider::Brave)),
+    ("deerflow.community.brave.tools:image_search_tool", web(WebKind::Images, Provider::Brave)),
+    ("deerflow.community.tavily.tools:web_search_tool", web(WebKind::Search, Provider::Tavily)),
+    ("deerflow.community.tavily.tools:web_fetch_tool", web(WebKind::Fetch, Provider::Tavily)),
     ("deerflow.community.infoquest.tools:web_search_tool", Class::NotYet),
     ("deerflow.community.infoquest.tools:web_fetch_tool", Class::NotYet),
     ("deerflow.community.infoquest.tools:image_search_tool", Class::NotYet),
-    ("deerflow.community.exa.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.exa.tools:web_fetch_tool", Class::NotYet),
-    ("deerflow.community.firecrawl.tools:web_search_tool", Class::NotYet),
-    ("deerflow.community.firecrawl.tools:web_fetch_tool", Class::NotYet),
+    ("deerflow.community.exa.tools:web_search_tool", web(WebKind::Search, Provider::Exa)),
+    ("deerflow.community.exa.tools:web_fetch_tool", web(WebKind::Fetch, Provider::Exa)),
+    ("deerflow.community.firecrawl.tools:web_search_tool", web(WebKind::Search, Provider::Firecrawl)),
+    ("deerflow.community.firecrawl.tools:web_fetch_tool", web(WebKind::Fetch, Provider::Firecrawl)),
     ("deerflow.community.groundroute.tools:web_search_tool", Class::NotYet),
     ("deerflow.community.groundroute.tools:web_fetch_tool", Class::NotYet),
     ("deerflow.community.fastcrw.tools:web_search_tool", Class::NotYet),
@@ -149,8 +189,8 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.community.browserless.tools:web_fetch_tool", Class::NotYet),
     ("deerflow.community.browserless.tools:web_capture_tool", Class::NotYet),
     ("deerflow.community.crawl4ai.tools:web_fetch_tool", Class::NotYet),
-    ("deerflow.community.jina_ai.tools:web_fetch_tool", Class::NotYet),
-    ("deerflow.community.image_search.tools:image_search_tool", Class::NotYet),
+    ("deerflow.community.jina_ai.tools:web_fetch_tool", web(WebKind::Fetch, Provider::Jina)),
+    ("deerflow.community.image_search.tools:image_search_tool", web(WebKind::Images, Provider::DuckDuckGo)),
     ("deerflow.community.browser_automation.tools:browser_navigate_tool", Class::NotYet),
     ("deerflow.community.browser_automation.tools:browser_snapshot_tool", Class::NotYet),
     ("deerflow.community.browser_automation.tools:browser_click_tool", Class::NotYet),

@@ -12,6 +12,8 @@ pub(crate) struct Uploads {
     pub(crate) max_file_size: u64,
     /// How large all of one message may be together, in bytes.
     pub(crate) max_total_size: u64,
+    /// Whether documents are made into Markdown.
+    pub(crate) auto_convert_documents: bool,
 }
 
 /// One run of the agent.
@@ -29,11 +31,12 @@ const GIB: u64 = 1024 * 1024 * 1024;
 
 pub(super) fn uploads(top: &Section<'_>) -> Uploads {
     let section = top.section("uploads");
-    section.later(&["auto_convert_documents", "pdf_converter"]);
+    section.later(&["pdf_converter"]);
     let uploads = Uploads {
         max_files: section.number("max_files", 0..=1000).or(10),
         max_file_size: section.number("max_file_size", 1..=4 * GIB).or(50 * 1024 * 1024),
         max_total_size: section.number("max_total_size", 1..=16 * GIB).or(100 * 1024 * 1024),
+        auto_convert_documents: section.flag("auto_convert_documents").or(true),
     };
     if uploads.max_file_size > uploads.max_total_size {
         let what = "one file may be larger than all together";

@@ -257,6 +257,11 @@ impl<'r> Section<'r> {
         self.note(Problem::error(self.place(key), &join(&self.path, key), what, mend));
     }
 
+    /// Reports that the section as a whole cannot be used.
+    pub(super) fn refuse_here(&self, what: impl Into<String>, mend: impl Into<String>) {
+        self.note(Problem::error(self.at, &self.path, what, mend));
+    }
+
     /// Reports that a key's value is probably not meant.
     pub(super) fn warn(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
         self.note(Problem::warning(self.place(key), &join(&self.path, key), what, mend));

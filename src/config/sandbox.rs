@@ -2,15 +2,34 @@
 
 use super::{
     class::{self, Class, Kind, Native},
-    reader::Section,
+    env::Env,
+    raw::Value,
+    reader::{Section, describe},
+    web::{self, WebConfig},
 };
+use pudu_client::{
+    base::Network,
+    egress::Domain,
+    sandbox::{Limits, Mount},
+};
+use serde_json::Value as Json;
 use std::time::Duration;
 
 /// What may be done in a sandbox, and how much of it is shown to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sandbox {
-    /// Whether the shell of this very machine may be used.
+    /// Whether the shell of this very machine may be used where commands cannot be confined.
     pub(crate) allow_host_bash: bool,
+    /// What commands reach of the network.
+    pub(crate) network: Network,
+    /// Which domains they reach through the proxy.
+    pub(crate) allowed_domains: Vec<Domain>,
+    /// What they find in their environment besides the usual.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Folders of this machine that all threads find.
+    pub(crate) mounts: Vec<Mount>,
+    /// What a command may use up.
+    pub(crate) limits: Limits,
     /// How many characters of a command's output are shown.
     pub(crate) bash_output_max_chars: usize,
     /// How many characters of a file are shown.
@@ -22,13 +41,23 @@ pub(crate) struct Sandbox {
 }
 
 /// A tool that the agent has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct ToolConfig {
     /// Which one.
     pub(crate) tool: Native,
     /// The group it belongs to, or empty.
+    #[allow(dead_code, reason = "for the tool groups of custom agents, which there are not yet")]
     pub(crate) group: String,
+    /// For a tool of the web, how it is set up.
+    pub(crate) web: Option<WebConfig>,
 }
+
+/// Variables that a command's environment has of its own, and that would change how its shell starts.
+const NAMES_TAKEN: [&str; 4] = ["BASH_ENV", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"];
+const MIB: u64 = 1024 * 1024;
+
+const NETWORKS: &[(&str, Network)] =
+    &[("none", Network::None), ("proxy", Network::Proxy), ("full", Network::Full)];
 
 const LATER: &[&str] = &[
     "api_key",
@@ -36,7 +65,6 @@ const LATER: &[&str] = &[
     "container_prefix",
     "cpu_cores",
     "cpus",
-    "environment",
     "health_check_skip_seconds",
     "home_dir",
     "idle_timeout",
@@ -44,7 +72,6 @@ const LATER: &[&str] = &[
     "max_duration",
     "memory_mb",
     "memory_mib",
-    "mounts",
     "overflow_policy",
     "ownership",
     "port",
@@ -67,12 +94,86 @@ pub(super) fn provider(top: &Section<'_>) {
 /// Reads what may be done in it.
 pub(super) fn limits(top: &Section<'_>) -> Sandbox {
     let section = top.section("sandbox");
+    let network = section.choice("network", NETWORKS).or(Network::None);
+    let allowed_domains = domains(&section, network);
+    let limits = Limits::default();
     Sandbox {
         allow_host_bash: section.flag("allow_host_bash").or(false),
+        network,
+        allowed_domains,
+        environment: environment(&section),
+        mounts: section.items("mounts").iter().filter_map(mount).collect(),
+        limits: Limits {
+            memory: section.number("memory_limit", 64 * MIB..=1 << 50).or(limits.memory),
+            processes: section.number("process_limit", 8..=100_000).or(limits.processes),
+            disk: section.number("disk_limit", MIB..=1 << 50).or(limits.disk),
+        },
         bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),
         read_file_output_max_chars: chars(&section, "read_file_output_max_chars", 50_000),
         ls_output_max_chars: chars(&section, "ls_output_max_chars", 20_000),
         bash_command_timeout: section.seconds("bash_command_timeout", 1.0).or(Duration::from_secs(600)),
+    }
+}
+
+fn domains(section: &Section<'_>, network: Network) -> Vec<Domain> {
+    let show = |domains: &Vec<Domain>| domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let one = |value: &Value| match value {
+        Value::Text(text) => Domain::parse(text),
+        other => Err(format!("write names such as example.org or *.example.org, not {}", describe(other))),
+    };
+    let setting = section.list("allowed_domains", "domains", show, one);
+    let spoilt = setting.is_spoilt();
+    let domains = setting.or_told(Vec::new(), "none");
+    match (network, domains.is_empty()) {
+        (Network::Proxy, true) if !spoilt => {
+            let what = "no domain is named, so none can be reached";
+            section.warn("network", what, "name them in allowed_domains");
+        }
+        (Network::None | Network::Full, false) => {
+            let what = "these count with `network: proxy` only";
+            section.warn("allowed_domains", what, "set `network: proxy`, or remove them");
+        }
+        _ => {}
+    }
+    domains
+}
+
+fn environment(section: &Section<'_>) -> Vec<(String, String)> {
+    let map = section.map("environment").or(serde_json::Map::new());
+    let mut pairs = Vec::new();
+    for (name, value) in map {
+        let value = match value {
+            Json::String(text) => text,
+            Json::Null => String::new(),
+            other => other.to_string(),
+        };
+        let plain = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+        if !plain || NAMES_TAKEN.contains(&name.as_str()) || value.contains('\0') {
+            let what = format!("a command cannot have {name} in its environment");
+            section.refuse(
+                "environment",
+                what,
+                "use letters, digits and `_`, and none of the shell's own names",
+            );
+            continue;
+        }
+        pairs.push((name, value));
+    }
+    pairs
+}
+
+/// DeerFlow's keys; a mount that cannot be is an error.
+fn mount(section: &Section<'_>) -> Option<Mount> {
+    let mend = "name a folder of this machine and where the agent finds it";
+    let host = section.text("host_path").required(mend);
+    let agent = section.text("container_path").required(mend);
+    let read_only = section.flag("read_only").or(false);
+    match Mount::configured(host?.into(), &agent?, read_only) {
+        Ok(mount) => Some(mount),
+        Err(what) => {
+            section.refuse("container_path", what, "choose another path, for example /mnt/data");
+            None
+        }
     }
 }
 
@@ -85,27 +186,32 @@ fn chars(section: &Section<'_>, key: &str, default: u32) -> usize {
     }
 }
 
-/// Reads which tools there are: those listed, or all where none is listed. What shows files to people is
-/// always there, as in DeerFlow.
-pub(super) fn tools(top: &Section<'_>) -> Vec<ToolConfig> {
+/// Reads which tools there are: those listed, or all where none is listed. What has to do with
+/// people's files is always there, as in DeerFlow.
+pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
     let mut tools: Vec<ToolConfig> = Vec::new();
     for section in top.items("tools") {
-        let Some(tool) = tool(&section) else { continue };
-        if !tools.iter().any(|other| other.tool == tool.tool) {
+        let Some(tool) = tool(&section, env) else { continue };
+        // Of two with one name the first counts, as in DeerFlow.
+        if !tools.iter().any(|other| other.tool.name() == tool.tool.name()) {
             tools.push(tool);
         }
     }
     let listed = top.entry("tools").is_some();
     for tool in Native::ALL {
         let missing = tools.iter().all(|other| other.tool != tool);
-        if missing && (!listed || tool == Native::PresentFiles) {
-            tools.push(ToolConfig { tool, group: String::new() });
+        if missing && (!listed || tool.is_built_in()) {
+            let web = match tool {
+                Native::Web(kind, provider) => Some(WebConfig::plain(kind, provider)),
+                _ => None,
+            };
+            tools.push(ToolConfig { tool, group: String::new(), web });
         }
     }
     tools
 }
 
-fn tool(section: &Section<'_>) -> Option<ToolConfig> {
+fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
     let class = class::read(section, Kind::Tool, None);
     let name = section.text("name").or_told(String::new(), "the tool's own");
     let group = section.text("group").or(String::new());
@@ -115,7 +221,14 @@ fn tool(section: &Section<'_>) -> Option<ToolConfig> {
                 let what = format!("\"{name}\" has no effect");
                 section.warn("name", what, format!("the tool is called {}", tool.name()));
             }
-            Some(ToolConfig { tool, group })
+            let web = match tool {
+                Native::Web(kind, provider) => Some(web::read(section, kind, provider, env)),
+                _ => {
+                    section.later(&["max_results"]);
+                    None
+                }
+            };
+            Some(ToolConfig { tool, group, web })
         }
         _ => {
             let what = "this tool is not in this version; it is left out";

@@ -137,7 +137,13 @@ impl<'r> Section<'r> {
                 .map_or_else(String::new, |(word, _)| (*word).to_owned())
         };
         self.scalar(key, &kind, false, show, move |value| {
-            let Some(typed) = text(value)? else { return Ok(None) };
+            // `on` and `off` are a yes and a no to YAML, unless they stand in quotes.
+            let typed = match value {
+                Value::Bool(true) => Some("on".to_owned()),
+                Value::Bool(false) => Some("off".to_owned()),
+                value => text(value)?,
+            };
+            let Some(typed) = typed else { return Ok(None) };
             let typed = typed.to_lowercase();
             match words.iter().find(|(word, _)| *word == typed) {
                 Some((_, choice)) => Ok(Some(*choice)),
@@ -172,6 +178,15 @@ impl<'r> Section<'r> {
         }
         let value = entry.map(|_| items);
         Setting { section: self, key, kind: format!("list of {kind}"), show: Box::new(show), value, spoilt }
+    }
+
+    /// Reads a list of plain names.
+    pub(super) fn names<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, Vec<String>> {
+        let name = |value: &Value| match value {
+            Value::Text(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+            _ => Err("write names".to_owned()),
+        };
+        self.list(key, "names", |names: &Vec<String>| names.join(", "), name)
     }
 
     /// Reads a mapping whose keys are not pudu's business, with the variables in it put in.

@@ -4,6 +4,7 @@ mod documented;
 mod errors;
 mod feishu;
 mod values;
+mod web;
 
 use super::*;
 use std::fmt::Write as _;

@@ -41,16 +41,26 @@ impl Access {
         Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()), pairing: false }
     }
 
+    /// Tells whether a person is listed, or `known` by a code.
+    pub(crate) fn knows(&self, person: &str, known: bool) -> bool {
+        known
+            || match self.users {
+                Allow::Everyone => !self.pairing,
+                Allow::Only(_) => self.users.permits(person),
+            }
+    }
+
+    /// Judges who shows a code where: strangers may, but in no chat in which nobody is answered.
+    pub(crate) fn takes_code(&self, inbound: &Inbound) -> bool {
+        inbound.addressed && (inbound.private || self.chats.permits(&inbound.address.chat))
+    }
+
     /// Judges who did something where. `known`: they made themselves known by a code.
     pub(crate) fn judge(&self, inbound: &Inbound, known: bool) -> Verdict {
         if !inbound.addressed {
             return Verdict::Ignore;
         }
-        let listed = match self.users {
-            Allow::Everyone => !self.pairing,
-            Allow::Only(_) => self.users.permits(&inbound.sender.id),
-        };
-        let user = listed || known;
+        let user = self.knows(&inbound.sender.id, known);
         let closed = self.pairing || self.users != Allow::Everyone;
         let chat = self.chats.permits(&inbound.address.chat) || (inbound.private && closed);
         match (user && chat, inbound.private) {
@@ -136,6 +146,20 @@ mod tests {
         check(ada(), "1", false, true, Verdict::Welcome);
         check(ada(), "7", true, true, Verdict::Welcome);
         check(ada(), "7", false, true, Verdict::Refuse);
+    }
+
+    #[test]
+    fn a_code_is_taken_where_somebody_is_answered() {
+        let chats = Allow::Only(["x".to_owned()].into());
+        let access = |chats: &Allow| Access { users: Allow::Everyone, chats: chats.clone(), pairing: true };
+        let check = |chats: &Allow, private: bool, addressed: bool, expect: bool| {
+            let shown = inbound("7", "Eve", private, addressed);
+            assert_eq!(access(chats).takes_code(&shown), expect, "{chats:?} {private} {addressed}");
+        };
+        check(&Allow::Everyone, false, true, true);
+        check(&chats, false, true, false);
+        check(&chats, true, true, true);
+        check(&Allow::Everyone, false, false, false);
     }
 
     #[test]

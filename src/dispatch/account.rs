@@ -5,7 +5,7 @@ use crate::config;
 use pudu_channels::Channel;
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct Policy {
     pub(crate) access: Access,
     pub(crate) mode: Mode,
     pub(crate) session: config::Session,
+    /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
+    pub(crate) approvers: BTreeSet<String>,
 }
 
 /// Who answers a person, and with what settings.
@@ -42,7 +44,7 @@ pub(crate) struct Session {
 impl Policy {
     /// A policy without settings for runs.
     pub(crate) fn open(access: Access, mode: Mode) -> Self {
-        Self { access, mode, session: config::Session::default() }
+        Self { access, mode, session: config::Session::default(), approvers: BTreeSet::new() }
     }
 
     /// Returns what holds for runs that answer a person.

@@ -10,11 +10,11 @@ use crate::{bus::Arrival, clock};
 use pudu_channels::{Choice, FinalView, HealthState, Kind};
 use pudu_client::{
     ModelInfo,
-    base::{Message, ThreadId},
+    base::{Message, Skill, ThreadId},
     model::Offline,
     store::ItemId,
 };
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 /// So many models become buttons.
 const BUTTONS: usize = 8;
@@ -29,7 +29,7 @@ impl Conversation {
             Command::Stop => self.stop_all(arrival).await,
             Command::Retry => self.retry(arrival).await,
             Command::Status => {
-                let text = self.status().await;
+                let text = self.status(&arrival.inbound.sender.id).await;
                 self.answer(arrival, text);
             }
             Command::Models(name) => self.models(arrival, name).await,
@@ -42,7 +42,14 @@ impl Conversation {
                 let text = memory(&self.shared.home).await;
                 self.answer(arrival, text);
             }
-            Command::Help => self.answer(arrival, command::help()),
+            Command::Help => {
+                let text = command::help(&self.skills().await);
+                self.answer(arrival, text);
+            }
+            Command::Skills => {
+                let text = command::skills(&self.skills().await);
+                self.answer(arrival, text);
+            }
             Command::Connect(_) => {
                 self.answer(arrival, "There is no need to: I know you already.");
             }
@@ -50,9 +57,18 @@ impl Conversation {
                 let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
                 self.answer(arrival, text);
             }
-            Command::Unknown(name) if name == "tool" && self.offline().await => self.say(arrival).await,
-            Command::Unknown(name) => self.answer(arrival, command::unknown(&name)),
+            Command::Unknown(name) if name == "tool" && self.offline(&arrival.inbound.sender.id).await => {
+                self.say(arrival).await
+            }
+            Command::Unknown(name) => {
+                let text = command::unknown(&name, &self.skills().await);
+                self.answer(arrival, text);
+            }
         }
+    }
+
+    async fn skills(&self) -> Arc<[Skill]> {
+        self.shared.client.catalog().await.enabled()
     }
 
     /// Keeps an answer and delivers it beside whatever runs.
@@ -132,7 +148,7 @@ impl Conversation {
 
     async fn models(&self, arrival: Arrival, name: Option<String>) {
         let models = self.shared.client.models();
-        let chosen = self.chosen(&models).await;
+        let chosen = self.chosen(&models, &arrival.inbound.sender.id).await;
         let Some(name) = name else {
             self.answer_with(arrival, list(&models, chosen.as_deref()), Vec::new());
             return;
@@ -173,10 +189,10 @@ impl Conversation {
         self.answer(arrival, text);
     }
 
-    async fn status(&self) -> String {
+    async fn status(&self, person: &str) -> String {
         let record = self.record().await;
         let models = self.shared.client.models();
-        let model = self.chosen(&models).await.unwrap_or_else(|| "none".to_owned());
+        let model = self.chosen(&models, person).await.unwrap_or_else(|| "none".to_owned());
         let mut text = match &record {
             Some(record) => format!("Active thread: `{}`", record.thread),
             None => "No active conversation.".to_owned(),
@@ -242,15 +258,17 @@ impl Conversation {
         }
     }
 
-    /// Returns the name of the model that this conversation uses.
-    async fn chosen(&self, models: &[ModelInfo]) -> Option<String> {
+    /// Returns the name of the model that answers a person here: what was chosen in this conversation, what the
+    /// account's session says, or the default.
+    async fn chosen(&self, models: &[ModelInfo], person: &str) -> Option<String> {
         let chosen = self.record().await.and_then(|record| record.model);
-        let known = chosen.filter(|name| models.iter().any(|model| model.name == *name));
+        let wanted = chosen.or_else(|| self.account.policy().session(person).model);
+        let known = wanted.filter(|name| models.iter().any(|model| model.name == *name));
         known.or_else(|| models.first().map(|model| model.name.clone()))
     }
 
-    async fn offline(&self) -> bool {
-        self.chosen(&self.shared.client.models()).await.as_deref() == Some(Offline::NAME)
+    async fn offline(&self, person: &str) -> bool {
+        self.chosen(&self.shared.client.models(), person).await.as_deref() == Some(Offline::NAME)
     }
 }
 

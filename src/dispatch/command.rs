@@ -1,4 +1,8 @@
-//! The slash commands: one table, from which help, menus and suggestions are made.
+//! The slash commands: one table, from which help, menus and suggestions are made. Skills are asked for in the
+//! same way, and are named behind them.
+
+use pudu_client::base::Skill;
+use std::fmt::Write;
 
 /// What a person can ask for with a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub(crate) enum Command {
     Retry,
     /// `/usage`
     Usage,
+    /// `/skills`
+    Skills,
     /// `/mode [NAME]`
     Mode(Option<String>),
     /// `/connect CODE`
@@ -66,6 +72,12 @@ pub(crate) const TABLE: &[Row] = &[
         help: "Choose what a message does while I work",
         make: Command::Mode,
     },
+    Row {
+        name: "skills",
+        argument: "",
+        help: "List the skills; /name asks for one",
+        make: |_| Command::Skills,
+    },
     Row { name: "usage", argument: "", help: "Show the tokens spent here", make: |_| Command::Usage },
     Row {
         name: "memory",
@@ -102,20 +114,69 @@ impl Command {
     }
 }
 
+/// So many skills are listed.
+const MOST_SKILLS: usize = 60;
+/// What a skill does is said in so many characters at most.
+const LONGEST: usize = 160;
+
 /// Returns the help.
-pub(crate) fn help() -> String {
+pub(crate) fn help(skills: &[Skill]) -> String {
     let line = |row: &Row| {
         let space = if row.argument.is_empty() { "" } else { " " };
         format!("- `/{}{space}{}` — {}", row.name, row.argument, row.help)
     };
     let lines: Vec<String> = TABLE.iter().map(line).collect();
-    format!("Available commands:\n\n{}\n\nAnything else you write is for the assistant.", lines.join("\n"))
+    let names: Vec<String> =
+        skills.iter().take(MOST_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
+    let skills = match names.as_slice() {
+        [] => String::new(),
+        names => format!("\n\nSkills, each with your request behind it: {}", names.join(", ")),
+    };
+    format!(
+        "Available commands:\n\n{}{skills}\n\nAnything else you write is for the assistant.",
+        lines.join("\n")
+    )
 }
 
-/// Says that a command is unknown and which was probably meant.
-pub(crate) fn unknown(name: &str) -> String {
+/// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
+pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static str, String)> {
+    let row = |row: &'static Row| (row.name, row.argument, row.help.to_owned());
+    TABLE
+        .iter()
+        .map(row)
+        .chain(skills.iter().map(|skill| (skill.name.as_str(), "[request]", brief(&skill.about))))
+}
+
+/// Lists the skills.
+pub(crate) fn skills(skills: &[Skill]) -> String {
+    if skills.is_empty() {
+        return "No skills are switched on.".to_owned();
+    }
+    let mut text = "Skills:\n".to_owned();
+    for skill in skills.iter().take(MOST_SKILLS) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n- `/{}` — {}", skill.name, brief(&skill.about));
+    }
+    if let Some(more @ 1..) = skills.len().checked_sub(MOST_SKILLS) {
+        let _ = write!(text, "\n- and {more} more");
+    }
+    text.push_str("\n\nBegin a message with one of them, and say behind it what you want. I also use them by myself where they fit.");
+    text
+}
+
+/// Returns the first sentence of what a skill is for.
+pub(crate) fn brief(about: &str) -> String {
+    let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = words.split_once(". ").map_or(words.as_str(), |(first, _)| first).trim_end_matches('.');
+    let cut: String = first.chars().take(LONGEST).collect();
+    if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
+}
+
+/// Says that a command is unknown and which was probably meant: a command or a skill.
+pub(crate) fn unknown(name: &str, skills: &[Skill]) -> String {
     let names = || TABLE.iter().map(|row| row.name);
-    let nearest = names().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+    let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
+    let nearest = all.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
     let meant = match nearest {
         Some((distance, known)) if distance <= 2 && distance < name.len() => {
             format!(" Did you mean `/{known}`?")
@@ -155,7 +216,7 @@ mod tests {
             assert_eq!(command, Some((row.make)(None)), "{}", row.name);
             assert!(!seen.contains(&command), "{} stands for two", row.name);
             seen.push(command);
-            assert!(help().contains(&format!("`/{}", row.name)), "{}", row.name);
+            assert!(help(&[]).contains(&format!("`/{}", row.name)), "{}", row.name);
             assert!(
                 row.name.len() <= 32 && (3..=256).contains(&row.help.len()),
                 "Telegram's limits of a menu"
@@ -166,9 +227,25 @@ mod tests {
     #[test]
     fn an_unknown_command_gets_a_suggestion() {
         assert!(
-            unknown("sotp")
+            unknown("sotp", &[])
                 .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
         );
-        assert!(unknown("dance").starts_with("Unknown command: /dance. Available commands: "));
+        assert!(unknown("dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
+        let skills = [skill("data-analysis", "x")];
+        assert!(unknown("data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
+    }
+
+    fn skill(name: &str, about: &str) -> Skill {
+        Skill { name: name.into(), about: about.into(), path: String::new(), tools: None, text: "".into() }
+    }
+
+    #[test]
+    fn skills_are_listed_by_their_first_sentence() {
+        assert_eq!(skills(&[]), "No skills are switched on.");
+        let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
+        let lines =
+            format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
+        assert!(skills(&some).starts_with(&lines), "{}", skills(&some));
+        assert!(help(&some).contains("\n\nSkills, each with your request behind it: `/a`, `/b`\n\n"));
     }
 }

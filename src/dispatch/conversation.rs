@@ -182,15 +182,22 @@ impl Conversation {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
         match (&change.inbound.kind, at) {
-            (Kind::Edit { text }, Some(at)) => {
-                if let Some(waiting) = self.waiting.get_mut(at) {
-                    amend(&self.shared, waiting, text).await;
-                }
-            }
+            (Kind::Edit { text }, Some(at)) => self.amend(at, text).await,
             (Kind::Recall, Some(at)) => done.extend(self.waiting.remove(at).map(|taken| taken.id)),
             _ => {}
         }
         self.shared.inbox.finish(&done).await;
+    }
+
+    /// Changes the words of a message that waits; one that has become a command waits no longer.
+    async fn amend(&mut self, at: usize, text: &str) {
+        if let Some(command) = self.shared.command(text).await {
+            if let Some(arrival) = self.waiting.remove(at) {
+                self.command(arrival, command).await;
+            }
+        } else if let Some(waiting) = self.waiting.get_mut(at) {
+            amend(&self.shared, waiting, text).await;
+        }
     }
 
     /// Stops the run; what it said so far is kept and shown. Tells whether there was one: a reply that is

@@ -89,6 +89,16 @@ impl Shared {
                 "I could not look that code up just now. Try again in a moment."
             }
         };
+        self.say(account, arrival, text);
+    }
+
+    /// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
+    /// cut the answer.
+    pub(super) fn greet(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+        self.say(account, arrival, "I know you already. Say hello!");
+    }
+
+    fn say(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, text: &str) {
         let view = FinalView { text: text.to_owned(), ..FinalView::default() };
         let answer = Conversation::new(self.clone(), account.clone(), arrival.inbound.address.key());
         answer.answer_with(arrival, view, Vec::new());

@@ -164,7 +164,8 @@ impl Shared {
     }
 }
 
-fn placement(row: &TurnRow) -> Option<Placement> {
+/// Returns where a turn's reply goes, with what is there of it.
+pub(super) fn placement(row: &TurnRow) -> Option<Placement> {
     let placement: Placement = serde_json::from_str(&row.placement).ok()?;
     let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
     Some(Placement { saved, ..placement })

@@ -1,16 +1,16 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Session, Shared, view};
+use super::{Account, Session, Shared, recover, view};
 use crate::{
-    bus::{Arrival, Parcel},
+    bus::{Arrival, Parcel, patiently},
     config::Uploads,
 };
 use futures_util::FutureExt;
 use pudu_channels::{Attachment, FinalView, Kind, LiveReply, Placement, SendError};
 use pudu_client::{
-    Control, Ended, Run, Task,
-    base::{Human, MessageId, RunId, SharedFile, ThreadId},
-    store::ItemId,
+    Asker, Control, Ended, Run, Task,
+    base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
+    store::{Db, ItemId, TurnId},
 };
 use std::{
     panic::AssertUnwindSafe,
@@ -43,11 +43,20 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// The one who is answered.
+    fn asker(&self) -> Asker {
+        let (account, person) = (self.placement.address.account.clone(), self.placement.sender.clone());
+        let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
+        let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
+        Asker { account, name: name.unwrap_or_else(|| person.clone()), person }
+    }
+
     /// What the run is to do: people's choice of a model comes before the account's session.
     fn task(&self, input: Vec<Human>, again: Option<MessageId>) -> Task {
         let Session { agent, model, steps } = self.session.clone();
         let model = self.model.clone().or(model);
-        Task { thread: self.thread.clone(), run: self.run.clone(), input, again, model, agent, steps }
+        let asker = Some(self.asker());
+        Task { thread: self.thread.clone(), run: self.run.clone(), input, again, model, agent, asker, steps }
     }
 }
 
@@ -85,10 +94,18 @@ pub(super) async fn perform(
                 "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
             let view = FinalView { text: text.to_owned(), ..FinalView::default() };
             let view = shared.outbox.conclude(&job.parcel, view).await;
-            deliver(&shared, &account, &job.parcel, job.placement, &view).await;
+            let placement = shown(&shared.db, &job.parcel.turn, job.placement).await;
+            deliver(&shared, &account, &job.parcel, placement, &view).await;
             TurnEnd::default()
         }
     }
+}
+
+/// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
+async fn shown(db: &Db, turn: &TurnId, placement: Placement) -> Placement {
+    let turns = patiently("what a turn showed cannot be read", || db.open_turns()).await;
+    let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
+    row.and_then(|row| recover::placement(&row)).unwrap_or(placement)
 }
 
 async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &AtomicBool) -> TurnEnd {
@@ -171,7 +188,10 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
         }
         for attachment in attachments {
             match basket.fetch(attachment).await {
-                Ok(file) => human.files.push(file),
+                Ok(file) => {
+                    notes.extend(unread(&file));
+                    human.files.push(file);
+                }
                 Err(reason) => {
                     let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
                     human.text = format!("{}\n[{note}]", human.text);
@@ -182,6 +202,12 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
         input.push(human);
     }
     (input, notes)
+}
+
+/// What people are told of a document that could not be read.
+fn unread(file: &SharedFile) -> Option<String> {
+    let Some(Reading::Failed { reason }) = &file.reading else { return None };
+    Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
 }
 
 /// Tells whether the thread has a message already: a restart cut the turn after its files were fetched.
@@ -203,15 +229,20 @@ struct Basket<'a> {
     files: u32,
     bytes: u64,
     largest: u64,
+    read: bool,
 }
 
 impl<'a> Basket<'a> {
     fn new(shared: &'a Shared, account: &'a Account, job: &'a Job) -> Self {
-        let Uploads { max_files, max_file_size, max_total_size } = shared.rules().uploads.clone();
-        Self { shared, account, job, files: max_files, bytes: max_total_size, largest: max_file_size }
+        let Uploads { max_files, max_file_size, max_total_size, auto_convert_documents } =
+            shared.rules().uploads.clone();
+        let (files, bytes, largest, read) =
+            (max_files, max_total_size, max_file_size, auto_convert_documents);
+        Self { shared, account, job, files, bytes, largest, read }
     }
 
-    /// Fetches a file into the thread's uploads, or says why it cannot be had.
+    /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
+    /// had.
     async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
         self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
         let channel = self.account.channel();
@@ -226,13 +257,19 @@ impl<'a> Basket<'a> {
             Some(Err(error)) => Err(error.to_string()),
             Some(Ok(size)) => {
                 self.bytes = self.bytes.saturating_sub(size);
-                let sandbox = self.shared.client.sandbox(&self.job.thread);
-                sandbox.adopt(&part, &attachment.name).await.map_err(|error| error.to_string())
+                let adopt = self.shared.client.adopt(&self.job.thread, &part, &attachment.name);
+                adopt.await.map_err(|error| error.to_string())
             }
         };
         // It was moved if all went well.
         tokio::fs::remove_file(&part).await.ok();
-        kept
+        let mut file = kept?;
+        if self.read {
+            let read = self.shared.client.read_document(&self.job.thread, &mut file);
+            // Who stops the turn does not want to wait for it.
+            self.job.control.cancel.run_until_cancelled(read).await;
+        }
+        Ok(file)
     }
 }
 
@@ -246,4 +283,49 @@ pub(super) async fn deliver(
 ) {
     let reply = account.channel().open_reply(placement, shared.outbox.journal(parcel));
     shared.outbox.deliver(parcel, reply, view).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_channels::{Address, ReplyHandle};
+    use pudu_client::store::{Location, NewTurn, Shown};
+
+    #[tokio::test]
+    async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
+        let home = tempfile::tempdir().unwrap();
+        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let placement = Placement {
+            address: Address { account: "a".into(), chat: "1".into(), topic: None },
+            private: true,
+            reply_to: Some("7".into()),
+            sender: "5".into(),
+            hint: None,
+            saved: None,
+        };
+        let turn = NewTurn {
+            id: TurnId("t".into()),
+            conversation: "c".into(),
+            account: "a".into(),
+            thread: None,
+            run: None,
+            placement: serde_json::to_string(&placement).unwrap(),
+            items: Vec::new(),
+            final_view: None,
+            now: 1,
+        };
+        db.open_turn(&turn).await.unwrap();
+        assert_eq!(shown(&db, &turn.id, placement.clone()).await, placement);
+        let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
+        let kept = Shown {
+            handle: serde_json::to_string(&handle).unwrap(),
+            conversation: "c".into(),
+            account: "a".into(),
+            chat: "1".into(),
+            messages: handle.messages.clone(),
+        };
+        db.save_handle(&turn.id, &kept, 2).await.unwrap();
+        let expect = Placement { saved: Some(handle), ..placement.clone() };
+        assert_eq!(shown(&db, &turn.id, placement).await, expect);
+    }
 }

@@ -1,15 +1,18 @@
 //! What people see of a run: the fold of its events while it works, and its end in words.
 
-use super::Shared;
-use crate::clock;
+use super::{Shared, approval};
+use crate::{clock, sent};
 use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
-    base::{Outcome, ThreadId},
-    harness::{Activity, Progress},
+    base::{Decision, Outcome, Question, ThreadId},
+    harness::{Activity, Progress, Working},
 };
 use std::path::Path;
 use url::Url;
+
+/// An option that is longer is no button, in bytes: not every platform shows more.
+const LONGEST_LABEL: usize = 40;
 
 /// Shown while something can be stopped.
 fn stop() -> Choice {
@@ -23,7 +26,60 @@ fn retry() -> Choice {
 /// Returns what is seen while a run works. Only the assistant's own words and the names of what it does:
 /// no arguments, no results, no thoughts.
 pub(super) fn live(progress: &Progress) -> ReplyView {
-    ReplyView { text: progress.text.clone(), activity: activity(&progress.activity), choices: vec![stop()] }
+    let asked = progress.asked.first();
+    let question = asked.map(|asked| format!("🔐 May I? {}", asked.wish)).unwrap_or_default();
+    let mut choices = asked.map(|asked| decide(&asked.key)).unwrap_or_default();
+    choices.push(stop());
+    let activity = match asked {
+        Some(_) => Some("Waiting for your decision…".to_owned()),
+        None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
+    };
+    let text = paragraphs(&[&progress.text, &decisions(&progress.decided), &question]);
+    ReplyView { text, activity, choices }
+}
+
+fn decide(key: &str) -> Vec<Choice> {
+    let choice =
+        |label: &str, approve| Choice { label: label.to_owned(), action: approval::action(key, approve) };
+    vec![choice("Approve", true), choice("Deny", false)]
+}
+
+/// Says what sub-agents do.
+fn working(tasks: &[Working]) -> Option<String> {
+    let one = |task: &Working| match task.doing.as_slice() {
+        [] => task.about.clone(),
+        doing => format!("{} ({})", task.about, doing.join(", ")),
+    };
+    let all: Vec<String> = tasks.iter().map(one).collect();
+    (!all.is_empty()).then(|| format!("Working on: {}…", all.join("; ")))
+}
+
+/// Says who decided what.
+fn decisions(decisions: &[Decision]) -> String {
+    let line = |Decision { wish, approved, by }: &Decision| match (approved, by) {
+        (true, by) => format!("✅ {} approved {wish}", by.as_deref().unwrap_or("Somebody")),
+        (false, Some(by)) => format!("⛔ {by} did not allow {wish}"),
+        (false, None) => format!("⌛ Nobody allowed {wish} in time"),
+    };
+    decisions.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn paragraphs(parts: &[&str]) -> String {
+    parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Returns a question's words, and its options to click. Options that are too long for a button, or that would
+/// be taken for commands, are listed and answered by their number.
+fn asked(Question { text, options }: &Question) -> (String, Vec<Choice>) {
+    let plain = |option: &String| option.len() <= LONGEST_LABEL && !option.starts_with('/');
+    if options.iter().all(plain) {
+        let choice = |option: &String| Choice { label: option.clone(), action: option.clone() };
+        return (text.clone(), options.iter().map(choice).collect());
+    }
+    let numbered = |(at, option): (usize, &String)| format!("{}. {option}", at + 1);
+    let list: Vec<String> = options.iter().enumerate().map(numbered).collect();
+    let choice = |number: usize| Choice { label: number.to_string(), action: number.to_string() };
+    (paragraphs(&[text, &list.join("\n")]), (1..=options.len()).map(choice).collect())
 }
 
 /// Returns what is seen before anything happened.
@@ -52,8 +108,9 @@ fn capital(text: &str) -> String {
 /// Returns what stays.
 pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId, ended: &Ended) -> FinalView {
     let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
+    let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
-        Outcome::Success => (String::new(), Vec::new()),
+        Outcome::Success => (question, options),
         Outcome::Stopped => ("*Stopped.*".to_owned(), Vec::new()),
         Outcome::Timeout => ("⚠️ *I ran out of time; this is as far as I got.*".to_owned(), vec![retry()]),
         Outcome::Limit => {
@@ -62,8 +119,7 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
         }
         Outcome::Error(failure) => (format!("⚠️ {}", failure.hint), vec![retry()]),
     };
-    let parts = [ended.text.trim(), &note, &missing];
-    let text = parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+    let text = paragraphs(&[&ended.text, &decisions(&ended.decisions), &note, &missing]);
     let text =
         if text.is_empty() && files.is_empty() { "(The assistant said nothing.)".to_owned() } else { text };
     FinalView { text, files, choices }
@@ -76,11 +132,11 @@ async fn files(
     thread: &ThreadId,
     paths: &[String],
 ) -> (Vec<OutFile>, String) {
-    let sandbox = shared.client.sandbox(thread);
+    let sandbox = shared.client.files(thread);
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-        match sandbox.locate(path).await {
+        match sent::keep(&shared.home, &sandbox, path).await {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
                 Some(link) => missing.push(format!("📎 [{name}]({link}) (a link that is good for a day)")),
                 None => files.push(OutFile { name, path: file }),
@@ -103,6 +159,23 @@ async fn link(shared: &Shared, limits: Limits, thread: &ThreadId, path: &str, fi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_options_are_buttons_and_long_ones_a_list_with_numbers() {
+        let ask = |options: &[&str]| {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            let (text, choices) = asked(&Question { text: "Which?".to_owned(), options });
+            let choices: Vec<_> = choices.into_iter().map(|choice| (choice.label, choice.action)).collect();
+            (text, choices)
+        };
+        let pair = |label: &str| (label.to_owned(), label.to_owned());
+        assert_eq!(ask(&[]), ("Which?".to_owned(), vec![]));
+        assert_eq!(ask(&["a", "b c"]), ("Which?".to_owned(), vec![pair("a"), pair("b c")]));
+        let numbers = || vec![pair("1"), pair("2")];
+        assert_eq!(ask(&["a", "/new"]), ("Which?\n\n1. a\n2. /new".to_owned(), numbers()));
+        let long = "x".repeat(41);
+        assert_eq!(ask(&["a", &long]), (format!("Which?\n\n1. a\n2. {long}"), numbers()));
+    }
 
     #[test]
     fn what_the_agent_does_is_said_in_a_few_words() {

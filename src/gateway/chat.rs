@@ -1,6 +1,10 @@
 //! The local chats over HTTP: say, press, follow, fetch.
 
-use super::{Gateway, file as files, guard::refuse};
+use super::{
+    Gateway,
+    file::{self as files, Show},
+    guard::refuse,
+};
 use crate::{
     console,
     local::{Change, Line},
@@ -8,7 +12,7 @@ use crate::{
 use axum::{
     Json,
     extract::{Path, State, rejection::JsonRejection},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{
         IntoResponse, Response, Sse,
         sse::{Event, KeepAlive},
@@ -160,8 +164,11 @@ fn event(name: &str, data: &impl Serialize) -> Event {
 pub(super) async fn file(
     State(gateway): State<Gateway>,
     Path((chat, line, index)): Path<(String, String, usize)>,
+    headers: HeaderMap,
 ) -> Response {
     let missing = || refuse(StatusCode::NOT_FOUND, "there is no such file");
     let Some(file) = gateway.0.local.file(&chat, &line, index) else { return missing() };
-    files::download(&file.path, &file.name).await.unwrap_or_else(missing)
+    let Ok(open) = tokio::fs::File::open(&file.path).await else { return missing() };
+    let sent = files::send(&headers, open.into_std().await, &file.name, Show::Download).await;
+    sent.unwrap_or_else(|_| missing())
 }

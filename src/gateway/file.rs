@@ -1,40 +1,200 @@
-//! Files on their way out, always as a download: what an agent made is never shown as a page of ours.
+//! Files on their way out: whole or in part, and never as a page of ours. What a browser would run comes as a
+//! download, and all of it in a sandbox of the browser's.
 
 use super::Gateway;
 use crate::clock;
 use axum::{
     body::Body,
     extract::{Path, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    ops::RangeInclusive,
+    os::unix::fs::MetadataExt,
+    time::SystemTime,
+};
+use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
+/// So much of a file tells text from anything else, in bytes.
+const HEAD: u64 = 8 * 1024;
+/// What a browser would run, whoever made it. Whatever is XML may be a picture or a page with scripts.
+const ACTIVE: [&str; 8] = [
+    "text/html",
+    "text/xml",
+    "application/xml",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "message/rfc822",
+    "multipart/related",
+];
+
+/// How a file is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show {
+    /// As a download.
+    Download,
+    /// In the browser, unless it would run there.
+    Inline,
+}
+
 /// Sends the file that a signed link opens.
-pub(super) async fn linked(State(gateway): State<Gateway>, Path(token): Path<String>) -> Response {
+pub(super) async fn linked(
+    State(gateway): State<Gateway>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let shared = &gateway.0.shared;
     let gone =
         || (StatusCode::NOT_FOUND, "this link does not open a file, or not any more\n").into_response();
     let Some(opened) = shared.links.read(&token, clock::now()) else { return gone() };
-    let Ok(path) = shared.client.sandbox(&opened.thread).locate(&opened.path).await else { return gone() };
+    let Ok((file, _)) = shared.client.files(&opened.thread).open(&opened.path).await else { return gone() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
-    download(&path, name).await.unwrap_or_else(gone)
+    send(&headers, file, name, Show::Download).await.unwrap_or_else(|_| gone())
 }
 
-/// Sends a file as a download; `None` if it is not there.
-pub(super) async fn download(path: &std::path::Path, name: &str) -> Option<Response> {
-    let open = tokio::fs::File::open(path).await.ok()?;
-    let size = open.metadata().await.ok()?.len();
+/// Sends an open file, or the part that is asked for.
+pub(super) async fn send(headers: &HeaderMap, file: File, name: &str, show: Show) -> io::Result<Response> {
+    let guessed = mime_guess::from_path(name).first_raw();
+    let (file, meta, text) = tokio::task::spawn_blocking(move || examine(file, guessed.is_none())).await??;
+    let kind = guessed.unwrap_or(if text { "text/plain" } else { "application/octet-stream" });
+    let seal = Seal::of(&meta);
+    let mut response = match wanted(headers, &seal, meta.len()) {
+        Wanted::Nothing => StatusCode::NOT_MODIFIED.into_response(),
+        Wanted::Impossible => {
+            let all = [(header::CONTENT_RANGE, format!("bytes */{}", meta.len()))];
+            return Ok((StatusCode::RANGE_NOT_SATISFIABLE, all).into_response());
+        }
+        Wanted::All => whole(file, meta.len()),
+        Wanted::Part(range) => part(file, range, meta.len()).await?,
+    };
+    let into = response.headers_mut();
+    for (name, value) in [(header::ETAG, &seal.tag), (header::LAST_MODIFIED, &seal.date)] {
+        into.extend(value.parse().ok().map(|value| (name, value)));
+    }
+    into.insert(header::ACCEPT_RANGES, header::HeaderValue::from_static("bytes"));
+    into.extend(described(name, kind, show));
+    Ok(response)
+}
+
+/// Sends what is in memory, likewise but whole.
+pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: Show) -> Response {
+    let guessed = mime_guess::from_path(name).first_raw();
+    let kind = guessed.unwrap_or(if is_text(&bytes) { "text/plain" } else { "application/octet-stream" });
+    let mut response = bytes.into_response();
+    response.headers_mut().extend(described(name, kind, show));
+    response
+}
+
+/// What a browser is told to make of a file.
+fn described(name: &str, kind: &str, show: Show) -> HeaderMap {
+    let attached = show == Show::Download || is_active(kind);
+    let place = if attached { "attachment" } else { "inline" };
     let name: String = name.bytes().map(percent).collect();
-    let headers = [
-        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (header::CONTENT_LENGTH, size.to_string()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")),
+    // A download is bytes: no browser is to have ideas of its own about them.
+    let kind = match show {
+        Show::Download => "application/octet-stream".to_owned(),
+        Show::Inline if kind.starts_with("text/") => format!("{kind}; charset=utf-8"),
+        Show::Inline => kind.to_owned(),
+    };
+    let pairs = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_DISPOSITION, format!("{place}; filename*=UTF-8''{name}")),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
-        (header::CACHE_CONTROL, "private, no-store".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'".to_owned()),
+        (header::CACHE_CONTROL, if attached { "private, no-store" } else { "private, no-cache" }.to_owned()),
     ];
-    Some((headers, Body::from_stream(ReaderStream::new(open))).into_response())
+    pairs.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
+}
+
+fn is_active(kind: &str) -> bool {
+    ACTIVE.contains(&kind) || kind.ends_with("+xml")
+}
+
+fn examine(mut file: File, sniff: bool) -> io::Result<(File, Metadata, bool)> {
+    let meta = file.metadata()?;
+    let mut head = Vec::new();
+    if sniff {
+        Read::by_ref(&mut file).take(HEAD).read_to_end(&mut head)?;
+        file.rewind()?;
+    }
+    Ok((file, meta, is_text(&head)))
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.iter().take(usize::try_from(HEAD).unwrap_or(usize::MAX)).any(|byte| *byte == 0)
+}
+
+/// What tells a file from what it was before.
+struct Seal {
+    tag: String,
+    date: String,
+}
+
+impl Seal {
+    fn of(meta: &Metadata) -> Self {
+        let tag = format!("\"{:x}-{:x}-{:x}-{:x}\"", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
+        let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Self { tag, date: httpdate::fmt_http_date(modified) }
+    }
+
+    /// Whether a list of tags has this one.
+    fn is_in(&self, list: &str) -> bool {
+        list.split(',')
+            .any(|tag| matches!(tag.trim(), "*") || tag.trim().trim_start_matches("W/") == self.tag)
+    }
+}
+
+/// What is asked for of a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// The asker has it already.
+    Nothing,
+    All,
+    Part(RangeInclusive<u64>),
+    Impossible,
+}
+
+fn wanted(headers: &HeaderMap, seal: &Seal, size: u64) -> Wanted {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let same = match (text(header::IF_NONE_MATCH), text(header::IF_MODIFIED_SINCE)) {
+        (Some(list), _) => seal.is_in(list),
+        (None, since) => since == Some(&seal.date),
+    };
+    if same {
+        return Wanted::Nothing;
+    }
+    // A part of something else is of no use.
+    let current = text(header::IF_RANGE).is_none_or(|have| have == seal.tag || have == seal.date);
+    let Some(asked) = text(header::RANGE).filter(|_| current) else { return Wanted::All };
+    let Ok(parsed) = http_range_header::parse_range_header(asked) else { return Wanted::All };
+    match parsed.validate(size).map(<[_; 1]>::try_from) {
+        Ok(Ok([range])) => Wanted::Part(range),
+        // Several parts may be answered with the whole.
+        Ok(Err(_)) => Wanted::All,
+        Err(_) => Wanted::Impossible,
+    }
+}
+
+fn whole(file: File, size: u64) -> Response {
+    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file)));
+    ([(header::CONTENT_LENGTH, size.to_string())], body).into_response()
+}
+
+async fn part(mut file: File, range: RangeInclusive<u64>, size: u64) -> io::Result<Response> {
+    let (first, last) = range.into_inner();
+    let length = last.saturating_sub(first).saturating_add(1);
+    let file = tokio::task::spawn_blocking(move || file.seek(SeekFrom::Start(first)).map(|_| file)).await??;
+    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file).take(length)));
+    let headers = [
+        (header::CONTENT_LENGTH, length.to_string()),
+        (header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}")),
+    ];
+    Ok((StatusCode::PARTIAL_CONTENT, headers, body).into_response())
 }
 
 fn percent(byte: u8) -> String {
@@ -42,5 +202,57 @@ fn percent(byte: u8) -> String {
         char::from(byte).to_string()
     } else {
         format!("%{byte:02X}")
+    }
+}
+
+/// A path as it stands in an address.
+pub(super) fn in_address(path: &str) -> String {
+    path.bytes().map(|byte| if byte == b'/' { "/".to_owned() } else { percent(byte) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_file() {
+        let seal = Seal { tag: "\"a\"".into(), date: "Sun, 06 Nov 1994 08:49:37 GMT".into() };
+        let check = |pairs: &[(header::HeaderName, &str)], expect: Wanted| {
+            assert_eq!(wanted(&headers(pairs), &seal, 100), expect, "{pairs:?}");
+        };
+        check(&[], Wanted::All);
+        check(&[(header::RANGE, "bytes=0-9")], Wanted::Part(0..=9));
+        check(&[(header::RANGE, "bytes=90-")], Wanted::Part(90..=99));
+        check(&[(header::RANGE, "bytes=-5")], Wanted::Part(95..=99));
+        check(&[(header::RANGE, "bytes=100-")], Wanted::Impossible);
+        check(&[(header::RANGE, "bytes=0-1,5-6")], Wanted::All);
+        check(&[(header::RANGE, "lines=1-2")], Wanted::All);
+        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"b\"")], Wanted::All);
+        check(&[(header::RANGE, "bytes=0-9"), (header::IF_RANGE, "\"a\"")], Wanted::Part(0..=9));
+        check(&[(header::IF_NONE_MATCH, "\"b\", W/\"a\"")], Wanted::Nothing);
+        check(&[(header::IF_NONE_MATCH, "\"b\"")], Wanted::All);
+        check(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")], Wanted::Nothing);
+    }
+
+    #[test]
+    fn what_a_browser_would_run_is_a_download() {
+        let check = |name: &str, kind: &str, disposition: &str| {
+            let response = send_bytes(b"x".to_vec(), name, Show::Inline);
+            let text = |name| response.headers()[name].to_str().unwrap();
+            let expect = format!("{disposition}; filename*=UTF-8''{name}");
+            assert_eq!((text("content-type"), text("content-disposition")), (kind, expect.as_str()));
+        };
+        check("a.html", "text/html; charset=utf-8", "attachment");
+        check("a.xhtml", "application/xhtml+xml", "attachment");
+        check("a.svg", "image/svg+xml", "attachment");
+        check("a.xml", "text/xml; charset=utf-8", "attachment");
+        check("a.js", "text/javascript; charset=utf-8", "attachment");
+        check("a.md", "text/markdown; charset=utf-8", "inline");
+        check("a.png", "image/png", "inline");
+        check("LICENSE", "text/plain; charset=utf-8", "inline");
     }
 }

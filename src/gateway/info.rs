@@ -53,8 +53,9 @@ pub(super) async fn restart(
     }
 }
 
-/// Lists the slash commands, in the order in which help shows them.
-pub(super) async fn commands() -> Json<Value> {
-    let entry = |row: &command::Row| json!({ "name": row.name, "argument": row.argument, "help": row.help });
-    Json(json!({ "commands": command::TABLE.iter().map(entry).collect::<Vec<_>>() }))
+/// Lists the slash commands, in the order in which help shows them, and the skills behind them.
+pub(super) async fn commands(State(gateway): State<Gateway>) -> Json<Value> {
+    let skills = gateway.0.shared.client.catalog().await.enabled();
+    let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
+    Json(json!({ "commands": command::offered(&skills).map(entry).collect::<Vec<_>>() }))
 }

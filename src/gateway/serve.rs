@@ -1,12 +1,12 @@
 //! Takes connections: so many at once, and none that says nothing for long.
 
-use axum::Router;
+use axum::{Extension, Router, extract::ConnectInfo};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -26,11 +26,11 @@ pub(super) async fn serve(listener: TcpListener, app: Router, stop: Cancellation
     let (room, tasks, graceful) =
         (Arc::new(Semaphore::new(MOST)), TaskTracker::new(), GracefulShutdown::new());
     while let Some(stream) = stop.run_until_cancelled(accept(&listener, &room)).await {
-        let (stream, place) = stream;
-        let mut builder = Builder::new(TokioExecutor::new());
+        let (stream, peer, place) = stream;
+        // Where both versions are spoken, the first bytes are waited for without end.
+        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
-        builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD);
-        let service = TowerToHyperService::new(app.clone());
+        let service = TowerToHyperService::new(app.clone().layer(Extension(ConnectInfo(peer))));
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let watched = graceful.watch(connection);
         tasks.spawn(async move {
@@ -47,11 +47,11 @@ pub(super) async fn serve(listener: TcpListener, app: Router, stop: Cancellation
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> (TcpStream, Option<tokio::sync::OwnedSemaphorePermit>) {
+) -> (TcpStream, SocketAddr, Option<tokio::sync::OwnedSemaphorePermit>) {
     let place = room.clone().acquire_owned().await.ok();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
+            Ok((stream, peer)) => return (stream, peer, place),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
                 tokio::time::sleep(PAUSE).await;

@@ -1,33 +1,57 @@
 //! Where platforms deliver events by HTTP. The channel judges, decodes and keeps what is posted; here it is
-//! only carried.
+//! only carried: after a look at the headers, within a time, and not for who fails again and again.
 
-use super::Gateway;
+use super::{Gateway, LARGEST, failures};
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State},
-    http::{HeaderMap, StatusCode},
+    body::to_bytes,
+    extract::{ConnectInfo, Path, Request, State},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pudu_channels::{Answer, Intake, Post};
+use pudu_channels::{Answer, Glance, Intake, Post};
+use std::{net::SocketAddr, time::Duration};
+use tokio::time::{Instant, timeout};
+
+/// A whole body comes within this time.
+const SLOWEST: Duration = Duration::from_secs(10);
 
 /// Takes what a platform posts for an account.
 pub(super) async fn take(
     State(gateway): State<Gateway>,
     Path((platform, account)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
 ) -> Response {
     let shared = &gateway.0.shared;
     let channel = shared.accounts.get(&account).map(|account| account.channel());
     let hook = channel.filter(|channel| channel.platform() == platform).and_then(|channel| channel.webhook());
     let Some(hook) = hook else { return StatusCode::NOT_FOUND.into_response() };
-    let post = Post { headers: &headers, body: &body };
+    let (parts, body) = request.into_parts();
+    let (failures, peer) = (&gateway.0.failures, failures::peer(peer.ip(), &parts.headers));
+    let glance = hook.glance(&parts.headers);
+    // Who proves to be the platform is heard whatever others do at the same address.
+    if glance != Glance::Proven && failures.are_too_many(peer, Instant::now()) {
+        return StatusCode::TOO_MANY_REQUESTS.into_response();
+    }
+    let fail = |status: StatusCode| {
+        failures.add(peer, Instant::now());
+        status.into_response()
+    };
+    if glance == Glance::Foreign {
+        return fail(StatusCode::UNAUTHORIZED);
+    }
+    let body = match timeout(SLOWEST, to_bytes(body, LARGEST)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return fail(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),
+    };
+    let post = Post { headers: &parts.headers, body: &body };
     match hook.take(post, &shared.inbox as &dyn Intake).await {
         Answer::Taken(Some(answer)) => Json(answer).into_response(),
         Answer::Taken(None) => StatusCode::OK.into_response(),
-        Answer::Forbidden => StatusCode::UNAUTHORIZED.into_response(),
-        Answer::Garbled => StatusCode::BAD_REQUEST.into_response(),
+        Answer::Forbidden => fail(StatusCode::UNAUTHORIZED),
+        Answer::Garbled => fail(StatusCode::BAD_REQUEST),
         Answer::Later => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

@@ -13,7 +13,7 @@ use super::{
     office::Lane,
     wire::{Message, id_at},
 };
-use crate::{Intake, clock::now};
+use crate::{Intake, Sighting, clock::now};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::Ordering,
@@ -66,13 +66,12 @@ impl Discord {
                 return false;
             }
         };
-        let number = |id: &str| id.parse::<u64>().unwrap_or(0);
         let mut newest: HashMap<String, u64> = HashMap::new();
         for seen in &sightings {
             let known = newest.entry(seen.chat.clone()).or_default();
             *known = number(&seen.message).max(*known);
         }
-        let last = newest.values().copied().max().unwrap_or(0);
+        let last = last_before(self.made, &sightings);
         let Some(after) = boundary(heard, last) else { return true };
         self.read_all(self.places(newest, after), after, intake).await
     }
@@ -141,6 +140,17 @@ impl Discord {
     }
 }
 
+fn number(id: &str) -> u64 {
+    id.parse().unwrap_or(0)
+}
+
+/// Returns the newest id that was there before `made`, in milliseconds since 1970. What came or was sent since,
+/// a reply that a restart cut for one, tells nothing of when the process before this one ended.
+fn last_before(made: i64, sightings: &[Sighting]) -> u64 {
+    let ids = sightings.iter().map(|seen| number(&seen.message));
+    ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
+}
+
 /// Returns the id behind which something may have been missed; `None` where nobody ever listened.
 fn boundary(heard: i64, last: u64) -> Option<u64> {
     let since = match (heard, last) {
@@ -167,5 +177,17 @@ mod tests {
         near(boundary(now - 5 * minute, id_at(now - minute)), now - 6 * minute);
         near(boundary(0, id_at(now - 5 * minute)), now - 15 * minute);
         near(boundary(0, id_at(now - 24 * 60 * minute)), now - 6 * 60 * minute);
+    }
+
+    #[test]
+    fn what_came_or_was_sent_since_the_start_does_not_hide_what_was_missed_before_it() {
+        let (started, minute) = (now() - 5 * 60_000, 60_000);
+        let seen = |chat: &str, at: i64| Sighting { chat: chat.into(), message: id_at(at).to_string() };
+        let before = [seen("1", started - 90 * minute), seen("2", started - 95 * minute)];
+        let since = [seen("1", started + 1000), seen("3", started + 4 * minute)];
+        let last = id_at(started - 90 * minute);
+        assert_eq!(last_before(started, &before), last);
+        assert_eq!(last_before(started, &[&before[..], &since].concat()), last);
+        assert_eq!(boundary(0, last_before(started, &since)), None, "nobody listened before");
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     socket::{Frame, Pulse, Socket},
 };
 use serde::Deserialize;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
 /// The message content intent: for bots on many servers, and for the others.
@@ -19,8 +19,6 @@ const CONTENT: u64 = 1 << 18 | 1 << 19;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
 const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
-/// A clock may be wrong by so many seconds: what is older than three when it comes is too late.
-const CLOCK: u64 = 30;
 /// What the bot has to be allowed to do: see channels, send messages, also in threads, begin public threads,
 /// attach files, read the history, add reactions.
 const PERMISSIONS: u64 = 1 << 10 | 1 << 11 | 1 << 38 | 1 << 35 | 1 << 15 | 1 << 16 | 1 << 6;
@@ -45,7 +43,7 @@ pub(super) async fn check(discord: &Discord) -> Vec<Check> {
         Err(error) => return vec![token(&error)],
     };
     let mut found = vec![Check::good("token", me.body.username.clone())];
-    found.extend(me.date.as_deref().and_then(|date| clock(date, SystemTime::now())));
+    found.extend(me.date.as_deref().and_then(clock));
     match client.get::<Application>(&["applications", "@me"], &[]).await {
         Ok(told) => {
             found.push(intent(told.body.flags));
@@ -103,15 +101,9 @@ fn starts(starts: &Starts) -> Option<Check> {
     })
 }
 
-fn clock(date: &str, now: SystemTime) -> Option<Check> {
-    let theirs = httpdate::parse_http_date(date).ok()?;
-    let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let apart = seconds(theirs).abs_diff(seconds(now));
-    let mend = "set this machine's clock (NTP)";
-    Some(match apart {
-        0..=CLOCK => Check::good("clock", format!("{apart} s from Discord's")),
-        _ => Check::poor("clock", format!("it is {apart} s from Discord's"), mend),
-    })
+fn clock(date: &str) -> Option<Check> {
+    let there = httpdate::parse_http_date(date).ok()?;
+    Some(Check::clock(there, SystemTime::now(), "what comes three seconds late is taken for too late"))
 }
 
 async fn gateway(url: &str) -> Check {

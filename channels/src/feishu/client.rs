@@ -10,7 +10,7 @@ use pudu_net::reqwest::{self, Method, RequestBuilder, Response, multipart::Form}
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
@@ -129,13 +129,11 @@ impl Client {
         exchange(request.json(&body).timeout(PATIENCE)).await.map(|envelope| envelope.data)
     }
 
-    /// Returns by how many seconds the platform's clock is ahead of this machine's.
-    pub(super) async fn ahead(&self) -> Option<i64> {
+    /// Returns the time by the platform's clock.
+    pub(super) async fn clock(&self) -> Option<SystemTime> {
         let response = self.request(Method::GET, "bot/v3/info").send().await.ok()?;
         let told = response.headers().get(reqwest::header::DATE)?.to_str().ok()?;
-        let theirs = httpdate::parse_http_date(told).ok()?.duration_since(UNIX_EPOCH).ok()?;
-        let ours = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-        Some(i64::try_from(theirs.as_secs()).ok()? - i64::try_from(ours.as_secs()).ok()?)
+        httpdate::parse_http_date(told).ok()
     }
 
     /// Returns a token, a new one if need be.

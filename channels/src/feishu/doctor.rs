@@ -5,12 +5,10 @@ use super::{Feishu, Mode, client::Client, failure::Failure};
 use crate::{Check, live::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
+use std::time::SystemTime;
 
 const CONSOLE: &str =
     "in the developer console under Permissions & Scopes, then publish a version of the app";
-
-/// Clocks that differ by more than this, in seconds, are told of.
-const SKEW: i64 = 60;
 
 /// A scope, and a call that needs it and finds nothing.
 struct Probe {
@@ -76,7 +74,7 @@ pub(super) async fn check(feishu: &Feishu) -> Vec<Check> {
     }
     let mut found = vec![Check::good("credentials", client.app_id()), bot(client).await];
     found.push(events(feishu).await);
-    found.extend(client.ahead().await.map(clock));
+    found.extend(client.clock().await.map(clock));
     for probe in probes() {
         found.push(scope(client, &probe).await);
     }
@@ -108,12 +106,8 @@ async fn bot(client: &Client) -> Check {
 }
 
 /// Posts of another time are refused, and numbers of cards are times.
-fn clock(ahead: i64) -> Check {
-    if ahead.abs() <= SKEW {
-        return Check::good("clock", "as Feishu's");
-    }
-    let why = format!("this machine's clock is {} s off Feishu's", ahead.abs());
-    Check::poor("clock", why, "let the clock be set by NTP; posts that are 5 minutes off are refused")
+fn clock(there: SystemTime) -> Check {
+    Check::clock(there, SystemTime::now(), "posts that are five minutes off are refused")
 }
 
 async fn events(feishu: &Feishu) -> Check {
@@ -168,7 +162,5 @@ mod tests {
         };
         assert!(mends(credentials(&failure(200, 10_014, "app secret invalid", None))).contains("App Secret"));
         assert!(mends(credentials(&CallError::Unconnected("no".into()).into())).contains("proxy"));
-        assert_eq!(mends(clock(-60)), "");
-        assert!(mends(clock(61)).contains("NTP"));
     }
 }

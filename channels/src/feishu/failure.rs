@@ -86,10 +86,11 @@ pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> 
     let error = match code {
         // TRAP: as 400 and not as 429.
         99_991_400 => CallError::Wait(pause),
-        // A chat's, the message service's, a message that is being sent, a person who uses the card.
-        230_020 | 11_232 | 11_233 | 230_049 | 200_810 => CallError::Wait(PAUSE),
+        // A chat's, the message service's, a person who uses the card.
+        230_020 | 11_232 | 11_233 | 200_810 => CallError::Wait(PAUSE),
         _ if TOKEN.contains(&code) => CallError::Unconnected(told()),
-        1 | 1500 | 2200 | 1_000_040_343 => CallError::Unknown(told()),
+        // 230049: it is being sent still, under the key that it was sent with.
+        1 | 1500 | 2200 | 230_049 | 1_000_040_343 => CallError::Unknown(told()),
         230_011 | 230_031 | 200_740 | 200_750 => CallError::Gone,
         _ if status == 429 => CallError::Wait(pause),
         _ if status >= 500 => CallError::Unknown(told()),
@@ -147,12 +148,13 @@ mod tests {
             (400, 230_020, wait(1)),
             (400, 11_232, wait(1)),
             (400, 11_233, wait(1)),
-            (400, 230_049, wait(1)),
             (400, 200_810, wait(1)),
             (400, 99_991_663, CallError::Unconnected("m (code 99991663)".into())),
             (200, 99_991_668, CallError::Unconnected("m (code 99991668)".into())),
             (200, 2200, unknown(2200)),
             (200, 1500, unknown(1500)),
+            // TRAP: refused, and there all the same: only the key tells that it is the same message.
+            (400, 230_049, unknown(230_049)),
             (500, 4711, unknown(4711)),
             (400, 230_011, CallError::Gone),
             (400, 230_031, CallError::Gone),

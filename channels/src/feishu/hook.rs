@@ -6,7 +6,8 @@ use super::{
     inlet::{Inlet, NotTaken},
     seal,
 };
-use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook, clock::now};
+use crate::{Answer, BoxFuture, Glance, HealthState, Intake, Post, Webhook, clock::now, webhook::header};
+use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,6 +16,9 @@ use subtle::ConstantTimeEq;
 
 /// A post may be so old, or as much ahead of this machine's clock, in milliseconds.
 const WINDOW: i64 = 5 * 60 * 1000;
+
+/// The signature, when it was made, and a number used once.
+const SIGNED: [&str; 3] = ["x-lark-signature", "x-lark-request-timestamp", "x-lark-request-nonce"];
 
 /// Takes what Feishu posts for one account.
 pub(super) struct FeishuWebhook {
@@ -31,6 +35,13 @@ struct Sealed {
 }
 
 impl Webhook for FeishuWebhook {
+    /// A question that sets the webhook up is not signed. What is signed says when.
+    fn glance(&self, headers: &HeaderMap) -> Glance {
+        let [signature, time, nonce] = SIGNED.map(|name| header(headers, name));
+        let whole = !time.is_empty() && !nonce.is_empty();
+        if signature.is_empty() || whole { Glance::Open } else { Glance::Foreign }
+    }
+
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let event = match self.open(post, now()) {
@@ -81,9 +92,7 @@ impl FeishuWebhook {
 
     /// Returns whether a post is signed; a wrong or old signature is an error.
     fn check_signature(&self, post: Post<'_>, now: i64) -> Result<bool, Answer> {
-        let [signature, time, nonce] =
-            ["x-lark-signature", "x-lark-request-timestamp", "x-lark-request-nonce"]
-                .map(|name| post.header(name));
+        let [signature, time, nonce] = SIGNED.map(|name| post.header(name));
         if signature.is_empty() {
             return Ok(false);
         }

@@ -31,8 +31,8 @@ use std::collections::{HashMap, HashSet};
 const KEY: i64 = 55 * 60 * 1000;
 /// The engine tells an hour before the time of the intent.
 const MARGIN: i64 = 3600 * 1000;
-/// A message stands in the chat at most so long after it was intended.
-const WINDOW: i64 = 10 * 60 * 1000;
+/// What is known is asked for from so long before the intent on.
+const BEFORE: i64 = 10 * 60 * 1000;
 /// Clocks of this machine and the platform differ by so much at most.
 const SKEW: i64 = 60 * 1000;
 /// How far a number jumps that was not above the last one.
@@ -275,8 +275,9 @@ impl Messages for FeishuMessages {
         if now() - intended < KEY {
             return Ok(None);
         }
-        let own = self.desk.own_between(intended - SKEW, intended + WINDOW).await?;
-        let known = ledger.known(intended - WINDOW).await?;
+        // It may have come about by any try, the last one included.
+        let own = self.desk.own_between(intended - SKEW, now() + SKEW).await?;
+        let known = ledger.known(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
         let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !ledger.own.contains(id));
         Ok(unknown.map(|id| Shown { id, card: slot.mark.clone() }))

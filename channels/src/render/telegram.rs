@@ -33,12 +33,31 @@ fn write_words(rich: &Rich, range: Range<usize>, open: &[&Style], out: &mut Stri
     let code = open.iter().any(|style| matches!(style, Style::Code) || style.is_block_code());
     for c in rich.part(range).chars() {
         escape(c.encode_utf8(&mut [0; 4]), out);
-        let calls = !before.is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '/'));
-        if c == '@' && calls && !code {
+        if calls(before, c) && !code {
             out.push(WORD_JOINER);
         }
         before = Some(c);
     }
+}
+
+/// Returns the text without markup. No name calls anybody, not even one that was code.
+#[must_use]
+pub(crate) fn plain(rich: &Rich) -> String {
+    let mut out = String::with_capacity(rich.text.len());
+    let mut before = None;
+    for c in rich.text.chars() {
+        out.push(c);
+        if calls(before, c) {
+            out.push(WORD_JOINER);
+        }
+        before = Some(c);
+    }
+    out
+}
+
+/// Tells whether a name begins with this character.
+fn calls(before: Option<char>, c: char) -> bool {
+    c == '@' && !before.is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '/'))
 }
 
 /// Returns each place where marks change, and the marks from there on.
@@ -166,5 +185,7 @@ mod tests {
         for (markdown, expected) in cases {
             assert_eq!(html(&parse(markdown)), expected, "{markdown}");
         }
+        let text = plain(&parse("ask **@ada** & `@bob`, a@b.org"));
+        assert_eq!(text, "ask @\u{2060}ada & @\u{2060}bob, a@b.org");
     }
 }

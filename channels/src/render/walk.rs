@@ -304,10 +304,11 @@ fn target(kind: LinkType, url: &str) -> String {
     if kind == LinkType::Email { format!("mailto:{url}") } else { url.to_owned() }
 }
 
-/// Only these schemes become links: others may run code or open a file on the reader's machine.
+/// Only these schemes become links: others may run code or open a file on the reader's machine, or call
+/// somebody, as `tg:` does by a person's id.
 fn may_be_followed(url: &str) -> bool {
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    ["http", "https", "tg", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    ["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
         && !url.contains(char::is_whitespace)
 }
 

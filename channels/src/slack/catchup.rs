@@ -1,7 +1,7 @@
 //! Reads in the history what was said while nobody listened. What was kept before is recognised by its key.
 //!
 //! Looked at are the chats of which something was seen lately, from a little before the newest message that is
-//! known there. What is not found: first words to the bot in a chat that it does not know, edits, and what was
+//! known there of the time when all was heard. What the bot itself sent since tells nothing. What is not found: first words to the bot in a chat that it does not know, edits, and what was
 //! taken back. Where the app may not read the history it is left.
 
 use super::{
@@ -9,8 +9,8 @@ use super::{
     failure::ApiError,
     wire::{Message, Page},
 };
-use crate::{Intake, clock::now};
-use std::{collections::HashMap, time::Duration};
+use crate::{Intake, Sighting, clock::now};
+use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 use tokio::time::sleep;
 
 /// Chats in which nothing was said for so long are left.
@@ -19,35 +19,50 @@ const LATELY: Duration = Duration::from_secs(3 * 24 * 3600);
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
 /// So far before the newest message that is known it is looked: one before it may have been missed.
 const MARGIN: f64 = 600.0;
-/// Chats that are looked at, newest first, and messages and threads in each.
+/// Chats that are looked at, newest first, and in each of them and of its threads pages of so many messages.
 const CHATS: usize = 40;
+const PAGES: usize = 5;
 const MESSAGES: &str = "100";
 const THREADS: usize = 10;
 /// How long it waits where Slack asks for it.
 const LONGEST_WAIT: Duration = Duration::from_secs(90);
 
+/// What is known of a chat, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    /// When something was seen last.
+    newest: f64,
+    /// The same, of the time when all was heard.
+    heard: f64,
+}
+
 impl Slack {
-    /// Offers what was missed.
-    pub(super) async fn catch_up(&self, intake: &dyn Intake) {
+    /// Everything up to `at`, in milliseconds since 1970, was heard.
+    pub(super) fn alive(&self, at: i64) {
+        self.heard.store(at, Ordering::Relaxed);
+    }
+
+    /// Offers what was missed. False when not everything could be looked at.
+    pub(super) async fn catch_up(&self, intake: &dyn Intake) -> bool {
         let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let known = match intake.known(&self.ears.account, since(LATELY)).await {
             Ok(known) => known,
-            Err(error) => return tracing::warn!(%error, "what was missed cannot be looked for"),
-        };
-        let mut chats: HashMap<String, f64> = HashMap::new();
-        for sighting in known {
-            if let Some(at) = seconds(&sighting.message) {
-                let newest = chats.entry(sighting.chat).or_default();
-                *newest = newest.max(at);
+            Err(error) => {
+                tracing::warn!(%error, "what was missed cannot be looked for");
+                return false;
             }
-        }
-        let mut chats: Vec<(String, f64)> = chats.into_iter().collect();
-        chats.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 2^53")]
-        let floor = since(OLDEST) as f64 / 1000.0;
-        for (chat, newest) in chats.into_iter().take(CHATS) {
-            let from = (newest - MARGIN).max(floor);
+        };
+        // A process that never listened knows only that the one before it was gone when it began.
+        let until = match self.heard.load(Ordering::Relaxed) {
+            0 => self.made,
+            heard => heard,
+        };
+        let mut chats: Vec<(String, Seen)> = seen(&known, in_seconds(until)).into_iter().collect();
+        chats.sort_by(|(_, a), (_, b)| b.newest.total_cmp(&a.newest));
+        let floor = in_seconds(since(OLDEST));
+        for (chat, seen) in chats.into_iter().take(CHATS) {
+            let from = (seen.heard - MARGIN).max(floor);
             let mut looked = self.look_at(&chat, from, intake).await;
             if let Err(Missed::Slack(ApiError::Wait(after))) = looked {
                 sleep(after.min(LONGEST_WAIT)).await;
@@ -56,30 +71,32 @@ impl Slack {
             match looked {
                 Ok(()) => {}
                 Err(Missed::Slack(error @ (ApiError::Wait(_) | ApiError::Auth(_)))) => {
-                    return tracing::warn!(%error, "what was missed cannot be looked for now");
+                    tracing::warn!(%error, "what was missed cannot be looked for now");
+                    return false;
                 }
                 Err(Missed::Slack(error)) => tracing::debug!(%error, chat, "a chat's history cannot be read"),
-                Err(Missed::Full) => return,
+                Err(Missed::Full) => return false,
             }
         }
+        true
     }
 
     /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
     async fn look_at(&self, chat: &str, oldest: f64, intake: &dyn Intake) -> Result<(), Missed> {
-        let client = &self.ears.office.client;
-        let page: Page =
-            client.read("conversations.history", &[("channel", chat), ("limit", MESSAGES)]).await?;
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
-        let mut missed = Vec::new();
-        let active =
-            page.messages.iter().filter(|message| newer(message.latest_reply.as_ref())).take(THREADS);
-        for root in active.filter_map(|message| message.ts.as_deref()) {
-            let params = [("channel", chat), ("ts", root), ("oldest", from.as_str()), ("limit", MESSAGES)];
-            let replies: Page = client.read("conversations.replies", &params).await?;
-            missed.extend(replies.messages);
+        // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
+        let mut missed = self
+            .pages("conversations.history", &[("channel", chat)], |page| {
+                page.last().is_some_and(|message| newer(message.ts.as_ref()))
+            })
+            .await?;
+        let active = missed.iter().filter(|message| newer(message.latest_reply.as_ref())).take(THREADS);
+        let roots: Vec<String> = active.filter_map(|message| message.ts.clone()).collect();
+        for root in roots {
+            let params = [("channel", chat), ("ts", root.as_str()), ("oldest", from.as_str())];
+            missed.extend(self.pages("conversations.replies", &params, |_| true).await?);
         }
-        missed.extend(page.messages);
         missed.retain(|message| newer(message.ts.as_ref()));
         missed.sort_by(|a, b| a.ts.cmp(&b.ts));
         missed.dedup_by(|a, b| a.ts == b.ts);
@@ -92,6 +109,49 @@ impl Slack {
         }
         Ok(())
     }
+
+    /// Reads one page after the other, as long as there are more and one says that they are wanted.
+    async fn pages(
+        &self,
+        method: &str,
+        params: &[(&str, &str)],
+        more: impl Fn(&[Message]) -> bool,
+    ) -> Result<Vec<Message>, ApiError> {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        for _ in 0..PAGES {
+            let params = [params, &[("limit", MESSAGES), ("cursor", cursor.as_str())]].concat();
+            let page: Page = self.ears.office.client.read(method, &params).await?;
+            let wanted = more(&page.messages);
+            found.extend(page.messages);
+            cursor = page.response_metadata.next_cursor;
+            if !wanted || cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns what is known of each chat; all was heard up to `until`, in seconds since 1970.
+fn seen(known: &[Sighting], until: f64) -> HashMap<String, Seen> {
+    let mut chats: HashMap<String, Seen> = HashMap::new();
+    for sighting in known {
+        let Some(at) = seconds(&sighting.message) else { continue };
+        let seen = chats.entry(sighting.chat.clone()).or_insert(Seen { newest: at, heard: f64::MIN });
+        seen.newest = seen.newest.max(at);
+        if at <= until {
+            seen.heard = seen.heard.max(at);
+        }
+    }
+    for seen in chats.values_mut().filter(|seen| seen.heard == f64::MIN) {
+        seen.heard = until;
+    }
+    chats
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds are exact up to 2^53")]
+fn in_seconds(millis: i64) -> f64 {
+    millis as f64 / 1000.0
 }
 
 /// Why a chat was not looked through.
@@ -109,4 +169,110 @@ impl From<ApiError> for Missed {
 /// Returns a time stamp in seconds; `None` for what is not one.
 fn seconds(ts: &str) -> Option<f64> {
     ts.parse().ok().filter(|at: &f64| at.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Address, BoxFuture, Inbound, JournalError, Kept, Kind, Refusal,
+        slack::{Config, Delivery, decode::Me},
+    };
+    use axum::{Json, Router, routing::post};
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+
+    /// Knows some messages, and notes what it is offered.
+    struct Desk {
+        known: Vec<Sighting>,
+        offered: Mutex<Vec<String>>,
+    }
+
+    impl Intake for Desk {
+        fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+            let Kind::Message { text, .. } = inbound.kind else { panic!("{inbound:?}") };
+            self.offered.lock().unwrap().push(text);
+            Box::pin(async { Ok(Kept::New) })
+        }
+
+        fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+            Box::pin(async { Ok(self.known.clone()) })
+        }
+
+        fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+            Box::pin(async { Ok(false) })
+        }
+    }
+
+    /// A Slack whose only history this is, a message a page.
+    async fn slack(history: Vec<Value>) -> Slack {
+        let read = move |form: String| async move {
+            let cursor = form.rsplit_once("cursor=").and_then(|(_, rest)| rest.split('&').next());
+            let at = cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or(0);
+            let next = if at + 1 < history.len() { (at + 1).to_string() } else { String::new() };
+            Json(json!({
+                "ok": true, "messages": history.get(at).map_or_else(Vec::new, |message| vec![message]),
+                "response_metadata": {"next_cursor": next},
+            }))
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api_url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let router = Router::new().route("/conversations.history", post(read));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let slack = Slack::new(Config {
+            account: "slack".into(),
+            bot_token: "xoxb-1".into(),
+            api_url,
+            delivery: Delivery::Socket { app_token: "xapp-1".into() },
+            require_mention: true,
+            bot_user_id: None,
+            commands: Vec::new(),
+        });
+        let slack = slack.unwrap();
+        let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
+        slack.ears.office.me.set(me).unwrap();
+        slack
+    }
+
+    #[tokio::test]
+    async fn what_was_missed_before_the_bot_spoke_again_is_found() {
+        let (now, minute) = (now(), 60_000);
+        let ts = |minutes: i64| format!("{}.000100", (now - minutes * minute) / 1000);
+        let said = |minutes: i64, text: &str| json!({"type": "message", "user": "U1", "text": text, "ts": ts(minutes)});
+        let seen = |minutes: i64| Sighting { chat: "D1".into(), message: ts(minutes) };
+        let history = || {
+            vec![said(1, "new"), said(50, "missed"), said(90, "heard"), said(200, "older"), said(300, "old")]
+        };
+        let offered = async |slack: Slack| {
+            let desk = Desk { known: vec![seen(90), seen(0)], offered: Mutex::default() };
+            assert!(slack.catch_up(&desk).await);
+            desk.offered.into_inner().unwrap()
+        };
+        // The connection was lost an hour ago, and the bot's answer is of this minute.
+        let lost = slack(history()).await;
+        lost.alive(now - 60 * minute);
+        assert_eq!(offered(lost).await, ["heard", "missed", "new"]);
+        // A process that just began delivered what the one before it owed.
+        let begun = Slack { made: now - 1000, ..slack(history()).await };
+        assert_eq!(offered(begun).await, ["heard", "missed", "new"]);
+    }
+
+    #[test]
+    fn what_was_sent_while_nothing_was_heard_does_not_hide_what_was_missed() {
+        let sighting = |chat: &str, at: &str| Sighting { chat: chat.into(), message: at.into() };
+        let known = [
+            sighting("C1", "1000.000100"),
+            sighting("C1", "2500.000100"),
+            sighting("C1", "9000.000200"),
+            sighting("D1", "8000.0"),
+            sighting("D1", "c123.456"),
+            sighting("D2", "100.5"),
+        ];
+        let expect = [
+            ("C1".to_owned(), Seen { newest: 9000.0002, heard: 2500.0001 }),
+            ("D1".to_owned(), Seen { newest: 8000.0, heard: 3000.0 }),
+            ("D2".to_owned(), Seen { newest: 100.5, heard: 100.5 }),
+        ];
+        assert_eq!(seen(&known, 3000.0), expect.into());
+    }
 }

@@ -91,6 +91,20 @@ impl Client {
         Ok(self.send(request, Token::App).await?.body)
     }
 
+    /// Answers a slash command at the address that came with it, without the token: the address is the proof.
+    pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), ApiError> {
+        let request = self.http.post(url.clone()).json(answer).timeout(PATIENCE);
+        let response = request.send().await.map_err(unreachable)?;
+        let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
+        match response.status().as_u16() {
+            200..300 => Ok(()),
+            status @ (429 | 500..) => Err(unreadable(status, wait)),
+            status => {
+                Err(ApiError::Refused(format!("no answer to the command is taken any more (HTTP {status})")))
+            }
+        }
+    }
+
     /// The client, for addresses that are not the API's.
     pub(super) fn http(&self) -> &reqwest::Client {
         &self.http
@@ -106,8 +120,8 @@ impl Client {
         request.send().await.map_err(unreachable)
     }
 
-    /// Tells whether a file's address is Slack's own, or that of what stands in for it.
-    fn is_slacks(&self, url: &Url) -> bool {
+    /// Tells whether an address is Slack's own, or that of what stands in for it.
+    pub(super) fn is_slacks(&self, url: &Url) -> bool {
         let own = url.origin() == self.api_url.origin();
         let host = url.host_str().unwrap_or_default();
         let slack = host == "slack.com" || host.ends_with(".slack.com");
@@ -165,6 +179,7 @@ mod tests {
         let cases = [
             ("https://files.slack.com/files-pri/T1-F1/download/a.txt", true),
             ("https://team.slack.com/x", true),
+            ("https://hooks.slack.com/commands/T1/2/x", true),
             ("http://files.slack.com/x", false),
             ("https://files.slack.com:8443/x", false),
             ("https://files.slack.com.evil.example/x", false),

@@ -24,6 +24,11 @@ pub(super) const ACTION: &str = "pudu";
 /// Where the handle of a file is its id, because Slack tells of it only when asked.
 pub(super) const BY_ID: &str = "id:";
 
+/// Where the hint of a slash command has the address at which it can be answered.
+pub(super) const RESPOND: &str = "respond";
+/// A longer address is not kept.
+const LONGEST_URL: usize = 1024;
+
 /// What an account needs to know to read its events.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
@@ -221,6 +226,10 @@ impl Decoder<'_> {
         let private = channel.starts_with('D');
         let text = typed(&slash.command, slash.text.trim(), self.commands);
         let text = words(&text, &self.me.user, &HashMap::new()).text;
+        let mut hint = self.hint(slash.team_id.as_deref());
+        if let Some(url) = slash.response_url.as_deref().filter(|url| url.len() <= LONGEST_URL) {
+            hint[RESPOND] = url.into();
+        }
         Some(Inbound {
             key: EventKey(format!("c{trigger}")),
             // It has no message, so no thread: the answer stands in the channel.
@@ -231,7 +240,7 @@ impl Decoder<'_> {
             sender: Sender { id: user.clone(), name: slash.user_name.clone().unwrap_or(user) },
             addressed: true,
             at: now,
-            hint: Some(self.hint(slash.team_id.as_deref())),
+            hint: Some(hint),
             kind: Kind::Message { text, attachments: Vec::new(), album: None },
         })
     }

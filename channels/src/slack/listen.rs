@@ -113,7 +113,9 @@ struct Session<'a> {
     kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
     renewed: Option<Instant>,
-    catch_up: Option<BoxFuture<'a, ()>>,
+    catch_up: Option<BoxFuture<'a, bool>>,
+    /// Whether the history is still to be read for what was missed.
+    behind: bool,
     broken: bool,
 }
 
@@ -128,6 +130,7 @@ impl<'a> Session<'a> {
             next: None,
             renewed: None,
             catch_up: Some(Box::pin(slack.catch_up(intake))),
+            behind: true,
             broken: false,
         }
     }
@@ -147,9 +150,15 @@ impl<'a> Session<'a> {
                         break ended;
                     }
                 }
-                Some(()) = OptionFuture::from(self.catch_up.as_mut()) => self.catch_up = None,
+                Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
+                    self.catch_up = None;
+                    self.behind = !complete;
+                }
             }
         };
+        if !self.behind {
+            self.slack.alive(self.socket.heard());
+        }
         if !self.broken {
             self.farewell().await;
             self.socket.close().await;
@@ -233,10 +242,11 @@ impl<'a> Session<'a> {
                 self.socket.send_text(acknowledgement(&id)).await.ok();
             }
             None if self.catch_up.is_none() => {
+                self.behind = true;
                 let (slack, intake) = (self.slack, self.intake);
                 self.catch_up = Some(Box::pin(async move {
                     sleep(LATER).await;
-                    slack.catch_up(intake).await;
+                    slack.catch_up(intake).await
                 }));
             }
             Some(_) | None => {}

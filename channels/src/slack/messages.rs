@@ -10,9 +10,10 @@
 //! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
 //! read the history nothing is found; such a message is sent a second time, but never a third.
 
+mod aside;
 mod search;
 
-use super::{failure::ApiError, office::Office, page::Page, upload};
+use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
 use crate::{
     OutFile, Placement, SendError,
     live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
@@ -29,6 +30,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use url::Url;
 
 /// What our messages carry.
 const EVENT: &str = "pudu_reply";
@@ -47,13 +49,15 @@ pub(super) struct SlackMessages {
     /// Who is answered, and of which team: a stream in a channel has to be for somebody.
     recipient: String,
     team: String,
+    /// Where a slash command is answered of a channel in which the bot is not: only who gave it sees that.
+    respond: Option<Url>,
     /// What was added to each stream that is open, as far as is certain.
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
     no_stream: bool,
     /// Whether the last part is, or would be, a stream: changes of a message take more time.
     streaming: bool,
-    /// Whether the last page that was made will not grow any more.
+    /// Whether the last page that was made is none for a stream: it will not grow, or has buttons.
     ends: AtomicBool,
     /// Whether the last try to make a message surely did nothing.
     undone: bool,
@@ -139,12 +143,15 @@ struct Posted {
 impl SlackMessages {
     pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
         office.active.fetch_add(1, Ordering::Relaxed);
-        let team = placement.hint.as_ref().and_then(|hint| hint.get("team")?.as_str());
+        let hint = |key| placement.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
+        let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
+        let respond = respond.filter(|url| office.client.is_slacks(url));
         Self {
             channel: placement.address.chat.clone(),
             thread: placement.address.topic.clone(),
             recipient: placement.sender.clone(),
             team: team.unwrap_or_default().to_owned(),
+            respond,
             office,
             streams: HashMap::new(),
             no_stream: false,
@@ -214,7 +221,7 @@ impl SlackMessages {
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
     async fn make(&mut self, key: &str, page: &Page) -> Result<Post, ApiError> {
-        let stream = if self.streams() && !page.done { self.start(page).await? } else { None };
+        let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
             Some(post) => Ok(post),
             None => self.say(key, page).await,
@@ -366,8 +373,9 @@ impl Messages for SlackMessages {
     const LARGEST_FILE: u64 = upload::LARGEST;
 
     fn page(&self, draft: &Draft) -> Page {
-        self.ends.store(draft.done, Ordering::Relaxed);
-        Page::new(draft)
+        let page = Page::new(draft);
+        self.ends.store(page.done || page.asks, Ordering::Relaxed);
+        page
     }
 
     fn overfull(&self, page: &Page) -> bool {
@@ -430,10 +438,15 @@ impl Messages for SlackMessages {
 
     async fn post(&mut self, slot: &Slot<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
         self.spend(self.streams());
-        let post = self.make(&slot.key, page).await.map_err(CallError::from);
+        let post = self.make(&slot.key, page).await;
+        let post = self.or_aside(post, slot.n, page).await;
+        let post = post.map_err(CallError::from);
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
         self.streaming = post.stream;
+        if post.is_lost() {
+            return Ok(post);
+        }
         self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
@@ -444,7 +457,7 @@ impl Messages for SlackMessages {
             return Ok(());
         }
         self.spend(sent.stream);
-        if !(sent.stream && self.grow(sent, page).await?) {
+        if !(sent.stream && !page.asks && self.grow(sent, page).await?) {
             self.streaming = false;
             self.replace(sent, page).await?;
         }

@@ -11,6 +11,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 
+/// What can be pressed while an answer grows is no reason to end its stream if it is only this.
+const STOP: &str = "/stop";
 /// Characters of a text that `chat.update` takes, less some for safety.
 const TEXT: usize = 3900;
 /// Characters of a section's text.
@@ -42,6 +44,8 @@ pub(super) struct Page {
     pub(super) activity: String,
     /// Whether it will not change any more.
     pub(super) done: bool,
+    /// Whether it waits for somebody to press something: streams have no buttons while they grow.
+    pub(super) asks: bool,
 }
 
 impl Page {
@@ -55,7 +59,8 @@ impl Page {
         let so_far = if draft.done { markdown(rich) } else { markdown_so_far(&settled(&words)) };
         let mut plain = String::new();
         escape(&rich.text, &mut plain);
-        Self { text, plain, blocks, buttons, whole: markdown(rich), so_far, activity, done: draft.done }
+        let asks = !draft.done && draft.choices.iter().any(|choice| choice.action != STOP);
+        Self { text, plain, blocks, buttons, whole: markdown(rich), so_far, activity, done: draft.done, asks }
     }
 
     /// Tells whether the marks make it too long for a change.

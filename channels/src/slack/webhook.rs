@@ -2,8 +2,9 @@
 //! before anything of it is read.
 
 use super::ears::{Ears, NotKept, Source};
-use crate::{Answer, BoxFuture, HealthState, Intake, Post, Webhook, clock::now};
+use crate::{Answer, BoxFuture, Glance, HealthState, Intake, Post, Webhook, clock::now, webhook::header};
 use hmac::{Hmac, KeyInit, Mac};
+use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
@@ -14,6 +15,9 @@ use url::form_urlencoded;
 /// A post that is older, or from so far ahead, is not believed.
 const WINDOW: u64 = 5 * 60;
 
+const SIGNATURE: &str = "x-slack-signature";
+const TIME: &str = "x-slack-request-timestamp";
+
 /// Takes what Slack posts for one account.
 pub(super) struct SlackWebhook {
     pub(super) ears: Ears,
@@ -21,10 +25,15 @@ pub(super) struct SlackWebhook {
 }
 
 impl Webhook for SlackWebhook {
+    fn glance(&self, headers: &HeaderMap) -> Glance {
+        let signed = header(headers, SIGNATURE).starts_with(b"v0=");
+        let fresh = signed_at(header(headers, TIME)).is_some_and(|at| seconds().abs_diff(at) <= WINDOW);
+        if signed && fresh { Glance::Open } else { Glance::Foreign }
+    }
+
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let seconds = u64::try_from(now() / 1000).unwrap_or(0);
-            if !self.is_slacks(post, seconds) {
+            if !self.is_slacks(post, seconds()) {
                 return Answer::Forbidden;
             }
             match read(post.body) {
@@ -57,11 +66,19 @@ impl SlackWebhook {
 
     /// Checks time and signature. `now` is in seconds since 1970.
     fn is_slacks(&self, post: Post<'_>, now: u64) -> bool {
-        let at = std::str::from_utf8(post.header("x-slack-request-timestamp")).ok();
-        let Some(at) = at.and_then(|at| at.parse::<u64>().ok()) else { return false };
+        let Some(at) = signed_at(post.header(TIME)) else { return false };
         let expected = signature(&self.secret, at, post.body);
-        now.abs_diff(at) <= WINDOW && bool::from(expected.as_bytes().ct_eq(post.header("x-slack-signature")))
+        now.abs_diff(at) <= WINDOW && bool::from(expected.as_bytes().ct_eq(post.header(SIGNATURE)))
     }
+}
+
+fn seconds() -> u64 {
+    u64::try_from(now() / 1000).unwrap_or(0)
+}
+
+/// Returns when a post was signed, in seconds since 1970.
+fn signed_at(time: &[u8]) -> Option<u64> {
+    std::str::from_utf8(time).ok()?.parse().ok()
 }
 
 fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {

@@ -144,6 +144,8 @@ pub(super) struct Slash {
     pub(super) user_name: Option<String>,
     pub(super) team_id: Option<String>,
     pub(super) trigger_id: Option<String>,
+    /// Where it can be answered, for half an hour. Whoever knows it can: it is never logged.
+    pub(super) response_url: Option<String>,
 }
 
 /// A page of messages.
@@ -151,4 +153,13 @@ pub(super) struct Slash {
 pub(super) struct Page {
     #[serde(default)]
     pub(super) messages: Vec<Message>,
+    #[serde(default)]
+    pub(super) response_metadata: Next,
+}
+
+/// Where the next page is.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Next {
+    #[serde(default)]
+    pub(super) next_cursor: String,
 }

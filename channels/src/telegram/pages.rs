@@ -4,7 +4,7 @@ use super::api::Text;
 use crate::{
     Choice,
     live::{Draft, SIGN},
-    render::telegram::{WORD_JOINER, html},
+    render::telegram::{html, plain},
     split::Unit,
 };
 
@@ -28,14 +28,13 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn new(draft: &Draft) -> Self {
         let buttons = fitting(&draft.choices);
-        let plain = Text { body: draft.rich.text.clone(), html: false, buttons: buttons.clone() };
+        let plain = Text { body: plain(&draft.rich), html: false, buttons: buttons.clone() };
         Self { text: Text { body: html(&draft.rich), html: true, buttons }, plain, neutral: draft.neutral }
     }
 
     /// Counts what Telegram counts: the words without markup.
     pub(super) fn length(&self) -> usize {
-        let joiners = self.text.body.matches(WORD_JOINER).count();
-        Unit::Utf16.len(&self.plain.body) + joiners * WORD_JOINER.len_utf16()
+        Unit::Utf16.len(&self.plain.body)
     }
 
     /// Makes the page that holds the place of this one.
@@ -73,5 +72,12 @@ mod tests {
         let draft = Draft { rich: parse("**hi**"), choices: vec![stop.clone(), long], ..Draft::default() };
         let page = Page::new(&draft);
         assert_eq!((page.text.body.as_str(), page.text.buttons), ("<b>hi</b>", vec![stop]));
+    }
+
+    #[test]
+    fn without_its_markup_a_page_calls_nobody_either() {
+        let page = Page::new(&Draft { rich: parse("**@ada_l** `@bob_b`"), ..Draft::default() });
+        assert_eq!(page.plain.body, "@\u{2060}ada_l @\u{2060}bob_b");
+        assert_eq!(page.length(), 15);
     }
 }

@@ -6,7 +6,8 @@ use super::{
     listen::see,
     wire::{Envelope, Update},
 };
-use crate::{Answer, BoxFuture, HealthCell, Intake, Post, Webhook, clock::now};
+use crate::{Answer, BoxFuture, Glance, HealthCell, Intake, Post, Webhook, clock::now, webhook::header};
+use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
 use subtle::ConstantTimeEq;
@@ -25,6 +26,10 @@ pub(super) struct TelegramWebhook {
 }
 
 impl Webhook for TelegramWebhook {
+    fn glance(&self, headers: &HeaderMap) -> Glance {
+        if self.is_telegrams(header(headers, SECRET)) { Glance::Proven } else { Glance::Foreign }
+    }
+
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             match self.decode(post) {
@@ -37,10 +42,13 @@ impl Webhook for TelegramWebhook {
 }
 
 impl TelegramWebhook {
+    fn is_telegrams(&self, shown: &[u8]) -> bool {
+        shown.ct_eq(self.secret.expose_secret().as_bytes()).into()
+    }
+
     /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot.
     fn decode(&self, post: Post<'_>) -> Result<Option<Delivery>, Answer> {
-        let expected = self.secret.expose_secret().as_bytes();
-        if !bool::from(post.header(SECRET).ct_eq(expected)) {
+        if !self.is_telegrams(post.header(SECRET)) {
             return Err(Answer::Forbidden);
         }
         // The bot does not know yet who it is: Telegram posts it again.
@@ -72,7 +80,6 @@ async fn keep(delivery: Delivery, intake: &dyn Intake) -> Answer {
 mod tests {
     use super::*;
     use crate::Kind;
-    use pudu_net::reqwest::header::HeaderMap;
 
     fn webhook(me: Option<Me>) -> TelegramWebhook {
         let known = OnceLock::new();
@@ -105,7 +112,12 @@ mod tests {
         let webhook = webhook(pudu());
         for secret in [None, Some(""), Some("s3cret_toke"), Some("s3cret_tokens"), Some("S3cret_token")] {
             assert_eq!(decode(&webhook, secret, b"{"), Err(Answer::Forbidden));
+            let mut headers = HeaderMap::new();
+            secret.map(|secret| headers.insert(SECRET, secret.parse().unwrap()));
+            assert_eq!(webhook.glance(&headers), Glance::Foreign);
         }
+        let headers = [(SECRET.parse().unwrap(), "s3cret_token".parse().unwrap())].into_iter().collect();
+        assert_eq!(webhook.glance(&headers), Glance::Proven);
         assert_eq!(decode(&webhook, Some("s3cret_token"), b"{"), Err(Answer::Garbled));
     }
 

@@ -1,6 +1,6 @@
 //! What a run tells while it works, and how it ends.
 
-use crate::{CallId, MessageId, Usage};
+use crate::{CallId, Decision, MessageId, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -53,6 +53,29 @@ pub enum Event {
         /// The paths.
         paths: Vec<String>,
     },
+    /// A call waits for somebody's approval.
+    Asked {
+        /// The call.
+        call: CallId,
+        /// Names the question to whoever decides.
+        key: String,
+        /// What is to be done, in a line for people.
+        wish: String,
+    },
+    /// Somebody decided, or time ran out.
+    Decided {
+        /// The call.
+        call: CallId,
+        /// What was decided.
+        decision: Decision,
+    },
+    /// A sub-agent came so far.
+    Task {
+        /// The call that it works for.
+        call: CallId,
+        /// How far.
+        stage: TaskStage,
+    },
     /// What one model call cost.
     Spent {
         /// The tokens.
@@ -63,6 +86,40 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
+}
+
+/// How far a sub-agent is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum TaskStage {
+    /// It begins.
+    Started {
+        /// What it is to do, in a few words.
+        about: String,
+        /// Which kind of sub-agent it is.
+        agent: String,
+        /// The model.
+        model: String,
+    },
+    /// It does something else now.
+    Running {
+        /// What: the name of a tool, or nothing while it thinks.
+        doing: Vec<String>,
+        /// What it has spent so far.
+        usage: Usage,
+    },
+    /// It has its result.
+    Completed {
+        /// What it spent.
+        usage: Usage,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// It took too long.
+    TimedOut,
 }
 
 /// How a run ended.

@@ -5,24 +5,30 @@
 //! platform, or reads the environment. Every other crate may use these words, so a change here is a
 //! change to what is stored and sent: snapshots in `tests/` show it.
 
+mod approval;
 mod event;
 mod id;
 mod log;
 mod message;
 mod model;
 mod sandbox;
+mod shared;
+mod skill;
 mod state;
 mod tool;
 mod usage;
 
-pub use event::{Event, Failure, FailureClass, Outcome};
+pub use approval::{Approver, Wish};
+pub use event::{Event, Failure, FailureClass, Outcome, TaskStage};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
-pub use message::{Assistant, Finish, Human, Message, SharedFile, ToolCall, ToolResult};
-pub use model::{Delta, Model, ModelError, ModelStream, Request};
-pub use sandbox::{Command, Entry, Exec, Sandbox, SandboxError};
-pub use state::{ThreadState, Update};
-pub use tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
+pub use message::{Assistant, Decision, Finish, Human, Image, Message, Question, ToolCall, ToolResult};
+pub use model::{Delta, Model, ModelError, ModelStream, Picture, Request};
+pub use sandbox::{Command, Entry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell};
+pub use shared::{OutlineEntry, Reading, SharedFile, Text};
+pub use skill::Skill;
+pub use state::{Marks, ThreadState, Todo, TodoStatus, Update};
+pub use tool::{Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
 pub use usage::Usage;
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.

@@ -1,6 +1,6 @@
 //! What is said in a thread.
 
-use crate::{CallId, MessageId, Usage};
+use crate::{CallId, MessageId, SharedFile, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,17 +51,6 @@ pub struct Human {
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,
-}
-
-/// A file that a person sent, as the agent finds it in its sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SharedFile {
-    /// The name shown to people.
-    pub name: String,
-    /// The path inside the sandbox.
-    pub path: String,
-    /// Size in bytes.
-    pub size: u64,
 }
 
 /// What the model answered.
@@ -132,4 +121,44 @@ pub struct ToolResult {
     /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
+    /// What people are asked with it: the run ends here, and their answer begins the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// An image that the model sees with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+    /// Who decided whether the call was made, where somebody had to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+/// An image among the agent's files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Its sandbox path.
+    pub path: String,
+    /// Its media type.
+    pub mime: String,
+}
+
+/// Something that people are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// What is asked, Markdown, without the options.
+    pub text: String,
+    /// Answers to choose from; none if the answer is free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+/// What became of a call that somebody had to approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What was to be done, in a line.
+    pub wish: String,
+    /// Whether it was approved.
+    pub approved: bool,
+    /// Who decided; nobody if time ran out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }

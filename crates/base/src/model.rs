@@ -1,6 +1,6 @@
 //! The port to a language model.
 
-use crate::{Finish, Message, ToolCall, ToolSpec, Usage};
+use crate::{Finish, Image, Message, ToolCall, ToolSpec, Usage};
 use futures_util::stream::BoxStream;
 use std::{sync::Arc, time::Duration};
 
@@ -18,6 +18,11 @@ pub trait Model: Send + Sync {
         128_000
     }
 
+    /// Tells whether it can see images.
+    fn sees(&self) -> bool {
+        false
+    }
+
     /// Asks it. Nothing happens before the stream is polled.
     fn stream(&self, request: Request) -> ModelStream;
 }
@@ -31,6 +36,17 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// The tools that it may call.
     pub tools: Arc<[ToolSpec]>,
+    /// Images that it sees behind the newest message; none for a model that cannot see.
+    pub images: Vec<Picture>,
+}
+
+/// An image as a model sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Which image of the agent's files.
+    pub image: Image,
+    /// What it is made of.
+    pub bytes: Arc<[u8]>,
 }
 
 /// A piece of a reply.

@@ -1,9 +1,42 @@
-//! The port to the place where a thread's commands run and its files live.
+//! The ports to the place where a thread's commands run and its files live.
 
-use crate::BoxFuture;
-use std::time::Duration;
+use crate::{BoxFuture, ThreadId};
+use std::{sync::Arc, time::Duration};
 
-/// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt/user-data`.
+/// Gives each thread its sandbox.
+pub trait SandboxProvider: Send + Sync {
+    /// Returns a thread's sandbox, and makes one if there is none. A thread that asks twice gets the same place.
+    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
+
+    /// Says that nobody works in it for now. Its files stay; what else of it may be let go.
+    fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()>;
+
+    /// Returns which shell commands find there; `None` if there is none for them.
+    fn shell(&self) -> Option<Shell>;
+}
+
+/// The shell that commands find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// That of the machine, with nothing between.
+    Host,
+    /// One that the kernel confines, and the network that it has.
+    Confined(Network),
+}
+
+/// What a sandbox reaches of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Nothing but itself.
+    #[default]
+    None,
+    /// Some domains, through a proxy.
+    Proxy,
+    /// All that the machine reaches, the machine itself among it.
+    Full,
+}
+
+/// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt`.
 pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
     fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
@@ -46,8 +79,21 @@ pub struct Exec {
     pub stderr: String,
     /// Its exit code; `None` when it was killed.
     pub code: Option<i32>,
-    /// Whether it was killed because it ran too long.
-    pub late: bool,
+    /// Why the sandbox killed it, if it did.
+    pub killed: Option<Killed>,
+}
+
+/// Why a sandbox killed a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// It ran too long.
+    Late,
+    /// It took more memory than it may, in bytes.
+    Memory(u64),
+    /// The thread's files became larger than they may, in bytes.
+    Disk(u64),
+    /// The machine's disk is almost full.
+    HostDisk,
 }
 
 /// One entry of a folder.
@@ -73,6 +119,12 @@ pub enum SandboxError {
     /// There is no such file.
     #[error("{path} does not exist")]
     Missing {
+        /// What was asked for.
+        path: String,
+    },
+    /// What lies there may be read only.
+    #[error("{path} is read-only: write under /mnt/user-data")]
+    ReadOnly {
         /// What was asked for.
         path: String,
     },

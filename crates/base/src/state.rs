@@ -1,6 +1,6 @@
 //! Everything a thread remembers, and the only ways to change it.
 
-use crate::{CallId, Message, MessageId, RunId};
+use crate::{CallId, Message, MessageId, Question, RunId};
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -17,6 +17,62 @@ pub struct ThreadState {
     /// Calls that were begun and have no result yet. After a crash they tell what may have had an effect.
     #[serde(default, skip_serializing_if = "IndexSet::is_empty")]
     pub begun: IndexSet<CallId>,
+    /// The agent's own list of what is to be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<Todo>,
+    /// What the agent has read of its files.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub marks: Arc<Marks>,
+}
+
+/// One thing to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Todo {
+    /// What.
+    pub content: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far something to be done is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// At work.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// What the agent has read of its files: a digest of each as it was when it was read or written last. Of many
+/// files the oldest marks are forgotten, and those files have to be read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Marks(IndexMap<String, String>);
+
+impl Marks {
+    /// So many files are remembered.
+    const MOST: usize = 256;
+
+    /// Returns the digest of a file as the agent knows it.
+    #[must_use]
+    pub fn of(&self, path: &str) -> Option<&str> {
+        self.0.get(path).map(String::as_str)
+    }
+
+    fn is_empty(marks: &Arc<Self>) -> bool {
+        marks.0.is_empty()
+    }
+
+    fn put(&mut self, path: String, digest: String) {
+        self.0.shift_remove(&path);
+        self.0.insert(path, digest);
+        if self.0.len() > Self::MOST {
+            self.0.shift_remove_index(0);
+        }
+    }
 }
 
 /// One change of a thread's state: the unit that the log stores.
@@ -36,6 +92,15 @@ pub enum Update {
     },
     /// A tool call starts. Written before its effect.
     Begin(CallId),
+    /// The agent's list of what is to be done, whole.
+    Todos(Vec<Todo>),
+    /// The agent knows what stands in a file.
+    Mark {
+        /// The file's sandbox path.
+        path: String,
+        /// A digest of what stands there.
+        digest: String,
+    },
 }
 
 impl ThreadState {
@@ -57,6 +122,8 @@ impl ThreadState {
             Update::Begin(call) => {
                 self.begun.insert(call);
             }
+            Update::Todos(todos) => self.todos = todos,
+            Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
         }
     }
 
@@ -66,6 +133,16 @@ impl ThreadState {
         let mut state = Self::default();
         updates.into_iter().for_each(|update| state.apply(update));
         state
+    }
+
+    /// Returns what people are asked, if the thread waits for their answer.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        let results = self.messages.values().rev().map_while(|message| match &**message {
+            Message::Tool(result) => Some(result),
+            Message::Human(_) | Message::Assistant(_) => None,
+        });
+        results.filter_map(|result| result.question.as_ref()).last()
     }
 
     /// Returns the newest message.
@@ -78,7 +155,7 @@ impl ThreadState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assistant, Finish, Human, ToolCall, ToolResult, Usage};
+    use crate::{Assistant, Decision, Finish, Human, Image, ToolCall, ToolResult, Usage};
     use serde_json::json;
 
     fn human(id: &str, text: &str) -> Update {
@@ -104,6 +181,9 @@ mod tests {
             tool: "ls".into(),
             text: "(empty)".into(),
             error: true,
+            image: Some(Image { path: "/mnt/a.png".into(), mime: "image/png".into() }),
+            question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
+            decision: Some(Decision { wish: "`ls`".into(), approved: true, by: Some("Ada".into()) }),
         };
         vec![
             human("h", "what is there?"),
@@ -112,6 +192,8 @@ mod tests {
             Update::Message(Arc::new(Message::Tool(result))),
             Update::Artifacts { run: "run".into(), paths: vec!["/mnt/user-data/outputs/a.txt".into()] },
             Update::Remove("gone".into()),
+            Update::Todos(vec![Todo { content: "look".into(), status: TodoStatus::InProgress }]),
+            Update::Mark { path: "/mnt/user-data/workspace/a".into(), digest: "d".into() },
         ]
     }
 

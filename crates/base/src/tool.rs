@@ -1,6 +1,6 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, RunId, Sandbox, ThreadId, Update};
+use crate::{BoxFuture, CallId, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -28,6 +28,14 @@ pub struct ToolSpec {
     pub repeatable: bool,
 }
 
+impl ToolSpec {
+    /// Describes a tool whose arguments are a type.
+    #[must_use]
+    pub fn of<T: JsonSchema>(name: &str, about: &str, repeatable: bool) -> Self {
+        Self { name: name.to_owned(), about: about.to_owned(), parameters: schema::<T>(), repeatable }
+    }
+}
+
 /// What a tool may use while it is called.
 pub struct ToolCx {
     /// The thread that asks.
@@ -38,7 +46,14 @@ pub struct ToolCx {
     pub call: CallId,
     /// The thread's sandbox.
     pub sandbox: Arc<dyn Sandbox>,
+    /// What the agent has read of its files.
+    pub marks: Arc<Marks>,
+    /// Where the call tells what happens while it works.
+    pub tell: Tell,
 }
+
+/// Takes what a call tells while it works.
+pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// What a tool gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,11 +62,17 @@ pub struct ToolOutput {
     pub text: String,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
+    /// What people are asked: the run ends with it.
+    pub question: Option<Question>,
+    /// An image that the model is to see.
+    pub image: Option<Image>,
+    /// Tokens that the call itself spent.
+    pub usage: Usage,
 }
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self { text, updates: Vec::new() }
+        Self { text, ..Self::default() }
     }
 }
 
@@ -71,6 +92,11 @@ pub trait TypedTool: Send + Sync + 'static {
     /// Whether a call that a crash cut may simply be made again.
     const REPEATABLE: bool = false;
 
+    /// What it does, where that depends on how it was set up.
+    fn about(&self) -> String {
+        Self::ABOUT.to_owned()
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -81,12 +107,7 @@ pub trait TypedTool: Send + Sync + 'static {
 
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
-    let spec = ToolSpec {
-        name: T::NAME.to_owned(),
-        about: T::ABOUT.to_owned(),
-        parameters: schema::<T::Args>(),
-        repeatable: T::REPEATABLE,
-    };
+    let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.about(), T::REPEATABLE);
     Arc::new(Erased { tool, spec })
 }
 

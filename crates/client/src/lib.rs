@@ -3,32 +3,41 @@
 //!
 //! What is deliberately absent: chats, HTTP and configuration files.
 
+mod approvals;
+mod audit;
+pub mod egress;
+mod lent;
 mod live;
 mod persona;
 mod run;
 mod setup;
 mod threads;
+mod uploads;
 
 pub use pudu_base as base;
+pub use pudu_documents as documents;
 pub use pudu_harness as harness;
 pub use pudu_mcp as mcp;
 pub use pudu_model as model;
 pub use pudu_net as net;
 pub use pudu_sandbox as sandbox;
+pub use pudu_skills as skills;
 pub use pudu_store as store;
 pub use pudu_tools as tools;
 
-pub use run::{Control, Ended, Run, Task};
+pub use approvals::Approvals;
+pub use run::{Asker, Control, Ended, Run, Task};
 pub use setup::{ModelInfo, Setup};
 
 use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
-use sandbox::Local;
+use sandbox::{Folders, ThreadFiles};
+use skills::{Catalog, Skills};
 use std::{
     panic::AssertUnwindSafe,
-    path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
+    time::{SystemTime, UNIX_EPOCH},
 };
 use store::Db;
 use threads::Threads;
@@ -41,26 +50,30 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     db: Db,
-    home: PathBuf,
+    folders: Folders,
     setup: RwLock<Arc<Setup>>,
+    skills: Skills,
     threads: Threads,
     live: Live,
+    approvals: Arc<Approvals>,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 impl Client {
-    /// Puts an agent together. `home` is where threads have their folders; at most `concurrency` runs work
-    /// at once, others wait.
+    /// Puts an agent together. At most `concurrency` runs work at once, others wait. [`Skills::none`] does
+    /// without skills.
     #[must_use]
-    pub fn new(db: Db, home: PathBuf, setup: Setup, concurrency: usize) -> Self {
+    pub fn new(db: Db, folders: Folders, setup: Setup, skills: Skills, concurrency: usize) -> Self {
         Self(Arc::new(Inner {
             threads: Threads::new(Arc::new(db.clone())),
             live: Live::default(),
+            approvals: Arc::new(Approvals::new(db.clone(), setup.patience)),
             db,
-            home,
+            folders,
             setup: RwLock::new(Arc::new(setup)),
+            skills,
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             tasks: TaskTracker::new(),
         }))
@@ -68,6 +81,7 @@ impl Client {
 
     /// Changes models, tools and bounds for runs that start from now on.
     pub fn configure(&self, setup: Setup) {
+        self.0.approvals.set_patience(setup.patience);
         *self.0.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
     }
 
@@ -77,11 +91,28 @@ impl Client {
         self.setup().models.iter().map(|(info, _)| info.clone()).collect()
     }
 
-    /// Returns the sandbox of a thread.
+    /// Returns the files of a thread.
     #[must_use]
-    pub fn sandbox(&self, thread: &base::ThreadId) -> Local {
-        let folder = self.0.home.join("users/default/threads").join(safe(thread.as_str())).join("user-data");
-        Local::new(folder, self.setup().host_shell)
+    pub fn files(&self, thread: &base::ThreadId) -> ThreadFiles {
+        self.0.folders.of(thread)
+    }
+
+    /// Returns what waits for people.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.0.approvals
+    }
+
+    /// Returns the handle on the skills. What it does blocks; [`Client::catalog`] does not.
+    #[must_use]
+    pub fn skills(&self) -> Skills {
+        self.0.skills.clone()
+    }
+
+    /// Returns the skills as they are now.
+    pub async fn catalog(&self) -> Arc<Catalog> {
+        let skills = self.skills();
+        tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default()
     }
 
     /// Returns what a thread remembers.
@@ -152,15 +183,8 @@ impl Client {
     }
 }
 
-/// Makes a folder's name of a thread's id, which an API client may have chosen.
-fn safe(id: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
-    if name == id { name } else { format!("{name}.{:016x}", fingerprint(id)) }
-}
-
-/// FNV-1a: tells ids apart that look alike once made safe; the same in every build.
-fn fingerprint(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Returns the time, in milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

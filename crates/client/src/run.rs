@@ -1,17 +1,26 @@
 //! One run, from the wish to its end.
 
-use crate::{Client, Setup, persona};
+use crate::{
+    Client, Setup,
+    approvals::Desk,
+    audit::{Audited, Ledger},
+    lent::Lent,
+    now, persona,
+};
 use pudu_base::{
-    Event, Failure, FailureClass, Human, Message, MessageId, Outcome, RunId, ThreadId, ThreadState, Update,
-    Usage,
+    Approver, Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId,
+    ThreadId, ThreadState, Update, Usage,
 };
-use pudu_harness::{Agent, Bounds, Replay, Steering, Turn, lead_chain};
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+use pudu_harness::{
+    Agent, Bounds, Nobody, Replay, SkillPolicy, Steering, Turn, lead_chain, skills_prompt, subagent,
 };
+use pudu_skills::Catalog;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+/// Of no use to a model that cannot see.
+const VIEW_IMAGE: &str = "view_image";
 
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +38,21 @@ pub struct Task {
     pub model: Option<String>,
     /// Who answers; the lead agent if none.
     pub agent: Option<String>,
+    /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
+    pub asker: Option<Asker>,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
+}
+
+/// The one for whom a run works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// The account by which they came.
+    pub account: String,
+    /// The platform's id of them.
+    pub person: String,
+    /// The name that people see.
+    pub name: String,
 }
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
@@ -66,6 +88,10 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The assistant's last words, whole or partial; empty if it said nothing.
     pub text: String,
+    /// What it asks people, if it waits for their answer.
+    pub question: Option<Question>,
+    /// What people approved or did not, in order.
+    pub decisions: Vec<Decision>,
     /// Files that it made for people: sandbox paths.
     pub artifacts: Vec<String>,
     /// What it spent.
@@ -86,7 +112,9 @@ pub(crate) async fn work(
         () = cancel.cancelled() => None,
     };
     let setup = client.setup();
-    let agent = match agent(&client, &setup, &task).await {
+    let place = Arc::new(Lent::new(setup.sandboxes.clone(), task.thread.clone()));
+    let skills = client.catalog().await;
+    let agent = match agent(&client, &setup, &task, place.clone(), &skills).await {
         Ok(agent) => agent,
         Err(hint) => return failed(&hint, &replay, &steering).await,
     };
@@ -106,8 +134,10 @@ pub(crate) async fn work(
         None => {
             hear(&mut turn, &task);
             ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
-            let mut chain = lead_chain(&*agent.model);
+            let first = task.again.as_ref().or(task.input.first().map(|human| &human.id));
+            let mut chain = lead_chain(&agent, SkillPolicy::new(skills.enabled(), first.cloned()));
             let outcome = pudu_harness::run(&agent, &mut chain, &mut turn, &steering, &cancel).await;
+            place.give_back().await;
             ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
             outcome
         }
@@ -115,6 +145,8 @@ pub(crate) async fn work(
     drop(admitted);
     let ended = Ended {
         text: last_words(turn.state()),
+        question: turn.state().question().cloned(),
+        decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
         usage: turn.usage,
         unused: steering.close().await,
@@ -127,26 +159,48 @@ pub(crate) async fn work(
 }
 
 /// Puts together who answers. The error is for people.
-async fn agent(client: &Client, setup: &Setup, task: &Task) -> Result<Agent, String> {
+async fn agent(
+    client: &Client,
+    setup: &Setup,
+    task: &Task,
+    place: Arc<Lent>,
+    skills: &Catalog,
+) -> Result<Agent, String> {
     let persona = match &task.agent {
-        Some(name) => Some(persona::find(&client.0.home, name).await?),
+        Some(name) => Some(persona::find(client.0.folders.home(), name).await?),
         None => None,
     };
     let wanted = task.model.as_deref().or_else(|| persona.as_ref()?.model.as_deref());
     let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
-    let system = match &persona {
-        Some(persona) => format!("{}\n\n<soul>\n{}\n</soul>", setup.system, persona.soul.trim()).into(),
-        None => setup.system.clone(),
-    };
+    let soul = persona.as_ref().map(|persona| format!("<soul>\n{}\n</soul>", persona.soul.trim()));
+    let parts = [Some(setup.system.to_string()), soul, skills_prompt(&skills.enabled())];
+    let system = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n").into();
     let steps = task.steps.unwrap_or(setup.bounds.steps);
-    Ok(Agent {
+    let asker = task.asker.clone().unwrap_or_default();
+    let (thread, run) = (task.thread.clone(), task.run.clone());
+    let ledger = Ledger { db: client.0.db.clone(), thread, run, asker: asker.clone() };
+    let approver: Arc<dyn Approver> = match &task.asker {
+        Some(_) => {
+            let approvals = client.0.approvals.clone();
+            Arc::new(Desk { approvals, ledger: ledger.clone(), asker })
+        }
+        None => Arc::new(Nobody),
+    };
+    let sees = model.sees();
+    let mut agent = Agent {
         model,
-        tools: setup.tools.clone(),
-        sandbox: Arc::new(client.sandbox(&task.thread)),
+        tools: setup.tools.only(|name| sees || name != VIEW_IMAGE),
+        sandbox: Arc::new(Audited { sandbox: place, ledger }),
         log: client.0.threads.log(),
+        approver,
+        policy: setup.policy.clone(),
         system,
         bounds: Bounds { steps, ..setup.bounds },
-    })
+    };
+    if let Some(tool) = subagent::task(&setup.subagents, &agent) {
+        agent.tools = agent.tools.with(tool);
+    }
+    Ok(agent)
 }
 
 /// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
@@ -197,6 +251,18 @@ fn last_words(state: &ThreadState) -> String {
     spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
 }
 
+/// Returns what people decided since somebody spoke last.
+fn decisions(state: &ThreadState) -> Vec<Decision> {
+    let since = state.messages.values().rev().map_while(|message| match &**message {
+        Message::Human(_) => None,
+        Message::Tool(result) => Some(result.decision.clone()),
+        Message::Assistant(_) => Some(None),
+    });
+    let mut decisions: Vec<Decision> = since.flatten().collect();
+    decisions.reverse();
+    decisions
+}
+
 fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
@@ -207,6 +273,8 @@ pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> 
     Ended {
         outcome,
         text: String::new(),
+        question: None,
+        decisions: Vec::new(),
         artifacts: Vec::new(),
         usage: Usage::default(),
         unused: steering.close().await,
@@ -218,9 +286,4 @@ fn ledger(result: Result<(), pudu_store::StoreError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "a run could not be entered in the ledger");
     }
-}
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

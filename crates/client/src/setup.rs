@@ -1,8 +1,9 @@
 //! What runs work with, as the configuration of the moment wants it.
 
-use pudu_base::{Model, Tool};
-use pudu_harness::{Bounds, Toolbox, lead_prompt};
-use std::sync::Arc;
+use pudu_base::{Model, SandboxProvider, Tool};
+use pudu_documents::{Converter, Limits};
+use pudu_harness::{Bounds, Policy, Toolbox, lead_prompt, subagent::Kind};
+use std::{sync::Arc, time::Duration};
 
 /// What runs work with.
 pub struct Setup {
@@ -10,8 +11,15 @@ pub struct Setup {
     pub(crate) tools: Toolbox,
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
-    pub(crate) host_shell: bool,
+    pub(crate) sandboxes: Arc<dyn SandboxProvider>,
+    pub(crate) subagents: Vec<Kind>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) patience: Duration,
+    pub(crate) documents: Converter,
 }
+
+/// So long somebody can decide, if nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What people are told of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +39,37 @@ impl Setup {
         models: impl IntoIterator<Item = (ModelInfo, Arc<dyn Model>)>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
         bounds: Bounds,
-        host_shell: bool,
+        sandboxes: Arc<dyn SandboxProvider>,
     ) -> Self {
         Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
             bounds,
             system: lead_prompt(),
-            host_shell,
+            sandboxes,
+            subagents: Vec::new(),
+            policy: Arc::default(),
+            patience: PATIENCE,
+            documents: Converter::here(Limits::default()),
         }
+    }
+
+    /// Says who reads documents; without it they are read in this process.
+    #[must_use]
+    pub fn with_documents(self, documents: Converter) -> Self {
+        Self { documents, ..self }
+    }
+
+    /// Gives the agent sub-agents.
+    #[must_use]
+    pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
+        Self { subagents, ..self }
+    }
+
+    /// Says what must not be done unasked, and how long somebody can decide.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
+        Self { policy: Arc::new(policy), patience, ..self }
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

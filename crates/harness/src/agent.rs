@@ -1,6 +1,7 @@
 //! What a run works with.
 
-use pudu_base::{Model, Sandbox, ThreadLog, Tool, ToolSpec};
+use crate::Policy;
+use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
 /// What a run works with: chosen when it starts, not changed while it lasts.
@@ -14,6 +15,10 @@ pub struct Agent {
     pub sandbox: Arc<dyn Sandbox>,
     /// Where the thread is remembered.
     pub log: Arc<dyn ThreadLog>,
+    /// Who approves what must not be done unasked.
+    pub approver: Arc<dyn Approver>,
+    /// What must not be done unasked.
+    pub policy: Arc<Policy>,
     /// The system prompt.
     pub system: Arc<str>,
     /// What a run may use up.
@@ -62,6 +67,18 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
+    /// Returns those whose names are wanted.
+    #[must_use]
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        Self::new(self.tools.iter().filter(|tool| wanted(&tool.spec().name)).cloned())
+    }
+
+    /// Returns them with one more.
+    #[must_use]
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Self {
+        Self::new(self.tools.iter().cloned().chain([tool]))
+    }
+
     /// Returns what the model is told of them.
     #[must_use]
     pub fn specs(&self) -> &Arc<[ToolSpec]> {
@@ -72,6 +89,20 @@ impl Toolbox {
     #[must_use]
     pub fn names(&self) -> String {
         self.specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Where nobody is there to approve anything, nothing is approved.
+pub struct Nobody;
+
+impl Approver for Nobody {
+    fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
+        let decision = Decision { wish: wish.line.clone(), approved: false, by: None };
+        Box::pin(std::future::ready(decision))
+    }
+
+    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -4,17 +4,23 @@
 //! `pudu-base` alone, so every test of it runs in milliseconds.
 
 mod agent;
+mod danger;
+#[cfg(test)]
+mod fixture;
 pub mod middleware;
 mod replay;
 mod retry;
 mod run;
+mod skills;
 mod steering;
+pub mod subagent;
 mod turn;
 
-pub use agent::{Agent, Bounds, Toolbox, lead_prompt};
-pub use middleware::{Gate, Middleware, lead_chain};
-pub use replay::{Activity, Gap, Item, Progress, Reader, Replay};
+pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
+pub use middleware::{Dangerous, Gate, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain};
+pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
 pub use retry::Retry;
 pub use run::run;
+pub use skills::skills_prompt;
 pub use steering::{Slot, Steering};
 pub use turn::Turn;

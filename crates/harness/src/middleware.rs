@@ -1,17 +1,25 @@
 //! The concerns of a run, each a value that lives exactly as long as the run.
 
+mod approvals;
 mod dangling;
+mod images;
 mod model_errors;
+mod skill_policy;
+mod subagent_limit;
 mod tool_errors;
 mod window;
 
+pub use approvals::{Approvals, Dangerous, Policy};
 pub use dangling::Dangling;
+pub use images::Images;
 pub use model_errors::{ModelErrors, failure};
+pub use skill_policy::{SkillPolicy, asked, named};
+pub use subagent_limit::SubagentLimit;
 pub use tool_errors::ToolErrors;
 pub use window::Window;
 
-use crate::Turn;
-use pudu_base::{Assistant, BoxFuture, Failure, Model, ModelError, Request, ToolCall, ToolError, ToolOutput};
+use crate::{Agent, Turn, subagent};
+use pudu_base::{Assistant, BoxFuture, Failure, ModelError, Request, ToolCall, ToolError, ToolOutput};
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
 /// the run is over. Hooks named `before` run in the chain's order, those named `after` in reverse. All
@@ -61,35 +69,79 @@ pub trait Middleware: Send {
 pub enum Gate {
     /// It may.
     Allow,
+    /// Only if somebody approves it: this, in a line for people.
+    Ask(String),
+    /// It may not, as a policy has it: what, in a line for people, and what the model reads.
+    Block(String, String),
     /// It may not; the model reads why.
     Deny(String),
 }
 
+impl Gate {
+    /// Of two opinions the stricter counts; of two equal ones the first.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Deny(_), _)
+            | (Self::Block(..), Self::Block(..) | Self::Ask(_) | Self::Allow)
+            | (Self::Ask(_), Self::Ask(_) | Self::Allow) => self,
+            _ => other,
+        }
+    }
+}
+
 /// The lead agent's concerns, in order: the whole chain on one page.
 #[must_use]
-pub fn lead_chain(model: &dyn Model) -> Vec<Box<dyn Middleware>> {
-    vec![Box::new(Window(model.window())), Box::new(Dangling), Box::new(ModelErrors), Box::new(ToolErrors)]
+pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+    vec![
+        Box::new(skills),
+        Box::new(Window(agent.model.window())),
+        Box::new(Dangling),
+        Box::new(Images::new(agent)),
+        Box::new(ModelErrors),
+        Box::new(Approvals(agent.policy.clone())),
+        Box::new(SubagentLimit(subagent::MOST)),
+        Box::new(ToolErrors),
+    ]
+}
+
+/// A sub-agent's concerns, in order.
+#[must_use]
+pub fn subagent_chain(agent: &Agent) -> Vec<Box<dyn Middleware>> {
+    vec![
+        Box::new(Window(agent.model.window())),
+        Box::new(Dangling),
+        Box::new(Images::new(agent)),
+        Box::new(ModelErrors),
+        Box::new(Approvals(agent.policy.clone())),
+        Box::new(ToolErrors),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
-    use pudu_base::{Model, ModelStream, Request};
+    use super::*;
+    use crate::fixture::Bench;
 
-    struct Mute;
-
-    impl Model for Mute {
-        fn name(&self) -> &'static str {
-            "mute"
-        }
-
-        fn stream(&self, _: Request) -> ModelStream {
-            Box::pin(futures_util::stream::empty())
-        }
+    fn names(chain: &[Box<dyn Middleware>]) -> Vec<&'static str> {
+        chain.iter().map(|middleware| middleware.name()).collect()
     }
 
     #[test]
-    fn the_lead_chain_is_this() {
-        let names: Vec<_> = super::lead_chain(&Mute).iter().map(|middleware| middleware.name()).collect();
-        assert_eq!(names, ["window", "dangling", "model_errors", "tool_errors"]);
+    fn the_chains_are_these() {
+        let agent = Bench::new(vec![]).agent;
+        let lead = [
+            "skill_policy",
+            "window",
+            "dangling",
+            "images",
+            "model_errors",
+            "approvals",
+            "subagent_limit",
+            "tool_errors",
+        ];
+        assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
+        let sub = ["window", "dangling", "images", "model_errors", "approvals", "tool_errors"];
+        assert_eq!(names(&subagent_chain(&agent)), sub);
     }
 }

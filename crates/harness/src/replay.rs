@@ -3,7 +3,7 @@
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
 //! everything so far, from which it goes on; what must not be lost at all is in the thread log.
 
-use pudu_base::{CallId, Event, MessageId, Outcome, Usage};
+use pudu_base::{CallId, Decision, Event, MessageId, Outcome, TaskStage, Usage};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -22,9 +22,35 @@ pub struct Progress {
     pub artifacts: Vec<String>,
     /// Tokens spent.
     pub usage: Usage,
+    /// What waits for somebody's approval, oldest first.
+    pub asked: Vec<Asked>,
+    /// What was decided, oldest first.
+    pub decided: Vec<Decision>,
+    /// The sub-agents at work, oldest first.
+    pub tasks: Vec<Working>,
     /// How it ended, once it has.
     pub outcome: Option<Outcome>,
     message: Option<MessageId>,
+}
+
+/// A call that waits for somebody's approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    call: CallId,
+    /// Names the question to whoever decides.
+    pub key: String,
+    /// What is to be done, in a line for people.
+    pub wish: String,
+}
+
+/// A sub-agent at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Working {
+    call: CallId,
+    /// What it is to do, in a few words.
+    pub about: String,
+    /// The tools that it uses at the moment.
+    pub doing: Vec<String>,
 }
 
 /// What an agent does at the moment.
@@ -45,6 +71,17 @@ pub enum Activity {
     },
     /// These tools run, oldest first.
     Tools(Vec<(CallId, String)>),
+}
+
+impl Activity {
+    /// Returns the names of the tools that run.
+    #[must_use]
+    pub fn tools(&self) -> Vec<String> {
+        match self {
+            Self::Tools(tools) => tools.iter().map(|(_, name)| name.clone()).collect(),
+            Self::Idle | Self::Thinking | Self::Talking | Self::Retrying { .. } => Vec::new(),
+        }
+    }
 }
 
 impl Progress {
@@ -81,10 +118,37 @@ impl Progress {
                     }
                 }
             }
+            Event::Asked { call, key, wish } => {
+                self.asked.retain(|asked| asked.call != *call);
+                self.asked.push(Asked { call: call.clone(), key: key.clone(), wish: wish.clone() });
+            }
+            Event::Decided { call, decision } => {
+                self.asked.retain(|asked| asked.call != *call);
+                self.decided.push(decision.clone());
+            }
+            Event::Task { call, stage } => self.task(call, stage),
             Event::Spent { usage } => self.usage += *usage,
             Event::Ended { outcome } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());
+            }
+        }
+    }
+}
+
+impl Progress {
+    fn task(&mut self, call: &CallId, stage: &TaskStage) {
+        match stage {
+            TaskStage::Started { about, .. } => {
+                self.tasks.push(Working { call: call.clone(), about: about.clone(), doing: Vec::new() });
+            }
+            TaskStage::Running { doing, .. } => {
+                if let Some(task) = self.tasks.iter_mut().find(|task| task.call == *call) {
+                    task.doing.clone_from(doing);
+                }
+            }
+            TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::TimedOut => {
+                self.tasks.retain(|task| task.call != *call);
             }
         }
     }
@@ -170,7 +234,7 @@ pub struct Gap {
     /// The event that comes next; everything before it is in `progress`.
     pub next: u64,
     /// The fold of everything before `next`.
-    pub progress: Progress,
+    pub progress: Box<Progress>,
 }
 
 /// Reads one run's events in order.
@@ -204,7 +268,7 @@ impl Reader {
         let ring = self.replay.lock();
         let oldest = ring.next - ring.events.len() as u64;
         if self.next < oldest {
-            let gap = Gap { missed: self.next, next: ring.next, progress: ring.progress.clone() };
+            let gap = Gap { missed: self.next, next: ring.next, progress: Box::new(ring.progress.clone()) };
             self.next = ring.next;
             self.over = gap.progress.outcome.is_some();
             return Some(Item::Gap(gap));

@@ -43,6 +43,10 @@ impl Model for Retry {
         self.model.window()
     }
 
+    fn sees(&self) -> bool {
+        self.model.sees()
+    }
+
     fn stream(&self, request: Request) -> ModelStream {
         let asking = Asking {
             model: self.model.clone(),

@@ -1,15 +1,17 @@
 //! The loop.
 
-use crate::{Agent, Gate, Middleware, Steering, Turn};
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+mod calls;
+
+use crate::{Agent, Middleware, Steering, Turn};
+use futures_util::StreamExt;
 use pudu_base::{
     Assistant, Delta, Event, Failure, FailureClass, Finish, LogError, Message, Outcome, Request, ToolCall,
-    ToolCx, ToolError, ToolOutput, Update,
+    Update,
 };
-use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-type Chain = [Box<dyn Middleware>];
+pub(super) type Chain = [Box<dyn Middleware>];
 
 /// An answer is cut at so many bytes: a model that talks in circles must not flood a chat.
 const LONGEST_ANSWER: usize = 128 * 1024;
@@ -67,9 +69,9 @@ async fn work(
     for _ in 0..agent.bounds.steps {
         let calls = turn.open_calls();
         if !calls.is_empty() {
-            call_tools(agent, chain, turn, calls).await?;
+            calls::perform(agent, chain, turn, calls).await?;
         }
-        // A crash behind the answer left nothing to do: what steers comes too late for this run.
+        // A question ends a run, and so does an answer before a crash: what steers comes too late for it.
         if let Some(outcome) = answered(turn) {
             return Ok(outcome);
         }
@@ -87,17 +89,19 @@ async fn work(
     Ok(Outcome::Limit)
 }
 
-/// Returns how the run has ended already, if the newest message is an answer that wants no tools.
+/// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
+/// the newest results asks people something.
 fn answered(turn: &Turn) -> Option<Outcome> {
     match turn.state().last().map(AsRef::as_ref) {
         Some(Message::Assistant(reply)) if reply.finish == Finish::Partial => Some(Outcome::Stopped),
         Some(Message::Assistant(reply)) => reply.calls.is_empty().then_some(Outcome::Success),
-        Some(Message::Human(_) | Message::Tool(_)) => None,
+        Some(Message::Tool(_)) => turn.state().question().map(|_| Outcome::Success),
+        Some(Message::Human(_)) => None,
         None => Some(Outcome::Success),
     }
 }
 
-async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
+pub(super) async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
     turn.commit(&*agent.log).await.map_err(|error| log_failure(&error))
 }
 
@@ -113,6 +117,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
         system: agent.system.to_string(),
         messages: turn.state().messages.values().cloned().collect(),
         tools: agent.tools.specs().clone(),
+        images: Vec::new(),
     };
     for middleware in chain.iter_mut() {
         middleware.before_model(turn, &mut request).await?;
@@ -188,100 +193,6 @@ fn make_unique(calls: &mut [ToolCall], turn: &Turn) {
             taken.insert(call.id.clone());
         }
     }
-}
-
-/// A call whose tool ended.
-type Ended = (ToolCall, Result<ToolOutput, ToolError>);
-
-/// Runs the calls side by side. That a call begins is in the log before its effect, and its result is as
-/// soon as it is there: a restart repeats no finished tool.
-async fn call_tools(
-    agent: &Agent,
-    chain: &mut Chain,
-    turn: &mut Turn,
-    calls: Vec<ToolCall>,
-) -> Result<(), Failure> {
-    let mut allowed = Vec::new();
-    for call in calls {
-        match admit(agent, chain, turn, &call) {
-            Ok(()) => allowed.push(call),
-            Err(text) => turn.answer(&call, text, true),
-        }
-    }
-    for call in &allowed {
-        turn.apply(Update::Begin(call.id.clone()));
-    }
-    commit(agent, turn).await?;
-    let mut running: FuturesUnordered<_> = allowed
-        .into_iter()
-        .map(|call| {
-            turn.tell(Event::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
-            let cx = ToolCx {
-                thread: turn.thread.clone(),
-                run: turn.run.clone(),
-                call: call.id.clone(),
-                sandbox: agent.sandbox.clone(),
-            };
-            invoke(agent, call, cx)
-        })
-        .collect();
-    while let Some((call, mut result)) = running.next().await {
-        for middleware in chain.iter_mut().rev() {
-            middleware.after_tool(turn, &call, &mut result);
-        }
-        record(turn, &call, result);
-        commit(agent, turn).await?;
-    }
-    Ok(())
-}
-
-/// Decides whether a call is made; otherwise says what the model reads instead.
-fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Result<(), String> {
-    if let Some(raw) = &call.garbled {
-        let raw: String = raw.chars().take(500).collect();
-        return Err(format!("Error: the arguments are no JSON object: {raw}"));
-    }
-    let Some(tool) = agent.tools.get(&call.name) else {
-        return Err(format!("Error: there is no tool {}. There are: {}.", call.name, agent.tools.names()));
-    };
-    if turn.state().begun.contains(&call.id) && !tool.spec().repeatable {
-        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
-        return Err(text.to_owned());
-    }
-    for middleware in chain.iter_mut() {
-        if let Gate::Deny(text) = middleware.before_tool(turn, call) {
-            return Err(text);
-        }
-    }
-    Ok(())
-}
-
-async fn invoke(agent: &Agent, call: ToolCall, cx: ToolCx) -> Ended {
-    let Some(tool) = agent.tools.get(&call.name) else {
-        return (call, Err(ToolError("the tool is gone".to_owned())));
-    };
-    let result = AssertUnwindSafe(tool.call(call.args.clone(), &cx)).catch_unwind().await;
-    let result = result.unwrap_or_else(|_| {
-        tracing::error!(tool = call.name, "a tool panicked");
-        Err(ToolError(format!("{} broke down", call.name)))
-    });
-    (call, result)
-}
-
-fn record(turn: &mut Turn, call: &ToolCall, result: Result<ToolOutput, ToolError>) {
-    let error = result.is_err();
-    let (text, updates) = match result {
-        Ok(output) => (output.text, output.updates),
-        Err(ToolError(text)) => (text, Vec::new()),
-    };
-    for update in updates {
-        if let Update::Artifacts { paths, .. } = &update {
-            turn.tell(Event::Artifacts { paths: paths.clone() });
-        }
-        turn.apply(update);
-    }
-    turn.answer(call, text, error);
-    turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }
 
 #[cfg(test)]

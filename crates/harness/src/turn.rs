@@ -121,7 +121,7 @@ impl Turn {
             }))));
         }
         for call in self.open_calls() {
-            self.answer(&call, format!("Not finished: {why}."), true);
+            self.refuse(&call, format!("Not finished: {why}."));
         }
     }
 
@@ -146,14 +146,27 @@ impl Turn {
         Vec::new()
     }
 
+    /// Answers a call that is not made.
+    pub(crate) fn refuse(&mut self, call: &ToolCall, text: String) {
+        self.answer(ToolResult { error: true, ..result(call, text) });
+    }
+
     /// Answers a call.
-    pub(crate) fn answer(&mut self, call: &ToolCall, text: String, error: bool) {
-        self.apply(Update::Message(Arc::new(Message::Tool(ToolResult {
-            id: MessageId::fresh(),
-            call: call.id.clone(),
-            tool: call.name.clone(),
-            text,
-            error,
-        }))));
+    pub(crate) fn answer(&mut self, result: ToolResult) {
+        self.apply(Update::Message(Arc::new(Message::Tool(result))));
+    }
+}
+
+/// Makes the plain result of a call.
+pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
+    ToolResult {
+        id: MessageId::fresh(),
+        call: call.id.clone(),
+        tool: call.name.clone(),
+        text,
+        error: false,
+        question: None,
+        image: None,
+        decision: None,
     }
 }

@@ -32,6 +32,8 @@ pub struct Settings {
     pub thoughts: Option<&'static str>,
     /// How many tokens prompt and answer may have together.
     pub window: u64,
+    /// Whether it can see images.
+    pub sees: bool,
     /// The longest wait for the next bytes, the first included.
     pub gap: Duration,
     /// The longest time for the whole answer.
@@ -62,6 +64,10 @@ impl Model for OpenAi {
 
     fn window(&self) -> u64 {
         self.settings.window
+    }
+
+    fn sees(&self) -> bool {
+        self.settings.sees
     }
 
     fn stream(&self, request: Request) -> ModelStream {

@@ -1,9 +1,10 @@
-//! The one HTTP client, the decoder of server-sent events, the words for waiting, and the scrubber that
-//! keeps secrets out of what people and logs read.
+//! The one HTTP client, the guard for URLs that others chose, the decoder of server-sent events, the words for
+//! waiting, and the scrubber that keeps secrets out of what people and logs read.
 //!
 //! What is deliberately absent: any provider's or platform's protocol.
 
 mod client;
+pub mod guard;
 pub mod retry;
 pub mod scrub;
 pub mod sse;

@@ -1,75 +1,104 @@
-//! A thread's files, by the agent's paths. Everything goes through one directory handle; no path is ever
-//! resolved from the machine's root.
+//! A thread's files, by the agent's paths. Everything goes through a directory handle for each mount; no path is
+//! ever resolved from the machine's root, and nothing that a command left behind is waited for.
 
-use crate::ROOT;
+use crate::{
+    mounts::{self, Mount, ROOT},
+    names, watch,
+};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions},
+    fs::{Dir, DirBuilder, DirBuilderExt, File, MetadataExt, OpenOptions, OpenOptionsExt, PermissionsExt},
 };
 use pudu_base::{Entry, SandboxError, SharedFile};
+use rustix::fs::{AtFlags, Gid, OFlags, Uid};
 use std::{
     io::{self, Read, Write},
+    os::fd::AsFd,
     path::{Component, Path, PathBuf},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// The folders that every thread has.
 const FOLDERS: [&str; 3] = ["workspace", UPLOADS, "outputs"];
 /// Where files from people go.
-const UPLOADS: &str = "uploads";
-/// The longest file name, in bytes; leaves room for a number under the 255 that file systems take.
-const LONGEST_NAME: usize = 200;
+pub(crate) const UPLOADS: &str = "uploads";
 /// Folders that nobody wants listed.
 const SKIPPED: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", "target", ".cache"];
+/// Tells parts of files apart that are written at the same time.
+static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// The files of one thread.
+/// Whom a thread's files belong to, where that is not the daemon: user and group.
+pub(crate) type Owner = Option<(u32, u32)>;
+
+/// The files of one thread. The first mount is the thread's own folder; it is made when it is first used.
 pub(crate) struct Files {
-    folder: PathBuf,
-    root: OnceLock<Dir>,
+    mounts: Vec<Mount>,
+    handles: Vec<OnceLock<Dir>>,
+    owner: Owner,
 }
 
 impl Files {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, root: OnceLock::new() }
+    pub(crate) fn new(folder: PathBuf, more: Vec<Mount>, owner: Owner) -> Self {
+        let own = Mount { host: folder, agent: ROOT.to_owned(), read_only: false };
+        let mounts: Vec<Mount> = std::iter::once(own).chain(more).collect();
+        let handles = mounts.iter().map(|_| OnceLock::new()).collect();
+        Self { mounts, handles, owner }
+    }
+
+    /// Returns what lies where; the thread's own folder is there after this.
+    pub(crate) fn mounts(&self) -> Result<&[Mount], SandboxError> {
+        self.own()?;
+        Ok(&self.mounts)
     }
 
     pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
-        let inner = inner(path)?;
-        let file = self.root()?.open(&inner).map_err(|error| failed(path, error))?;
-        let meta = file.metadata().map_err(|error| failed(path, error))?;
-        if !meta.is_file() {
-            return Err(SandboxError::Refused(format!("{path} is not a file")));
-        }
+        let (file, size) = self.open(path)?;
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failed(path, error))?;
         if bytes.len() as u64 > limit {
-            let size = meta.len().max(bytes.len() as u64);
+            let size = size.max(bytes.len() as u64);
             return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
         }
         Ok(bytes)
     }
 
+    /// Opens a plain file, and says how large it is.
+    pub(crate) fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
+        let (dir, inner, _) = self.find(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(without_waiting());
+        let file = dir.open_with(&inner, &options).map_err(|error| failed(path, error))?;
+        let meta = file.metadata().map_err(|error| failed(path, error))?;
+        if meta.is_file() { Ok((file, meta.len())) } else { Err(no_file(path)) }
+    }
+
     pub(crate) fn write(&self, path: &str, bytes: &[u8], append: bool) -> Result<(), SandboxError> {
-        let inner = inner(path)?;
-        let root = self.root()?;
-        if let Some(parent) = inner.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            make_folder(root, parent).map_err(|error| failed(path, error))?;
+        let (dir, inner, mount) = self.find(path)?;
+        if mount.read_only {
+            return Err(SandboxError::ReadOnly { path: path.to_owned() });
         }
-        let written = if append {
-            let mut options = OpenOptions::new();
-            root.open_with(&inner, options.create(true).append(true))
-                .and_then(|mut file| file.write_all(bytes))
-        } else {
-            replace(root, &inner, bytes)
-        };
+        if watch::almost_full(&mount.host) {
+            return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
+        }
+        if let Some(parent) = inner.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            self.make_folder(dir, parent).map_err(|error| failed(path, error))?;
+        }
+        let written = if append { self.append(dir, &inner, bytes) } else { self.replace(dir, &inner, bytes) };
         written.map_err(|error| failed(path, error))
     }
 
     pub(crate) fn list(&self, path: &str, depth: usize, limit: usize) -> Result<Vec<Entry>, SandboxError> {
-        let inner = inner(path)?;
-        let root = self.root()?;
+        let (dir, inner, _) = match self.find(path) {
+            Err(SandboxError::Outside { .. }) if mounts::leads_to_some(&self.mounts, path) => {
+                return Ok(self.list_mounts(path, depth, limit));
+            }
+            found => found?,
+        };
         let inner = if inner.as_os_str().is_empty() { Path::new(".") } else { &inner };
-        let dir = root.open_dir(inner).map_err(|error| failed(path, error))?;
+        let dir = dir.open_dir(inner).map_err(|error| failed(path, error))?;
         let mut entries = Vec::new();
         let shown = path.trim_end_matches('/');
         walk(&dir, shown, depth, limit, &mut entries).map_err(|error| failed(path, error))?;
@@ -77,16 +106,49 @@ impl Files {
         Ok(entries)
     }
 
-    /// Returns where a plain file is on this machine.
-    pub(crate) fn locate(&self, path: &str) -> Result<PathBuf, SandboxError> {
-        let inner = inner(path)?;
-        let root = self.root()?;
-        let real = root.canonicalize(&inner).map_err(|error| failed(path, error))?;
-        let meta = root.symlink_metadata(&real).map_err(|error| failed(path, error))?;
-        if !meta.is_file() {
-            return Err(SandboxError::Refused(format!("{path} is not a file")));
+    /// Lists a folder that is there only because mounts lie in it.
+    fn list_mounts(&self, path: &str, depth: usize, limit: usize) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for (at, below) in mounts::below(&self.mounts, path) {
+            if below > depth {
+                continue;
+            }
+            entries.push(Entry { path: at.clone(), folder: true, size: 0 });
+            // One that is gone meanwhile is empty.
+            if below < depth && self.mounts.iter().any(|mount| mount.agent == at) {
+                let room = limit.saturating_sub(entries.len());
+                entries.extend(self.list(&at, depth - below, room).unwrap_or_default());
+            }
         }
-        Ok(self.folder.join(real))
+        entries.sort();
+        entries.truncate(limit);
+        entries
+    }
+
+    /// Keeps a plain file in a folder of this machine: a second name of it, or a copy where that cannot be.
+    pub(crate) fn keep(&self, path: &str, folder: &Path, name: &str) -> Result<PathBuf, SandboxError> {
+        let (mut file, _) = self.open(path)?;
+        let (dir, inner, _) = self.find(path)?;
+        let linked = || -> io::Result<bool> {
+            let outside = Dir::open_ambient_dir(folder, ambient_authority())?;
+            let real = dir.canonicalize(&inner)?;
+            dir.hard_link(&real, &outside, name)?;
+            // It may be another file by now.
+            if outside.symlink_metadata(name)?.is_file() {
+                return Ok(true);
+            }
+            outside.remove_file(name)?;
+            Ok(false)
+        };
+        let kept = folder.join(name);
+        if !linked().unwrap_or(false) {
+            let mut copy = || -> io::Result<()> {
+                let mut copy = std::fs::File::create_new(&kept)?;
+                io::copy(&mut file, &mut copy).map(drop)
+            };
+            copy().map_err(|error| failed(path, error))?;
+        }
+        Ok(kept)
     }
 
     /// Moves a file of this machine in among the uploads.
@@ -95,94 +157,172 @@ impl Files {
             let (parent, file) = (from.parent(), from.file_name());
             let (parent, file) = parent.zip(file).ok_or(io::ErrorKind::InvalidInput)?;
             let outside = Dir::open_ambient_dir(parent, ambient_authority())?;
-            let uploads = self.root().map_err(io::Error::other)?.open_dir(UPLOADS)?;
-            let name = free(&uploads, &safe(name));
+            let uploads = self.own().map_err(io::Error::other)?.open_dir(UPLOADS)?;
+            let name = names::free(&uploads, &names::safe(name));
             outside.rename(file, &uploads, &name)?;
+            self.give(&uploads, name.as_ref())?;
             let size = uploads.symlink_metadata(&name)?.len();
-            Ok(SharedFile { path: format!("{ROOT}/{UPLOADS}/{name}"), name, size })
+            Ok(SharedFile { path: format!("{ROOT}/{UPLOADS}/{name}"), name, size, reading: None })
         };
         adopt().map_err(|error| failed(name, error))
     }
 
+    /// Returns the thread's workspace on this machine.
     pub(crate) fn workspace(&self) -> Result<PathBuf, SandboxError> {
-        self.root()?;
-        Ok(self.folder.join(FOLDERS[0]))
+        let mounts = self.mounts()?;
+        Ok(mounts.first().map_or_else(PathBuf::new, |own| own.host.join(FOLDERS[0])))
+    }
+
+    /// Turns an agent's path into a handle and a path below it. What lies outside is refused by its words
+    /// already; what symlinks would lead outside is refused by the handle.
+    fn find(&self, path: &str) -> Result<(&Dir, PathBuf, &Mount), SandboxError> {
+        let outside = || SandboxError::Outside { path: path.to_owned() };
+        let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
+        if !Path::new(path).components().all(parts) || path.contains('\0') {
+            return Err(outside());
+        }
+        let (mount, inner) = mounts::find(&self.mounts, path).ok_or_else(outside)?;
+        if mount.agent == ROOT {
+            return Ok((self.own()?, inner, mount));
+        }
+        let at = self.mounts.iter().position(|other| other == mount).unwrap_or_default();
+        let handle = self.handles.get(at).ok_or_else(outside)?;
+        if let Some(dir) = handle.get() {
+            return Ok((dir, inner, mount));
+        }
+        let dir =
+            Dir::open_ambient_dir(&mount.host, ambient_authority()).map_err(|error| failed(path, error))?;
+        Ok((handle.get_or_init(|| dir), inner, mount))
     }
 
     /// Opens the thread's folder, and makes it if it is not there.
-    fn root(&self) -> Result<&Dir, SandboxError> {
-        if let Some(root) = self.root.get() {
+    pub(crate) fn own(&self) -> Result<&Dir, SandboxError> {
+        let (Some(own), Some(handle)) = (self.mounts.first(), self.handles.first()) else {
+            return Err(SandboxError::Missing { path: ROOT.to_owned() });
+        };
+        if let Some(root) = handle.get() {
             return Ok(root);
         }
         let open = || {
-            std::fs::create_dir_all(&self.folder)?;
-            let root = Dir::open_ambient_dir(&self.folder, ambient_authority())?;
+            std::fs::create_dir_all(&own.host)?;
+            let root = Dir::open_ambient_dir(&own.host, ambient_authority())?;
             for folder in FOLDERS {
                 let mut builder = DirBuilder::new();
-                builder.recursive(true).mode(0o700);
-                root.create_dir_with(folder, &builder)?;
+                builder.mode(0o700);
+                match root.create_dir_with(folder, &builder) {
+                    // Whatever it is: a command may have put something else there.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    made => made?,
+                }
             }
+            self.settle(&root)?;
             Ok(root)
         };
         let root = open().map_err(|error| failed(ROOT, error))?;
-        Ok(self.root.get_or_init(|| root))
+        Ok(handle.get_or_init(|| root))
     }
-}
 
-/// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
-/// over, no hidden file, not too long.
-fn safe(name: &str) -> String {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
-    let name: String = name.chars().map(plain).collect();
-    let name = name.trim().trim_start_matches('.');
-    let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
-    let mut kept = String::new();
-    for c in stem.chars() {
-        if kept.len() + c.len_utf8() + ending.len() + 1 > LONGEST_NAME {
-            break;
+    /// Gives a folder to its owner with all that is in it, if it is not theirs yet: it is new, or from a time
+    /// when commands ran as the daemon.
+    fn settle(&self, root: &Dir) -> io::Result<()> {
+        let Some((user, group)) = self.owner else { return Ok(()) };
+        if root.dir_metadata()?.uid() != user {
+            settle_all(root, (user, group))?;
         }
-        kept.push(c);
+        for folder in FOLDERS {
+            self.give(root, folder.as_ref())?;
+        }
+        Ok(())
     }
-    let kept = if kept.trim().is_empty() { "file" } else { kept.trim() };
-    if ending.is_empty() { kept.to_owned() } else { format!("{kept}.{ending}") }
-}
 
-/// Returns the name, or it with the first number that nothing has yet.
-fn free(dir: &Dir, name: &str) -> String {
-    let (stem, ending) =
-        name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));
-    let numbered = (1..).map(|number| format!("{stem}_{number}{ending}"));
-    let mut names = std::iter::once(name.to_owned()).chain(numbered);
-    names.find(|name| dir.symlink_metadata(name).is_err()).unwrap_or_else(|| name.to_owned())
-}
+    /// Gives one entry of a folder to its owner.
+    fn give(&self, dir: &Dir, name: &Path) -> io::Result<()> {
+        self.owner.map_or(Ok(()), |owner| give(dir, name, owner))
+    }
 
-/// Turns an agent's path into one below the root. What lies outside is refused by its words already;
-/// what symlinks would lead outside is refused by the handle.
-fn inner(path: &str) -> Result<PathBuf, SandboxError> {
-    let outside = || SandboxError::Outside { path: path.to_owned() };
-    let below = Path::new(path).strip_prefix(ROOT).map_err(|_| outside())?;
-    let plain = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if plain && !path.contains('\0') { Ok(below.to_owned()) } else { Err(outside()) }
-}
+    /// Gives what is open to its owner.
+    fn give_open(&self, what: impl AsFd) -> io::Result<()> {
+        self.owner.map_or(Ok(()), |owner| give_open(what, owner))
+    }
 
-fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
-    match root.open_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => root.create_dir_all(folder),
-        opened => opened.map(drop),
+    fn make_folder(&self, root: &Dir, folder: &Path) -> io::Result<()> {
+        match root.open_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened.map(drop),
+        }
+        root.create_dir_all(folder)?;
+        let made = folder.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        made.into_iter().try_for_each(|folder| self.give_open(root.open_dir(folder)?))
+    }
+
+    fn append(&self, dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).custom_flags(without_waiting());
+        let mut file = dir.open_with(path, &options)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("this is not a file"));
+        }
+        file.write_all(bytes)?;
+        self.give_open(&file)
+    }
+
+    /// Writes beside the file and renames, so that no reader sees half of it.
+    fn replace(&self, dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let number = PARTS.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_file_name(format!(".{}.{number}.part", std::process::id()));
+        let old = dir.symlink_metadata(path).ok().filter(cap_std::fs::Metadata::is_file);
+        let write = || {
+            let mut options = OpenOptions::new();
+            let mut file = dir.open_with(&beside, options.write(true).create_new(true))?;
+            file.write_all(bytes)?;
+            if let Some(old) = old {
+                // A script that is rewritten can still be started.
+                let mode = old.permissions().mode() & 0o777;
+                file.set_permissions(PermissionsExt::from_mode(mode))?;
+            }
+            self.give_open(&file)?;
+            dir.rename(&beside, dir, path)
+        };
+        let written = write();
+        if written.is_err() {
+            // The error that matters is the first one.
+            dir.remove_file(&beside).ok();
+        }
+        written
     }
 }
 
-/// Writes beside the file and renames, so that no reader sees half of it.
-fn replace(root: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = root.write(&beside, bytes).and_then(|()| root.rename(&beside, root, path));
-    if written.is_err() {
-        // The error that matters is the first one.
-        root.remove_file(&beside).ok();
+/// A pipe or a device that a command made looks like a file until it is opened: opening must not wait.
+fn without_waiting() -> i32 {
+    OFlags::NONBLOCK.bits().cast_signed()
+}
+
+/// Gives what is open to somebody, also where it is open for its path only, as folders are.
+fn give_open(what: impl AsFd, (user, group): (u32, u32)) -> io::Result<()> {
+    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    Ok(rustix::fs::chownat(what, "", user, group, AtFlags::EMPTY_PATH)?)
+}
+
+/// Gives an entry of a folder to somebody; of a link the link.
+fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
+    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Gives a folder with all that is in it to somebody; the folder itself last, which says that it is done.
+fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
+    let mut open = vec![root.try_clone()?];
+    while let Some(dir) = open.pop() {
+        for entry in dir.entries()? {
+            let entry = entry?;
+            give(&dir, entry.file_name().as_ref(), owner)?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.open_dir()?);
+            }
+        }
     }
-    written
+    give_open(root, owner)
 }
 
 fn walk(dir: &Dir, path: &str, depth: usize, limit: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
@@ -204,7 +344,11 @@ fn walk(dir: &Dir, path: &str, depth: usize, limit: usize, entries: &mut Vec<Ent
     Ok(())
 }
 
-fn failed(path: &str, error: io::Error) -> SandboxError {
+fn no_file(path: &str) -> SandboxError {
+    SandboxError::Refused(format!("{path} is not a file"))
+}
+
+pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
     let path = path.to_owned();
     match error.kind() {
         io::ErrorKind::NotFound => SandboxError::Missing { path },

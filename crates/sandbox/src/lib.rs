@@ -1,13 +1,43 @@
 //! Where the agent's commands run and its files live.
 //!
-//! [`Local`] is the simplest that is safe: each thread has a folder of its own, reached only through a
-//! directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that
-//! no path and no symlink leads out. There is no shell unless the operator allows the host's.
+//! [`Local`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
+//! a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that no path
+//! and no symlink leads out. Commands see it as `/mnt/user-data` in a file system made for them, in namespaces of
+//! their own, without a right and without a network unless the operator gives one ([`Jail`]). Where the kernel
+//! has no namespaces to give there is no shell, unless the operator allows the machine's.
+//!
+//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started anew.
 //! What is deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
+mod cell;
 mod files;
+mod folders;
+#[cfg(target_os = "linux")]
+mod group;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg_attr(target_os = "linux", path = "jail.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "no_jail.rs")]
+mod jail;
+mod limits;
 mod local;
+mod mounts;
+mod names;
+mod prove;
+mod share;
 mod shell;
+mod watch;
 
-pub use local::{Local, ROOT};
+pub use cell::Unconfined;
+pub use folders::{Folders, ThreadFiles};
+#[cfg(target_os = "linux")]
+pub use init::enter;
+pub use jail::Jail;
+#[cfg(not(target_os = "linux"))]
+pub use jail::enter;
+pub use limits::Limits;
+pub use local::{Egress, Local, Options, Shelf};
+pub use mounts::{ACP, Mount, ROOT, SKILLS};
+pub use prove::{Proof, prove};
+pub use share::Upload;

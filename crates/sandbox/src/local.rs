@@ -1,73 +1,175 @@
-//! A folder a thread, and the host's shell where the operator allows it.
+//! The provider for this machine: a folder a thread, and commands that the kernel confines, or the host's shell
+//! where it cannot and the operator allows that.
 
-use crate::{files::Files, shell};
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError, SharedFile};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
+use crate::{
+    Jail, Limits,
+    cell::Cell,
+    files::Files,
+    folders::{Folders, blocking},
+    mounts::{ACP, Mount, ROOT},
+    shell,
 };
+use pudu_base::{
+    BoxFuture, Command, Entry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId,
+};
+use std::sync::Arc;
+use tokio::net::TcpListener;
 
-/// Where the agent finds its files. What lies under it is the thread's own.
-pub const ROOT: &str = "/mnt/user-data";
+/// Serves what a sandbox with a proxy wants of the network.
+pub trait Egress: Send + Sync {
+    /// Serves one sandbox until the future is dropped. The listener is on the sandbox's own loopback; nobody else
+    /// can reach it.
+    fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()>;
+}
 
-/// One thread's folder on this machine. It is made when it is first used.
+/// Knows what is shown to the agent besides, at the moment.
+pub trait Shelf: Send + Sync {
+    /// Returns it. This may block.
+    fn mounts(&self) -> Vec<Mount>;
+}
+
+/// How sandboxes on this machine are to be.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Whether the host's shell may be used where the kernel cannot confine commands.
+    pub host_shell: bool,
+    /// What all threads find besides their own folder. What is not there is left out.
+    pub mounts: Vec<Mount>,
+    /// What they find besides that changes while the daemon runs.
+    pub shelf: Option<Arc<dyn Shelf>>,
+    /// What commands find in their environment besides the usual.
+    pub environment: Vec<(String, String)>,
+    /// What commands reach of the network.
+    pub network: Network,
+    /// Who serves it, for [`Network::Proxy`].
+    pub egress: Option<Arc<dyn Egress>>,
+    /// What a command may use up.
+    pub limits: Limits,
+}
+
+/// Sandboxes on this machine.
 pub struct Local {
-    files: Arc<Files>,
-    host_shell: bool,
+    folders: Folders,
+    jail: Option<Arc<Jail>>,
+    options: Arc<Options>,
 }
 
 impl Local {
-    /// Names the folder, and says whether commands may run in the host's shell.
+    /// Makes sandboxes below a home, by the kernel's means if it has any.
     #[must_use]
-    pub fn new(folder: PathBuf, host_shell: bool) -> Self {
-        Self { files: Arc::new(Files::new(folder)), host_shell }
+    pub fn new(folders: Folders, jail: Option<Arc<Jail>>, options: Options) -> Self {
+        Self { folders, jail, options: Arc::new(options) }
     }
 
-    /// Returns where a file of the sandbox is on this machine, after checking that it is a plain file
-    /// inside.
-    ///
-    /// # Errors
-    /// When the path is outside, missing, or no plain file.
-    pub async fn locate(&self, path: &str) -> Result<PathBuf, SandboxError> {
-        self.blocking(path, Files::locate).await
-    }
-
-    /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.
-    ///
-    /// # Errors
-    /// When it cannot be moved.
-    pub async fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
-        let from = from.to_owned();
-        self.blocking(name, move |files, name| files.adopt(&from, name)).await
-    }
-
-    /// Runs file work where it may block.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        path: &str,
-        work: impl FnOnce(&Files, &str) -> Result<T, SandboxError> + Send + 'static,
-    ) -> Result<T, SandboxError> {
-        let (files, owned) = (self.files.clone(), path.to_owned());
-        let done = tokio::task::spawn_blocking(move || work(&files, &owned)).await;
-        done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file work broke down"))))
+    fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> Place {
+        let folder = self.folders.thread(thread);
+        let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
+        let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shelf).collect();
+        mounts.retain(|mount| mount.host.is_dir());
+        // Parents first, so that they do not cover what lies in them.
+        mounts.sort_by_key(|mount| mount.agent.len());
+        Place {
+            files: Arc::new(Files::new(folder.join("user-data"), mounts, self.folders.owner())),
+            jail: self.jail.clone(),
+            options: self.options.clone(),
+        }
     }
 }
 
-impl Sandbox for Local {
+impl SandboxProvider for Local {
+    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move {
+            let shelf = match self.options.shelf.clone() {
+                Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
+                None => Vec::new(),
+            };
+            Ok(Arc::new(self.place(thread, shelf)) as Arc<dyn Sandbox>)
+        })
+    }
+
+    /// Nothing of a sandbox here lives longer than a command.
+    fn release<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn shell(&self) -> Option<Shell> {
+        match (&self.jail, self.options.host_shell) {
+            (Some(_), _) => Some(Shell::Confined(self.options.network)),
+            (None, true) => Some(Shell::Host),
+            (None, false) => None,
+        }
+    }
+}
+
+/// One thread's sandbox.
+struct Place {
+    files: Arc<Files>,
+    jail: Option<Arc<Jail>>,
+    options: Arc<Options>,
+}
+
+impl Place {
+    async fn confined(&self, jail: &Jail, command: &Command) -> Result<Exec, SandboxError> {
+        let options = &self.options;
+        let mounts = blocking(&self.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
+        let folder = mounts.first().map(|own| own.host.clone());
+        let cell = Cell {
+            environment: &environment(options),
+            mounts,
+            network: options.network,
+            limits: options.limits,
+            disk: folder.as_deref(),
+            egress: options.egress.as_deref(),
+        };
+        jail.run(command, cell).await
+    }
+}
+
+/// Returns the whole environment of a confined command. Nothing of the daemon's is in it.
+fn environment(options: &Options) -> Vec<(String, String)> {
+    let workspace = format!("{ROOT}/workspace");
+    let mut all: Vec<(String, String)> = [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        ("HOME", &workspace),
+        ("USER", "agent"),
+        ("LOGNAME", "agent"),
+        ("SHELL", "/bin/bash"),
+        ("LANG", "C.UTF-8"),
+        ("TMPDIR", "/tmp"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    if options.network == Network::Proxy {
+        let names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+        all.extend(names.map(|name| (name.to_owned(), "http://127.0.0.1:3128".to_owned())));
+        let around = "localhost,127.0.0.1,::1";
+        all.extend(["no_proxy", "NO_PROXY"].map(|name| (name.to_owned(), around.to_owned())));
+    }
+    all.extend(options.environment.iter().cloned());
+    all
+}
+
+impl Sandbox for Place {
     fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
-            if !self.host_shell {
-                let text =
-                    "there is no shell here: the operator has not allowed one (sandbox.allow_host_bash)";
-                return Err(SandboxError::Refused(text.to_owned()));
+            match &self.jail {
+                Some(jail) => self.confined(jail, command).await,
+                None if self.options.host_shell => {
+                    let workspace = blocking(&self.files, ROOT, |files, _| files.workspace()).await?;
+                    let Options { environment, limits, .. } = &*self.options;
+                    shell::run(command, environment, &workspace, limits.disk).await
+                }
+                None => {
+                    let text = "there is no shell here: this machine cannot confine commands, and the operator \
+                                has not allowed its own shell (sandbox.allow_host_bash)";
+                    Err(SandboxError::Refused(text.to_owned()))
+                }
             }
-            let workspace = self.blocking(ROOT, |files, _| files.workspace()).await?;
-            shell::run(command, &workspace).await
         })
     }
 
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        Box::pin(self.blocking(path, move |files, path| files.read(path, limit)))
+        Box::pin(blocking(&self.files, path, move |files, path| files.read(path, limit)))
     }
 
     fn write<'a>(
@@ -77,7 +179,7 @@ impl Sandbox for Local {
         append: bool,
     ) -> BoxFuture<'a, Result<(), SandboxError>> {
         let bytes = bytes.to_vec();
-        Box::pin(self.blocking(path, move |files, path| files.write(path, &bytes, append)))
+        Box::pin(blocking(&self.files, path, move |files, path| files.write(path, &bytes, append)))
     }
 
     fn list<'a>(
@@ -86,9 +188,6 @@ impl Sandbox for Local {
         depth: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
-        Box::pin(self.blocking(path, move |files, path| files.list(path, depth, limit)))
+        Box::pin(blocking(&self.files, path, move |files, path| files.list(path, depth, limit)))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,50 +1,56 @@
-//! The host's shell, for operators who trust the agent with their machine. It is no sandbox: it is asked
-//! for by name in the configuration, gets none of the daemon's environment, and is killed with all that
-//! stayed in its process group.
+//! The host's shell, for operators who trust the agent with their machine where the kernel has no namespaces to
+//! give. It is no sandbox: it is asked for by name in the configuration, gets none of the daemon's environment,
+//! and is killed with all that stayed in its process group.
 
-use crate::capture::Capture;
-use pudu_base::{Command, Exec, SandboxError};
+use crate::{capture::Capture, watch};
+use pudu_base::{Command, Exec, Killed, SandboxError};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::{io, path::Path, process::Stdio, time::Duration};
+use std::{io, path::Path, pin::pin, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process,
 };
 
 /// After the shell ended, so long is waited for output that children in the background hold back.
-const DRAIN: Duration = Duration::from_millis(200);
+pub(crate) const DRAIN: Duration = Duration::from_millis(200);
 
-pub(crate) async fn run(command: &Command, workspace: &Path) -> Result<Exec, SandboxError> {
-    let mut child = spawn(&command.script, workspace).map_err(failed)?;
+pub(crate) async fn run(
+    command: &Command,
+    environment: &[(String, String)],
+    workspace: &Path,
+    disk: u64,
+) -> Result<Exec, SandboxError> {
+    let mut child = spawn(&command.script, environment, workspace).map_err(failed)?;
     let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut out, mut err) = (Capture::default(), Capture::default());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (code, late) = {
-        let mut reading = std::pin::pin!(async {
+    let ended = {
+        let mut reading = pin!(async {
             tokio::join!(drain(stdout, &mut out), drain(stderr, &mut err));
         });
         let mut drained = false;
-        let ended = tokio::time::timeout(command.timeout, async {
-            loop {
-                tokio::select! {
-                    status = child.wait() => return status,
-                    () = &mut reading, if !drained => drained = true,
-                }
+        let mut disk = pin!(watch::disk(workspace.to_owned(), disk));
+        let mut late = pin!(tokio::time::sleep(command.timeout));
+        let ended = loop {
+            tokio::select! {
+                status = child.wait() => break Ok(status.map_err(failed)?.code()),
+                () = &mut reading, if !drained => drained = true,
+                why = &mut disk => break Err(why),
+                () = &mut late => break Err(Killed::Late),
             }
-        })
-        .await;
+        };
         if ended.is_ok() && !drained {
             // Running out of time here only means that a child in the background goes on.
             tokio::time::timeout(DRAIN, reading).await.ok();
         }
-        let late = ended.is_err();
-        (ended.ok().transpose().map_err(failed)?.and_then(|status| status.code()), late)
+        ended
     };
     drop(group);
-    Ok(Exec { stdout: out.text(), stderr: err.text(), code, late })
+    let (code, killed) = ended.map_or_else(|why| (None, Some(why)), |code| (code, None));
+    Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
 }
 
-fn spawn(script: &str, workspace: &Path) -> io::Result<process::Child> {
+fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io::Result<process::Child> {
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     process::Command::new(shell)
         .arg("-c")
@@ -54,6 +60,7 @@ fn spawn(script: &str, workspace: &Path) -> io::Result<process::Child> {
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", workspace)
         .env("LANG", "C.UTF-8")
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -75,7 +82,8 @@ impl Drop for Group {
     }
 }
 
-async fn drain(pipe: Option<impl AsyncRead + Unpin>, capture: &mut Capture) {
+/// Reads a pipe to its end.
+pub(crate) async fn drain(pipe: Option<impl AsyncRead + Unpin>, capture: &mut Capture) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
@@ -83,6 +91,6 @@ async fn drain(pipe: Option<impl AsyncRead + Unpin>, capture: &mut Capture) {
     }
 }
 
-fn failed(source: io::Error) -> SandboxError {
+pub(crate) fn failed(source: io::Error) -> SandboxError {
     SandboxError::Io { path: "the shell".to_owned(), source }
 }

@@ -1,4 +1,5 @@
-//! SQL: inbox, outbox, conversations, messages, runs and the thread log, on SQLite or PostgreSQL.
+//! SQL: inbox, outbox, conversations, messages, runs, approvals, the audit and the thread log, on SQLite or
+//! PostgreSQL.
 //!
 //! One [`Db`], one SQL text, one set of migrations. All writes go through one writer that commits many
 //! of them at once; a write is answered once it is durable. Reads
@@ -8,6 +9,8 @@
 //! is answered, when to retry), and knowledge of what the JSON of others means: payloads, placements,
 //! handles and views are kept as they come.
 
+mod approvals;
+mod audit;
 pub mod crash;
 mod db;
 mod engine;
@@ -24,11 +27,13 @@ mod talk;
 mod turns;
 mod writer;
 
+pub use approvals::{Approval, Ruling};
+pub use audit::{Deed, DeedId};
 pub use db::{Claim, Db};
 pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};
 pub use pairing::{MOST_CODES, Paired};
-pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
+pub use sweep::{KEEP_APPROVALS, KEEP_AUDIT, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::Conversation;
 pub use turns::{NewTurn, Shown, TurnId, TurnRow};

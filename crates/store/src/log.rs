@@ -176,7 +176,16 @@ mod tests {
         });
         let tool = (id(), id(), ".{0,40}", any::<bool>()).prop_map(|(id, call, text, error)| {
             let (id, call) = (id.as_str().into(), call.as_str().into());
-            Message::Tool(ToolResult { id, call, tool: "bash".into(), text, error })
+            Message::Tool(ToolResult {
+                id,
+                call,
+                tool: "bash".into(),
+                text,
+                error,
+                question: None,
+                image: None,
+                decision: None,
+            })
         });
         prop_oneof![
             human.prop_map(|message| Update::Message(Arc::new(message))),

@@ -6,7 +6,11 @@
 use crate::{StoreError, engine::Engine};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/1.sql"), include_str!("../migrations/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/1.sql"),
+    include_str!("../migrations/2.sql"),
+    include_str!("../migrations/3.sql"),
+];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
 /// the others wait.

@@ -1,7 +1,7 @@
 //! Runs a shell command.
 
 use crate::{cut, failed};
-use pudu_base::{Command, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{Command, Killed, Network, Shell, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) struct Bash {
     pub(crate) most: usize,
     pub(crate) timeout: Duration,
+    pub(crate) shell: Shell,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,12 +18,31 @@ pub(crate) struct Args {
     command: String,
 }
 
+const HOST: &str = "Runs a command in the shell of the machine that pudu runs on. It starts in your \
+     workspace folder; reach your other folders as ../uploads and ../outputs, because /mnt/user-data is not \
+     there for the shell.";
+const CONFINED: &str = "Runs a command in a Linux shell of your own. It starts in /mnt/user-data/workspace; what \
+     people sent is in /mnt/user-data/uploads, what they are to receive belongs in /mnt/user-data/outputs, and \
+     skills, where there are any, are in /mnt/skills. Files under /mnt/user-data stay; /tmp is empty at each \
+     command, and what a command leaves running ends with it.";
+
 impl TypedTool for Bash {
     type Args = Args;
     const NAME: &'static str = "bash";
-    const ABOUT: &'static str = "Runs a command in the shell of the machine that pudu runs on. It starts in your \
-         workspace folder; reach your other folders as ../uploads and ../outputs, because /mnt/user-data is not \
-         there for the shell.";
+    const ABOUT: &'static str = CONFINED;
+
+    fn about(&self) -> String {
+        let Shell::Confined(network) = self.shell else { return HOST.to_owned() };
+        let network = match network {
+            Network::None => "There is no network.",
+            Network::Proxy => {
+                "Of the network only certain domains can be reached, over HTTP and HTTPS, by the proxy that the \
+                 environment names."
+            }
+            Network::Full => "There is a network.",
+        };
+        format!("{CONFINED} {network}")
+    }
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let command = Command { script: args.command, timeout: self.timeout };
@@ -32,15 +52,28 @@ impl TypedTool for Bash {
             text.push_str("\nStd Error:\n");
             text.push_str(&done.stderr);
         }
-        match done.code {
-            Some(0) => {}
-            Some(code) => text.push_str(&format!("\nExit Code: {code}")),
-            None if done.late => {
-                text.push_str(&format!("\nKilled: it ran longer than {} s", self.timeout.as_secs()));
-            }
-            None => text.push_str("\nKilled by a signal, perhaps for lack of memory"),
+        match (done.code, done.killed) {
+            (Some(0), _) => {}
+            (Some(code), _) => text.push_str(&format!("\nExit Code: {code}")),
+            (None, Some(why)) => text.push_str(&format!("\nKilled: {}", self.reason(why))),
+            (None, None) => text.push_str("\nKilled by a signal, perhaps for lack of memory"),
         }
         let text = text.trim();
         Ok(if text.is_empty() { "(no output)".to_owned() } else { cut::middle(text, self.most) }.into())
+    }
+}
+
+impl Bash {
+    fn reason(&self, why: Killed) -> String {
+        let mib = |bytes: u64| bytes / (1 << 20);
+        match why {
+            Killed::Late => format!("it ran longer than {} s", self.timeout.as_secs()),
+            Killed::Memory(most) => format!("it took more than {} MiB of memory", mib(most)),
+            Killed::Disk(most) => {
+                let most = mib(most);
+                format!("the files under /mnt/user-data take more than {most} MiB; remove what is not needed")
+            }
+            Killed::HostDisk => "the disk of this machine is almost full".to_owned(),
+        }
     }
 }

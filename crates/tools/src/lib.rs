@@ -1,19 +1,31 @@
 //! The agent's own tools, one a file. Failures are texts from which a model can mend its call.
 //!
-//! What is deliberately absent: any guard by the text of a command or path. The sandbox is the boundary.
+//! What is deliberately absent: any guard by the text of a command or path. The sandbox is the boundary; for what
+//! reaches out of the house, the guard of `pudu-net` is (`web.rs`).
 
+mod ask_clarification;
 mod bash;
 mod cut;
+mod edit;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod glob;
+mod grep;
+mod list_uploaded_files;
 mod ls;
+mod mark;
 mod present_files;
 mod read_file;
 mod str_replace;
+mod view_image;
+pub mod web;
 mod write_file;
+mod write_todos;
 
-use pudu_base::{SandboxError, Tool, ToolError, erase};
+use pudu_base::{Network, SandboxError, Shell, Tool, ToolError, erase};
 use std::{sync::Arc, time::Duration};
 
-/// How much tools return, in characters, and how long a command may run.
+/// How much tools return, in characters, and what commands find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// What `bash` returns at most; its middle is cut.
@@ -24,16 +36,40 @@ pub struct Limits {
     pub ls: usize,
     /// How long a command may run.
     pub bash_timeout: Duration,
+    /// Which shell runs it.
+    pub shell: Shell,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bash: 20_000, read_file: 50_000, ls: 20_000, bash_timeout: Duration::from_secs(600) }
+        Self {
+            bash: 20_000,
+            read_file: 50_000,
+            ls: 20_000,
+            bash_timeout: Duration::from_secs(600),
+            shell: Shell::Confined(Network::None),
+        }
     }
 }
 
 /// The names of all tools here, for whoever checks a configuration.
-pub const NAMES: [&str; 6] = ["ls", "read_file", "write_file", "str_replace", "bash", "present_files"];
+pub const NAMES: [&str; 12] = [
+    "ls",
+    "read_file",
+    "write_file",
+    "str_replace",
+    "glob",
+    "grep",
+    "bash",
+    "present_files",
+    "list_uploaded_files",
+    "view_image",
+    "ask_clarification",
+    "write_todos",
+];
+
+/// Those that an agent has whatever else it is given.
+pub const BUILT_IN: [&str; 3] = ["ask_clarification", "write_todos", "view_image"];
 
 /// Returns a tool by its name.
 #[must_use]
@@ -43,8 +79,14 @@ pub fn tool(name: &str, limits: Limits) -> Option<Arc<dyn Tool>> {
         "read_file" => erase(read_file::ReadFile(limits.read_file)),
         "write_file" => erase(write_file::WriteFile),
         "str_replace" => erase(str_replace::StrReplace),
-        "bash" => erase(bash::Bash { most: limits.bash, timeout: limits.bash_timeout }),
+        "bash" => erase(bash::Bash { most: limits.bash, timeout: limits.bash_timeout, shell: limits.shell }),
+        "glob" => erase(glob::Glob),
+        "grep" => erase(grep::Grep),
         "present_files" => erase(present_files::PresentFiles),
+        "view_image" => erase(view_image::ViewImage),
+        "ask_clarification" => erase(ask_clarification::AskClarification),
+        "write_todos" => erase(write_todos::WriteTodos),
+        "list_uploaded_files" => erase(list_uploaded_files::ListUploadedFiles),
         _ => return None,
     })
 }

@@ -35,7 +35,7 @@ impl TypedTool for PresentFiles {
         }
         let text = format!("{} file(s) will be sent with your answer.", args.filepaths.len());
         let updates = vec![Update::Artifacts { run: cx.run.clone(), paths: args.filepaths }];
-        Ok(ToolOutput { text, updates })
+        Ok(ToolOutput { text, updates, ..ToolOutput::default() })
     }
 }
 

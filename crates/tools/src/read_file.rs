@@ -1,6 +1,6 @@
 //! Reads a text file, or some lines of it.
 
-use crate::{cut, read_text};
+use crate::{cut, mark::mark, read_text};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,12 +25,13 @@ impl TypedTool for ReadFile {
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let text = read_text(&*cx.sandbox, &args.path).await?;
-        if text.is_empty() {
-            return Ok("(empty)".to_owned().into());
-        }
-        let text =
-            if args.start_line.is_some() || args.end_line.is_some() { lines(&text, &args)? } else { text };
-        Ok(cut::end(&text, self.0).into())
+        let updates = vec![mark(&args.path, text.as_bytes())];
+        let text = match (args.start_line, args.end_line) {
+            _ if text.is_empty() => "(empty)".to_owned(),
+            (None, None) => cut::end(&text, self.0),
+            _ => cut::end(&lines(&text, &args)?, self.0),
+        };
+        Ok(ToolOutput { text, updates, ..ToolOutput::default() })
     }
 }
 

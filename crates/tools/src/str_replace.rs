@@ -1,6 +1,10 @@
 //! Replaces text in a file.
 
-use crate::{failed, read_text};
+use crate::{
+    edit, failed,
+    mark::{has_read, mark},
+    read_text,
+};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +33,9 @@ impl TypedTool for StrReplace {
         if args.old_str.is_empty() {
             return Err(ToolError("old_str is empty: name the text to replace".to_owned()));
         }
+        let _alone = edit::alone(cx, &args.path).await;
         let text = read_text(&*cx.sandbox, &args.path).await?;
+        has_read(cx, &args.path)?;
         match text.matches(&args.old_str).count() {
             0 => return Err(ToolError(format!("old_str does not occur in {}", args.path))),
             1 => {}
@@ -42,6 +48,7 @@ impl TypedTool for StrReplace {
         }
         let text = text.replace(&args.old_str, &args.new_str);
         cx.sandbox.write(&args.path, text.as_bytes(), false).await.map_err(failed)?;
-        Ok("OK".to_owned().into())
+        let updates = vec![mark(&args.path, text.as_bytes())];
+        Ok(ToolOutput { text: "OK".to_owned(), updates, ..ToolOutput::default() })
     }
 }

@@ -1,24 +1,45 @@
 use super::*;
-use pudu_base::{Sandbox, ToolCx, ToolOutput, Update};
-use pudu_sandbox::Local;
+use pudu_base::{
+    BoxFuture, Command, Entry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ThreadId,
+    ThreadState, Todo, TodoStatus, ToolCx, ToolOutput, Update,
+};
+use pudu_sandbox::{Folders, Local, Options};
 use serde_json::{Value, json};
+use std::{path::Path, sync::Mutex};
 
 struct Bench {
     _folder: tempfile::TempDir,
-    cx: ToolCx,
+    sandbox: Arc<dyn Sandbox>,
+    state: Mutex<ThreadState>,
 }
 
-fn bench() -> Bench {
+async fn bench() -> Bench {
     let folder = tempfile::tempdir().unwrap();
-    let sandbox: Arc<dyn Sandbox> = Arc::new(Local::new(folder.path().join("t"), true));
-    let cx = ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox };
-    Bench { _folder: folder, cx }
+    let sandbox = place(folder.path()).await;
+    Bench { _folder: folder, sandbox, state: Mutex::default() }
+}
+
+/// A sandbox with the host's shell.
+pub(crate) async fn place(folder: &Path) -> Arc<dyn Sandbox> {
+    let options = Options { host_shell: true, ..Options::default() };
+    let local = Local::new(Folders::new(folder.into(), None), None, options);
+    local.acquire(&ThreadId::from("t")).await.unwrap()
+}
+
+pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {
+    let tell = Arc::new(|_| {});
+    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell }
 }
 
 impl Bench {
     async fn output(&self, name: &str, args: Value) -> Result<ToolOutput, ToolError> {
-        let limits = Limits { bash: 60, read_file: 40, ls: 200, bash_timeout: Duration::from_secs(20) };
-        tool(name, limits).unwrap().call(args, &self.cx).await
+        let bash_timeout = Duration::from_secs(20);
+        let limits = Limits { bash: 60, read_file: 40, ls: 200, bash_timeout, ..Limits::default() };
+        let cx = cx(self.sandbox.clone(), self.state.lock().unwrap().marks.clone());
+        let output = tool(name, limits).unwrap().call(args, &cx).await?;
+        let mut state = self.state.lock().unwrap();
+        output.updates.iter().for_each(|update| state.apply(update.clone()));
+        Ok(output)
     }
 
     /// Calls a tool and checks what the model reads.
@@ -43,7 +64,7 @@ fn every_name_is_a_tool_with_that_name_and_a_schema() {
 
 #[tokio::test]
 async fn files_are_written_read_changed_and_listed() {
-    let bench = bench();
+    let bench = bench().await;
     let file = "/mnt/user-data/workspace/a.txt";
     bench.check("write_file", json!({"path": file, "content": "one\ntwo\ntwo\n"}), "OK").await;
     bench.check("write_file", json!({"path": file, "content": "three\n", "append": true}), "OK").await;
@@ -64,7 +85,7 @@ async fn files_are_written_read_changed_and_listed() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
-    let bench = bench();
+    let bench = bench().await;
     let file = "/mnt/user-data/workspace/a.txt";
     bench.check("write_file", json!({"path": file, "content": "a a"}), "OK").await;
     let replace = |old: &str| json!({"path": file, "old_str": old, "new_str": ""});
@@ -110,7 +131,7 @@ async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
 
 #[tokio::test]
 async fn a_file_that_is_presented_becomes_an_artifact_of_its_run() {
-    let bench = bench();
+    let bench = bench().await;
     let file = "/mnt/user-data/outputs/a.txt";
     bench.check("write_file", json!({"path": file, "content": "hi"}), "OK").await;
     let output = bench.output("present_files", json!({"filepaths": [file]})).await.unwrap();
@@ -119,7 +140,7 @@ async fn a_file_that_is_presented_becomes_an_artifact_of_its_run() {
 
 #[tokio::test]
 async fn a_command_shows_output_errors_and_exit_code_and_its_middle_is_cut() {
-    let bench = bench();
+    let bench = bench().await;
     bench.check("bash", json!({"command": "echo hi"}), "hi").await;
     bench.check("bash", json!({"command": "true"}), "(no output)").await;
     bench
@@ -127,4 +148,161 @@ async fn a_command_shows_output_errors_and_exit_code_and_its_middle_is_cut() {
         .await;
     let flood = format!("{}\n[… 40 characters left out …]\n{}", "x".repeat(30), "x".repeat(30));
     bench.check("bash", json!({"command": "printf 'x%.0s' {1..100}"}), &flood).await;
+}
+
+#[tokio::test]
+async fn a_file_is_not_replaced_by_one_who_does_not_know_what_is_in_it() {
+    let bench = bench().await;
+    let file = "/mnt/user-data/workspace/a.txt";
+    let write = |text: &str| json!({"path": file, "content": text});
+    let replace = |old: &str, new: &str| json!({"path": file, "old_str": old, "new_str": new});
+    let unread =
+        format!("Error: {file} exists and you have not read it: read it first, or choose another name");
+    bench.sandbox.write(file, b"somebody's work", false).await.unwrap();
+    bench.check("write_file", write("mine"), &unread).await;
+    bench.check("str_replace", replace("work", "play"), &unread).await;
+    bench.check("read_file", json!({"path": file}), "somebody's work").await;
+    bench.check("str_replace", replace("work", "play"), "OK").await;
+    bench.check("write_file", write("mine"), "OK").await;
+    bench.sandbox.write(file, b"theirs, mine", false).await.unwrap();
+    let changed = format!("Error: {file} has changed since you read it: read it again first");
+    bench.check("write_file", write("mine"), &changed).await;
+    // What is replaced is named, so that nothing else is lost.
+    bench.check("str_replace", replace("mine", "ours"), "OK").await;
+    bench.check("read_file", json!({"path": file}), "theirs, ours").await;
+}
+
+#[tokio::test]
+async fn files_are_found_by_name_and_by_what_is_in_them() {
+    let bench = bench().await;
+    let root = "/mnt/user-data/workspace";
+    for (path, bytes) in [
+        ("a.py", &b"import os\nprint('Hello')\n"[..]),
+        ("lib/b.py", b"# hello there\n"),
+        ("lib/c.txt", b"HELLO\n"),
+        ("lib/d.bin", b"hello\0\xff"),
+    ] {
+        bench.sandbox.write(&format!("{root}/{path}"), bytes, false).await.unwrap();
+    }
+    let find = |pattern: &str| json!({"pattern": pattern, "path": root});
+    bench.check("glob", find("*.py"), &format!("1. {root}/a.py\n2. {root}/lib/b.py")).await;
+    bench
+        .check(
+            "glob",
+            find("lib/*"),
+            &format!("1. {root}/lib/b.py\n2. {root}/lib/c.txt\n3. {root}/lib/d.bin"),
+        )
+        .await;
+    bench.check("glob", find("*.rs"), &format!("No files match *.rs below {root}.")).await;
+    let few = json!({"pattern": "**/*", "path": root, "include_dirs": true, "max_results": 1});
+    bench.check("glob", few, &format!("1. {root}/a.py\n[… more match: narrow the pattern …]")).await;
+    let odd = "[1 files are no text, or larger than 1000000 bytes]";
+    let all = format!(
+        "{root}/a.py:2: print('Hello')\n{root}/lib/b.py:1: # hello there\n{root}/lib/c.txt:1: HELLO\n{odd}"
+    );
+    bench.check("grep", find("hel+o"), &all).await;
+    let exact = json!({"pattern": "Hello", "path": root, "glob": "*.py", "case_sensitive": true});
+    bench.check("grep", exact, &format!("{root}/a.py:2: print('Hello')")).await;
+    let literal = json!({"pattern": "('", "path": format!("{root}/a.py"), "literal": true});
+    bench.check("grep", literal, &format!("{root}/a.py:2: print('Hello')")).await;
+    let one = json!({"pattern": "hello", "path": root, "glob": "*.{py,txt}", "max_results": 1});
+    bench
+        .check(
+            "grep",
+            one,
+            &format!("{root}/a.py:2: print('Hello')\n[… more lines match: narrow the pattern …]"),
+        )
+        .await;
+    for (name, pattern) in [("grep", "("), ("glob", "[")] {
+        let Err(ToolError(text)) = bench.output(name, find(pattern)).await else {
+            panic!("{name} takes {pattern}")
+        };
+        assert!(text.starts_with("the pattern cannot be read: "), "{text}");
+    }
+    bench
+        .check(
+            "grep",
+            json!({"pattern": "x", "path": "/mnt/user-data/no"}),
+            "Error: /mnt/user-data/no does not exist",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_tool_means_besides_its_text_is_said_in_types() {
+    let bench = bench().await;
+    let asked = json!({"question": " Which? ", "clarification_type": "approach_choice", "context": "Two ways.",
+        "options": ["fast", " ", "safe"]});
+    let output = bench.output("ask_clarification", asked).await.unwrap();
+    let question =
+        Question { text: "Two ways.\n\n🔀 Which?".into(), options: vec!["fast".into(), "safe".into()] };
+    assert_eq!(output.question, Some(question));
+    let todos = json!({"todos": [{"content": "look", "status": "in_progress"}]});
+    let output = bench.output("write_todos", todos).await.unwrap();
+    let todo = Todo { content: "look".into(), status: TodoStatus::InProgress };
+    assert_eq!(output.updates, [Update::Todos(vec![todo])]);
+    let path = "/mnt/user-data/uploads/a.png";
+    bench.sandbox.write(path, b"\x89PNG\r\n\x1a\n", false).await.unwrap();
+    let output = bench.output("view_image", json!({"image_path": path})).await.unwrap();
+    assert_eq!(output.image, Some(Image { path: path.into(), mime: "image/png".into() }));
+    bench.sandbox.write(path, b"<svg/>", false).await.unwrap();
+    bench
+        .check(
+            "view_image",
+            json!({"image_path": path}),
+            &format!("Error: {path} is no PNG, JPEG, WebP or GIF"),
+        )
+        .await;
+    let empty = json!({"question": " ", "clarification_type": "suggestion"});
+    bench.check("ask_clarification", empty, "Error: the question is empty").await;
+}
+
+/// A shell that kills what it is given.
+struct Deadly(Killed);
+
+impl Sandbox for Deadly {
+    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        let done =
+            Exec { stdout: "so far\n".into(), stderr: String::new(), code: None, killed: Some(self.0) };
+        Box::pin(async { Ok(done) })
+    }
+    fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        Box::pin(std::future::pending())
+    }
+    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+        Box::pin(std::future::pending())
+    }
+    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_was_killed_says_why_and_what_it_had_said() {
+    let say = async |why| {
+        let cx = cx(Arc::new(Deadly(why)), Arc::default());
+        let bash =
+            tool("bash", Limits { bash_timeout: Duration::from_secs(7), ..Limits::default() }).unwrap();
+        bash.call(json!({"command": "x"}), &cx).await.unwrap().text
+    };
+    assert_eq!(say(Killed::Late).await, "so far\n\nKilled: it ran longer than 7 s");
+    assert_eq!(say(Killed::Memory(5 << 20)).await, "so far\n\nKilled: it took more than 5 MiB of memory");
+    let disk =
+        "so far\n\nKilled: the files under /mnt/user-data take more than 3 MiB; remove what is not needed";
+    assert_eq!(say(Killed::Disk(3 << 20)).await, disk);
+    assert_eq!(say(Killed::HostDisk).await, "so far\n\nKilled: the disk of this machine is almost full");
+}
+
+#[test]
+fn the_shell_says_what_a_command_finds() {
+    let about = |shell| tool("bash", Limits { shell, ..Limits::default() }).unwrap().spec().about.clone();
+    assert!(about(Shell::Host).ends_with("because /mnt/user-data is not there for the shell."));
+    for (network, words) in [
+        (Network::None, "There is no network."),
+        (Network::Proxy, "by the proxy that the environment names."),
+        (Network::Full, "There is a network."),
+    ] {
+        let about = about(Shell::Confined(network));
+        assert!(about.contains("/mnt/user-data/workspace") && about.ends_with(words), "{about}");
+    }
 }

@@ -1,7 +1,10 @@
 //! Writes a text file.
 
-use crate::failed;
-use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use crate::{
+    LARGEST_FILE, edit, failed,
+    mark::{knows, mark},
+};
+use pudu_base::{SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,10 +24,26 @@ pub(crate) struct Args {
 impl TypedTool for WriteFile {
     type Args = Args;
     const NAME: &'static str = "write_file";
-    const ABOUT: &'static str = "Writes a text file, replacing what it held, or adds to its end.";
+    const ABOUT: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced.";
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let _alone = edit::alone(cx, &args.path).await;
+        if !args.append {
+            check(&args.path, cx).await?;
+        }
         cx.sandbox.write(&args.path, args.content.as_bytes(), args.append).await.map_err(failed)?;
-        Ok("OK".to_owned().into())
+        // What stands before an addition may be unknown.
+        let updates = if args.append { Vec::new() } else { vec![mark(&args.path, args.content.as_bytes())] };
+        Ok(ToolOutput { text: "OK".to_owned(), updates, ..ToolOutput::default() })
+    }
+}
+
+/// Fails if the agent would replace what it does not know.
+async fn check(path: &str, cx: &ToolCx) -> Result<(), ToolError> {
+    match cx.sandbox.read(path, LARGEST_FILE).await {
+        Ok(bytes) if bytes.is_empty() => Ok(()),
+        Ok(bytes) => knows(cx, path, &bytes),
+        Err(SandboxError::Missing { .. }) => Ok(()),
+        Err(error) => Err(failed(error)),
     }
 }

@@ -43,12 +43,15 @@ impl Wire for Inside {
     }
 
     fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>> {
-        let entry = |row: &command::Row| Entry {
-            name: row.name.to_owned(),
-            argument: row.argument.to_owned(),
-            help: row.help.to_owned(),
-        };
-        Box::pin(std::future::ready(command::TABLE.iter().map(entry).collect()))
+        Box::pin(async move {
+            let skills = self.shared.client.catalog().await.enabled();
+            let entry = |(name, argument, help): (&str, &str, String)| Entry {
+                name: name.to_owned(),
+                argument: argument.to_owned(),
+                help,
+            };
+            command::offered(&skills).map(entry).collect()
+        })
     }
 
     fn file(&self, line: &str, index: usize) -> Option<String> {

@@ -37,8 +37,14 @@ impl Platform for DingTalk {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader =
-    Reader { name: "dingtalk", credentials: &["client_id", "client_secret"], read, id, ids: "ids" };
+pub(super) const READER: Reader = Reader {
+    name: "dingtalk",
+    credentials: &["client_id", "client_secret"],
+    read,
+    user: id,
+    chat: id,
+    ids: "ids",
+};
 
 const CONVERSATIONS: &[(&str, GroupConversations)] =
     &[("group", GroupConversations::Group), ("user", GroupConversations::User)];

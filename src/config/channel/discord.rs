@@ -36,8 +36,14 @@ impl Platform for Discord {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader =
-    Reader { name: "discord", credentials: &["bot_token"], read, id, ids: "ids of 17 to 20 digits" };
+pub(super) const READER: Reader = Reader {
+    name: "discord",
+    credentials: &["bot_token"],
+    read,
+    user: id,
+    chat: id,
+    ids: "ids of 17 to 20 digits",
+};
 
 fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let told = "https://discord.com/developers/applications gives one, \"Bot\"; or set `enabled: false`";

@@ -47,7 +47,8 @@ pub(super) const READER: Reader = Reader {
     name: "feishu",
     credentials: &["app_id", "app_secret"],
     read,
-    id,
+    user: id,
+    chat: id,
     ids: "ids as Feishu has them (ou_…, oc_…)",
 };
 

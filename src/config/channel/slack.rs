@@ -43,8 +43,14 @@ impl Platform for Slack {
 }
 
 /// How its accounts are read.
-pub(super) const READER: Reader =
-    Reader { name: "slack", credentials: &["bot_token", "app_token"], read, id, ids: "ids like U012ABCDEF" };
+pub(super) const READER: Reader = Reader {
+    name: "slack",
+    credentials: &["bot_token", "app_token"],
+    read,
+    user: id,
+    chat: id,
+    ids: "ids like U012ABCDEF",
+};
 
 /// Whether events are posted.
 const DELIVERIES: &[(&str, bool)] = &[("socket", false), ("http", true)];

@@ -44,7 +44,7 @@ impl Platform for Telegram {
 
 /// How its accounts are read.
 pub(super) const READER: Reader =
-    Reader { name: "telegram", credentials: &["bot_token"], read, id, ids: "numeric ids" };
+    Reader { name: "telegram", credentials: &["bot_token"], read, user, chat: id, ids: "numeric ids" };
 
 /// Whether updates are delivered.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
@@ -61,20 +61,24 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     Some(Arc::new(Telegram(Config { account, token: token?, api_url, mode, require_mention, commands })))
 }
 
+/// A shorter secret of a webhook can be found by trying.
+const SHORTEST: usize = 16;
+const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one";
+
 fn webhook(section: &Section<'_>) -> Option<Mode> {
     let told = "write the public https:// address that leads to pudu's gateway";
     let url = section.url("url").required(told);
-    let secret_token = section.secret("secret_token").required("choose 1 to 256 letters, digits, `_` or `-`");
+    let secret_token = section.secret("secret_token").required(CHOOSE);
     let (url, secret_token) = (url?, secret_token?);
     if url.scheme() != "https" && !is_local(&url) {
         section.refuse("url", "Telegram delivers only to https:// addresses", told);
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !(1..=256).contains(&secret_token.expose_secret().len())
-        || !secret_token.expose_secret().chars().all(plain)
-    {
-        let mend = "use 1 to 256 letters, digits, `_` or `-`";
-        section.refuse("secret_token", "Telegram does not accept this secret", mend);
+    let secret = secret_token.expose_secret();
+    if secret.len() > 256 || !secret.chars().all(plain) {
+        section.refuse("secret_token", "Telegram does not accept this secret", CHOOSE);
+    } else if secret.len() < SHORTEST {
+        section.refuse("secret_token", "this can be guessed: whoever does speaks as anybody", CHOOSE);
     }
     Some(Mode::Webhook { url, secret_token })
 }
@@ -87,4 +91,12 @@ fn id(value: &Value) -> Result<String, String> {
     };
     let id = id.map(|id: i64| id.to_string());
     id.ok_or_else(|| "write ids: a name can change hands, and whoever has it then would be let in".to_owned())
+}
+
+/// Groups have negative ids, people do not.
+fn user(value: &Value) -> Result<String, String> {
+    match id(value)? {
+        group if group.starts_with('-') => Err("write a group's id under `allowed_chats`".to_owned()),
+        id => Ok(id),
+    }
 }

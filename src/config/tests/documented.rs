@@ -70,7 +70,9 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
-                tools: [{use: deerflow.sandbox.tools:ls_tool}]\n\
+                tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
+                subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
+                sandbox: {mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
                 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }
@@ -102,10 +104,11 @@ fn the_example_can_be_read_with_every_key_in_use() {
     let env = [
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
+        ("TAVILY_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
         ("DINGTALK_CLIENT_SECRET", "d"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),
-        ("TELEGRAM_WEBHOOK_SECRET", "s"),
+        ("TELEGRAM_WEBHOOK_SECRET", "sixteen-letters_"),
         ("SLACK_BOT_TOKEN", "xoxb-a"),
         ("SLACK_APP_TOKEN", "xapp-a"),
         ("SLACK_SIGNING_SECRET", "s"),

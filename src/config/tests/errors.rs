@@ -82,7 +82,7 @@ fn a_missing_variable_is_an_error_only_where_it_is_needed() {
     check(
         "channels:\n  telegram: {enabled: false, bot_token: $NONE}\n  slack: {enabled: false, bot_token: $NONE}\n\
          database: {backend: sqlite, postgres_url: $NONE}\nmemory: {key: $NONE}\n\
-         tools: [{name: web_search, use: deerflow.community.tavily.tools:web_search_tool, api_key: $NONE}]\n",
+         tools: [{name: web_search, use: deerflow.community.infoquest.tools:web_search_tool, api_key: $NONE}]\n",
         "
 config.yaml:7:33: warning: tools[0].use: this tool is not in this version; it is left out
   mend: nothing has to be done; the agent works without it
@@ -146,15 +146,44 @@ config.yaml:2:27: error: models[0].model: a text with `$` in front must be a var
 #[test]
 fn only_ids_open_the_door_and_an_emptied_variable_does_not() {
     let mend = "write ids: a name can change hands, and whoever has it then would be let in";
-    for (typed, found) in
-        [("[1, \"@bob\"]", "\"@bob\""), ("bob", "\"bob\""), ("[1.5]", "the number 1.5"), ("\"\"", "\"\"")]
-    {
+    let group = "write a group's id under `allowed_chats`";
+    for (typed, found, mend) in [
+        ("[1, \"@bob\"]", "\"@bob\"", mend),
+        ("bob", "\"bob\"", mend),
+        ("[1.5]", "the number 1.5", mend),
+        ("\"\"", "\"\"", mend),
+        ("[1, -1001234567890]", "the number -1001234567890", group),
+    ] {
         let expected = format!(
             "error: channels.telegram.allowed_users: found {found}, expected a list of numeric ids\n  mend: {mend}"
         );
         let said = said(&format!("channels: {{telegram: {{bot_token: t, allowed_users: {typed}}}}}\n"), []);
         assert!(said.ends_with(&expected), "{typed}: {said}");
     }
+}
+
+#[test]
+fn no_account_takes_the_place_of_the_page() {
+    check(
+        "channels:\n  local: {type: telegram, bot_token: t}\n",
+        "
+config.yaml:3:10: error: channels.local: this is the name of the page and the terminal
+  mend: give the account another name, and its platform as `type:`",
+    );
+}
+
+#[test]
+fn one_bot_is_one_account() {
+    let same = "{type: slack, bot_token: b, app_token: a}";
+    check(
+        &format!(
+            "channels:\n  one: {same}\n  two: {same}\n  off: {{enabled: false, type: slack, bot_token: b, app_token: a}}\n"
+        ),
+        "
+config.yaml:4:3: error: channels.two: this is the same bot as `channels.one`
+  mend: keep one of the two, or give each a bot of its own",
+    );
+    good("channels:\n  one: {type: telegram, bot_token: b}\n  two: {type: discord, bot_token: b}\n", []);
 }
 
 #[test]
@@ -203,11 +232,17 @@ config.yaml:5:3: error: channels.slack.app_token: this is missing or empty
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
   mend: write the public https:// address that leads to pudu's gateway
 config.yaml:6:102: error: channels.three.webhook.secret_token: Telegram does not accept this secret
-  mend: use 1 to 256 letters, digits, `_` or `-`
+  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one
 config.yaml:7:3: error: channels.four.webhook.url: this is missing or empty
   mend: write the public https:// address that leads to pudu's gateway
 config.yaml:7:3: error: channels.four.webhook.secret_token: this is missing or empty
-  mend: choose 1 to 256 letters, digits, `_` or `-`",
+  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
+    );
+    check(
+        "channels:\n  telegram: {bot_token: t, mode: webhook, webhook: {url: 'https://x.org/', secret_token: fifteen-letters}}\n",
+        "
+config.yaml:3:90: error: channels.telegram.webhook.secret_token: this can be guessed: whoever does speaks as anybody
+  mend: choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one",
     );
 }
 
@@ -306,4 +341,26 @@ fn a_misspelt_account_is_told_with_what_was_probably_meant() {
     println!("{said}");
     assert!(said.contains("did you mean `slack`? Or add `type: slack`"), "{said}");
     assert_eq!(said.matches("channels.slak").count(), 1, "{said}");
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
+    let check = |text: &str, words: &[&str]| {
+        let said = said(&format!("sandbox: {text}\n"), []);
+        words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
+    };
+    check("{network: container:x}", &["error: sandbox.network", "one of none, proxy, full"]);
+    check("{network: proxy}", &["warning: sandbox.network", "name them in allowed_domains"]);
+    check("{allowed_domains: [a.org]}", &["warning: sandbox.allowed_domains", "set `network: proxy`"]);
+    check(
+        "{network: proxy, allowed_domains: [\"http://a.org\"]}",
+        &["error: sandbox.allowed_domains", "is no domain"],
+    );
+    check("{network: proxy, allowed_domains: [10.0.0.1, 7]}", &["10.0.0.1", "not the number 7"]);
+    check("{environment: {LD_PRELOAD: /x}}", &["error: sandbox.environment", "LD_PRELOAD"]);
+    check("{environment: {\"a=b\": c}}", &["error: sandbox.environment", "letters, digits"]);
+    check("{mounts: [{host_path: /srv}]}", &["error: sandbox.mounts[0].container_path", "missing"]);
+    check("{mounts: [{host_path: /srv, container_path: /etc}]}", &["/etc is taken", "for example /mnt/data"]);
+    check("{mounts: [{host_path: srv, container_path: /mnt/a}]}", &["srv is not an absolute path"]);
+    check("{memory_limit: 1}", &["error: sandbox.memory_limit"]);
 }

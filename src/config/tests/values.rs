@@ -1,6 +1,11 @@
 //! What a file means.
 
 use super::*;
+use pudu_client::{
+    base::Network,
+    egress::Domain,
+    sandbox::{Limits, Mount},
+};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use std::time::Duration;
@@ -18,12 +23,40 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
     assert_eq!(live.uploads.max_files, 3);
     let expected = Sandbox {
         allow_host_bash: true,
+        network: Network::None,
+        allowed_domains: Vec::new(),
+        environment: Vec::new(),
+        mounts: Vec::new(),
+        limits: Limits::default(),
         bash_output_max_chars: 20_000,
         read_file_output_max_chars: 50_000,
         ls_output_max_chars: 10_000_000,
         bash_command_timeout: Duration::from_millis(90_500),
     };
     assert_eq!(live.sandbox, expected);
+}
+
+#[test]
+fn a_sandbox_has_the_network_the_folders_and_the_limits_that_it_is_given() {
+    let text = "sandbox:\n  network: proxy\n  allowed_domains: [pypi.org, \"*.example.org:8443\"]\n  \
+                environment: {TZ: $ZONE, N: 5, EMPTY: null}\n  \
+                mounts: [{host_path: /srv/a, container_path: /mnt/a/, read_only: true}, \
+                {host_path: $PLACE, container_path: /opt/b}]\n  \
+                memory_limit: 1073741824\n  process_limit: 64\n  disk_limit: 5000000\n";
+    let sandbox = &good(text, [("ZONE", "UTC"), ("PLACE", "/srv/b")]).config.live.sandbox;
+    let pairs =
+        [("EMPTY", ""), ("N", "5"), ("TZ", "UTC")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut environment = sandbox.environment.clone();
+    environment.sort();
+    assert_eq!((sandbox.network, environment), (Network::Proxy, pairs.to_vec()));
+    let domains = ["pypi.org", "*.example.org:8443"].map(|name| Domain::parse(name).unwrap());
+    assert_eq!(sandbox.allowed_domains, domains);
+    let mounts = [
+        Mount::configured("/srv/a".into(), "/mnt/a", true).unwrap(),
+        Mount::configured("/srv/b".into(), "/opt/b", false).unwrap(),
+    ];
+    assert_eq!(sandbox.mounts, mounts);
+    assert_eq!(sandbox.limits, Limits { memory: 1 << 30, processes: 64, disk: 5_000_000 });
 }
 
 #[test]
@@ -208,15 +241,17 @@ fn tools_are_those_listed_and_all_where_none_is() {
         let tools = &good(text, []).config.live.tools;
         tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(tools(""), "ls: read_file: write_file: str_replace: bash: present_files:");
-    assert_eq!(tools("tools: []"), "present_files:");
+    let all = "web_search: web_fetch: image_search: ls: read_file: write_file: str_replace: glob: grep: bash: \
+               present_files: list_uploaded_files:";
+    assert_eq!(tools(""), all);
+    assert_eq!(tools("tools: []"), "present_files: list_uploaded_files:");
     assert_eq!(
         tools(
             "tools:\n  - {name: bash, group: shell, use: src.sandbox.tools:bash_tool}\n  \
              - {name: bash, use: deerflow.sandbox.tools:bash_tool}\n  \
              - {name: web_search, use: deerflow.community.ddg_search.tools:web_search_tool, max_results: 5}\n"
         ),
-        "bash:shell present_files:"
+        "bash:shell web_search: present_files: list_uploaded_files:"
     );
 }
 
@@ -238,7 +273,10 @@ fn an_account_is_on_when_it_says_so_or_has_credentials() {
         ("channels: {telegram: {allowed_users: [1]}}", ""),
         ("channels: {telegram: {bot_token: $T}}", "telegram"),
         ("channels: {telegram: {enabled: false, bot_token: $T}}", ""),
-        ("channels: {telegram: {bot_token: $T}, second: {type: telegram, bot_token: $T}}", "telegram second"),
+        (
+            "channels: {telegram: {bot_token: $T}, second: {type: telegram, bot_token: other}}",
+            "telegram second",
+        ),
         ("channels: {wecom: {enabled: true, bot_id: $T}, telegram: {bot_token: $T}}", "telegram"),
         ("channels: {slack: {bot_token: $T, app_token: $T}}", "slack"),
     ];
@@ -319,7 +357,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
 #[test]
 fn a_telegram_account_has_all_that_it_needs() {
     let text = "channels: {bot: {type: telegram, bot_token: $T, api_url: 'http://127.0.0.1:9', mode: webhook,
-        require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_A}}}\n";
+        require_mention: no, webhook: {url: 'https://x.org/hook', secret_token: s-1_Ab2_C3-d4E_5}}}\n";
     let telegram = good(text, [("T", "1:x")]).config.live.accounts[0].platform.clone();
     assert_eq!(
         format!("{telegram:?}"),
@@ -331,7 +369,7 @@ fn a_telegram_account_has_all_that_it_needs() {
         )
     );
     let secrets: Vec<_> = telegram.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
-    assert_eq!(secrets, ["1:x", "s-1_A"]);
+    assert_eq!(secrets, ["1:x", "s-1_Ab2_C3-d4E_5"]);
 }
 
 #[test]
@@ -380,7 +418,7 @@ fn who_may_speak_is_read_in_every_shape() {
         ("~", Allow::Everyone),
         ("12", only(&["12"])),
         ("\"12\"", only(&["12"])),
-        ("[12, \"34\", -1001234567890]", only(&["12", "34", "-1001234567890"])),
+        ("[12, \"34\"]", only(&["12", "34"])),
         ("$IDS", only(&["5", "6"])),
         ("[$ID, 7]", only(&["5", "7"])),
     ];
@@ -392,6 +430,8 @@ fn who_may_speak_is_read_in_every_shape() {
         let manners = &live.manners["telegram"];
         assert_eq!((&manners.allowed_users, &manners.allowed_chats), (&expected, &expected), "{typed}");
     }
+    let group = "channels: {telegram: {bot_token: t, allowed_chats: [-1001234567890]}}\n";
+    assert_eq!(good(group, []).config.live.manners["telegram"].allowed_chats, only(&["-1001234567890"]));
     assert_eq!(
         (only(&["1"]).permits("1"), only(&["1"]).permits("2"), Allow::Everyone.permits("2")),
         (true, false, true)
@@ -408,7 +448,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
   max_concurrency: 5
   session: {assistant_id: all, context: {a: 1, b: 1}}
   telegram: {bot_token: t, follow_ups: interrupt, session: {context: {b: 2}}}
-  two: {type: telegram, bot_token: t}
+  two: {type: telegram, bot_token: t2}
 ";
     let Config { fixed, live } = good(text, []).config;
     assert_eq!(fixed.capacity, Capacity { inbound_queue_maxsize: 1000, max_concurrency: 5 });

@@ -22,6 +22,7 @@ pub mod platform;
 pub mod slack;
 mod stage;
 pub mod telegram;
+pub mod web;
 
 pub use calls::{Call, Outcome};
 pub use dingtalk::DingTalk;
@@ -34,6 +35,7 @@ pub use platform::Platform;
 pub use slack::Slack;
 pub use stage::Staged;
 pub use telegram::Telegram;
+pub use web::Web;
 
 use std::{fmt, time::Duration};
 

@@ -268,6 +268,13 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
         "{calls:?}"
     );
     assert!(calls[1].1.as_str().unwrap().ends_with("&page_token=p"), "{calls:?}");
+    let asked = calls[0].1.as_str().unwrap();
+    let time = |name: &str| {
+        let (_, rest) = asked.split_once(name).unwrap();
+        rest.split('&').next().unwrap().parse::<i64>().unwrap() * 1000
+    };
+    let (from, to) = (time("start_time="), time("end_time="));
+    assert!(from <= now() - 2 * MARGIN + SKEW && to >= now(), "any try may have made it: {asked}");
 }
 
 #[tokio::test]

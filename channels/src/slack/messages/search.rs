@@ -7,28 +7,13 @@ use crate::{
     slack::{
         decode::Me,
         failure::ApiError,
-        wire::{Message, Metadata},
+        wire::{Message, Metadata, Page},
     },
 };
-use serde::Deserialize;
 use std::{collections::HashSet, sync::atomic::Ordering};
 
 /// Pages of a thread that are looked through.
 const PAGES: usize = 5;
-
-#[derive(Deserialize)]
-struct Found {
-    #[serde(default)]
-    messages: Vec<Message>,
-    #[serde(default)]
-    response_metadata: Next,
-}
-
-#[derive(Default, Deserialize)]
-struct Next {
-    #[serde(default)]
-    next_cursor: String,
-}
 
 impl SlackMessages {
     /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
@@ -51,7 +36,7 @@ impl SlackMessages {
                 }
                 None => "conversations.history",
             };
-            let page: Found = self.office.client.read(method, &params).await?;
+            let page: Page = self.office.client.read(method, &params).await?;
             found.extend(page.messages);
             cursor = page.response_metadata.next_cursor;
             if cursor.is_empty() {

@@ -2,7 +2,7 @@
 //! edited histories leave such; this puts the request in order. The thread itself stays as it is.
 
 use super::Middleware;
-use crate::Turn;
+use crate::{Turn, turn};
 use pudu_base::{BoxFuture, CallId, Failure, Message, Request, ToolCall, ToolResult};
 use std::{collections::HashMap, sync::Arc};
 
@@ -66,13 +66,9 @@ fn in_order(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
 }
 
 fn missing(call: &ToolCall) -> Arc<Message> {
-    Arc::new(Message::Tool(ToolResult {
-        id: format!("missing-{}", call.id).into(),
-        call: call.id.clone(),
-        tool: call.name.clone(),
-        text: "Error: this call was interrupted and has no result.".to_owned(),
-        error: true,
-    }))
+    let text = "Error: this call was interrupted and has no result.".to_owned();
+    let id = format!("missing-{}", call.id).into();
+    Arc::new(Message::Tool(ToolResult { id, error: true, ..turn::result(call, text) }))
 }
 
 #[cfg(test)]
@@ -100,13 +96,9 @@ mod tests {
     }
 
     fn result(call: &str) -> Arc<Message> {
-        Arc::new(Message::Tool(ToolResult {
-            id: format!("r-{call}").into(),
-            call: call.into(),
-            tool: "ls".into(),
-            text: "ok".into(),
-            error: false,
-        }))
+        let made = ToolCall { id: call.into(), name: "ls".into(), args: json!({}), garbled: None };
+        let id = format!("r-{call}").into();
+        Arc::new(Message::Tool(ToolResult { id, ..turn::result(&made, "ok".into()) }))
     }
 
     fn check(messages: Vec<Arc<Message>>, expect: &[&str]) {

@@ -61,7 +61,7 @@ fn start(messages: &[Arc<Message>], budget: u64) -> usize {
 fn size(message: &Message) -> u64 {
     let arguments = match message {
         Message::Assistant(reply) => reply.calls.iter().map(|call| value(&call.args) + call.name.len()).sum(),
-        Message::Human(human) => human.files.iter().map(|file| file.name.len() + file.path.len()).sum(),
+        Message::Human(human) => human.files.iter().map(|file| file.told().len()).sum(),
         Message::Tool(_) => 0,
     };
     (message.text().len() + arguments) as u64 + 16

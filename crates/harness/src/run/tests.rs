@@ -1,237 +1,16 @@
 use super::*;
-use crate::{Bounds, Progress, Replay, Toolbox, lead_chain};
-use futures_util::stream;
-use pudu_base::{
-    BoxFuture, Command, Entry, Exec, Human, Model, ModelError, ModelStream, Sandbox, SandboxError, Seq,
-    ThreadId, ThreadLog, ThreadState, Tool, ToolSpec,
+use crate::{
+    Policy,
+    fixture::{Bench, Reply, assistant, call, calls, human, says},
 };
-use serde_json::{Value, json};
+use pudu_base::{
+    Approver, BoxFuture, Decision, Human, ModelError, Question, Tell, ThreadState, ToolResult, Wish,
+};
+use serde_json::json;
 use std::{
-    collections::VecDeque,
-    sync::{
-        Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Mutex, atomic::Ordering},
     time::Duration,
 };
-
-/// A model that answers each call with the next of its replies and remembers what it was asked.
-#[derive(Default)]
-struct Scripted {
-    replies: Mutex<VecDeque<Reply>>,
-    asked: Mutex<Vec<Vec<String>>>,
-}
-
-enum Reply {
-    /// These pieces.
-    Says(Vec<Result<Delta, ModelError>>),
-    /// These words, and then silence for ever.
-    Stalls(&'static str),
-}
-
-impl Model for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn stream(&self, request: Request) -> ModelStream {
-        let line = |message: &Arc<Message>| match &**message {
-            Message::Human(human) => format!("human: {}", human.text),
-            Message::Assistant(reply) => format!("assistant: {}", reply.text),
-            Message::Tool(result) => format!("tool: {}", result.text),
-        };
-        self.asked.lock().unwrap().push(request.messages.iter().map(line).collect());
-        match self.replies.lock().unwrap().pop_front().expect("no reply left") {
-            Reply::Says(pieces) => stream::iter(pieces).boxed(),
-            Reply::Stalls(words) => {
-                stream::iter([Ok(Delta::Text(words.into()))]).chain(stream::pending()).boxed()
-            }
-        }
-    }
-}
-
-/// A log in memory that can refuse.
-#[derive(Default)]
-struct Memory {
-    updates: Mutex<Vec<Update>>,
-    conflict: Mutex<bool>,
-}
-
-impl ThreadLog for Memory {
-    fn load<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
-        let updates = self.updates.lock().unwrap().clone();
-        Box::pin(async move { Ok((updates.len() as Seq, ThreadState::fold(updates))) })
-    }
-
-    fn append<'a>(
-        &'a self,
-        _: &'a ThreadId,
-        at: Seq,
-        new: &'a [Update],
-    ) -> BoxFuture<'a, Result<Seq, LogError>> {
-        Box::pin(async move {
-            let mut updates = self.updates.lock().unwrap();
-            if *self.conflict.lock().unwrap() || updates.len() as Seq != at {
-                return Err(LogError::Conflict { at });
-            }
-            updates.extend(new.iter().cloned());
-            Ok(updates.len() as Seq)
-        })
-    }
-}
-
-/// No tool here touches the sandbox.
-struct NoSandbox;
-
-impl Sandbox for NoSandbox {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        unreachable!()
-    }
-    fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        unreachable!()
-    }
-    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
-        unreachable!()
-    }
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
-        unreachable!()
-    }
-}
-
-/// A tool that does what its arguments say and counts its calls.
-struct Probe {
-    spec: ToolSpec,
-    calls: AtomicU32,
-}
-
-impl Probe {
-    fn new(name: &str, repeatable: bool) -> Arc<Self> {
-        let spec = ToolSpec { name: name.into(), about: name.into(), parameters: json!({}), repeatable };
-        Arc::new(Self { spec, calls: AtomicU32::new(0) })
-    }
-}
-
-impl Tool for Probe {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, args: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            match args["do"].as_str().unwrap_or("work") {
-                "fail" => Err(ToolError("out of paper".into())),
-                "panic" => panic!("a tool that panics"),
-                "hang" => std::future::pending().await,
-                "wait" => {
-                    tokio::time::sleep(Duration::from_secs(args["s"].as_u64().unwrap())).await;
-                    Ok(format!("waited {}", args["s"]).into())
-                }
-                _ => Ok("worked".to_owned().into()),
-            }
-        })
-    }
-}
-
-/// A thread with its agent, to run turns on.
-struct Bench {
-    agent: Agent,
-    model: Arc<Scripted>,
-    log: Arc<Memory>,
-    writes: Arc<Probe>,
-    reads: Arc<Probe>,
-    steering: Steering,
-    cancel: CancellationToken,
-}
-
-impl Bench {
-    fn new(replies: Vec<Reply>) -> Self {
-        let model = Arc::new(Scripted { replies: Mutex::new(replies.into()), ..Scripted::default() });
-        let log = Arc::new(Memory::default());
-        let (writes, reads) = (Probe::new("writes", false), Probe::new("reads", true));
-        let agent = Agent {
-            model: model.clone(),
-            tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
-            sandbox: Arc::new(NoSandbox),
-            log: log.clone(),
-            system: "Be brief.".into(),
-            bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
-        };
-        Self {
-            agent,
-            model,
-            log,
-            writes,
-            reads,
-            steering: Steering::default(),
-            cancel: CancellationToken::new(),
-        }
-    }
-
-    /// Writes down what a run before this one had done.
-    fn past(self, updates: Vec<Update>) -> Self {
-        self.log.updates.lock().unwrap().extend(updates);
-        self
-    }
-
-    async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
-        let (seq, state) = self.log.load(&"t".into()).await.unwrap();
-        let replay = Arc::new(Replay::default());
-        let mut turn = Turn::new("t".into(), "r".into(), seq, state, replay.clone());
-        if let Some(text) = says {
-            turn.apply(human("h", text));
-        }
-        let outcome =
-            run(&self.agent, &mut lead_chain(&*self.agent.model), &mut turn, &self.steering, &self.cancel)
-                .await;
-        (outcome, replay.progress())
-    }
-
-    /// Returns the thread as the log has it.
-    fn thread(&self) -> Vec<String> {
-        let state = ThreadState::fold(self.log.updates.lock().unwrap().clone());
-        state.messages.values().map(|message| message.text().to_owned()).collect()
-    }
-
-    fn asked(&self) -> Vec<Vec<String>> {
-        self.model.asked.lock().unwrap().clone()
-    }
-}
-
-fn human(id: &str, text: &str) -> Update {
-    Update::Message(Arc::new(Message::Human(Human {
-        id: id.into(),
-        text: text.into(),
-        sender: None,
-        files: vec![],
-    })))
-}
-
-fn assistant(calls: Vec<ToolCall>) -> Update {
-    Update::Message(Arc::new(Message::Assistant(Assistant {
-        id: "a".into(),
-        text: "Let me look.".into(),
-        reasoning: None,
-        calls,
-        finish: Finish::Complete,
-        model: None,
-        usage: None,
-    })))
-}
-
-fn call(id: &str, name: &str, args: Value) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), args, garbled: None }
-}
-
-fn says(text: &str) -> Reply {
-    Reply::Says(vec![Ok(Delta::Text(text.into())), Ok(Delta::Finish(Finish::Complete))])
-}
-
-fn calls(calls: Vec<ToolCall>) -> Reply {
-    let mut pieces: Vec<_> = calls.into_iter().map(|call| Ok(Delta::Call(call))).collect();
-    pieces.push(Ok(Delta::Finish(Finish::Complete)));
-    Reply::Says(pieces)
-}
 
 #[tokio::test]
 async fn a_plain_answer_is_one_model_call() {
@@ -312,12 +91,15 @@ async fn a_failed_model_ends_the_run_with_a_class_and_a_hint() {
 #[tokio::test]
 async fn after_a_crash_no_finished_tool_is_repeated() {
     let result = |id: &str| {
-        Update::Message(Arc::new(Message::Tool(pudu_base::ToolResult {
+        Update::Message(Arc::new(Message::Tool(ToolResult {
             id: format!("r{id}").into(),
             call: id.into(),
             tool: "writes".into(),
             text: "worked before".into(),
             error: false,
+            question: None,
+            image: None,
+            decision: None,
         })))
     };
     let all = vec![
@@ -385,4 +167,84 @@ async fn call_ids_that_a_provider_uses_twice_are_made_unique() {
     let bench = Bench::new(replies);
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, bench.writes.calls.load(Ordering::SeqCst)), (Outcome::Success, 2));
+}
+
+#[tokio::test]
+async fn a_question_to_people_ends_the_run_when_the_other_calls_are_done() {
+    let both = vec![call("1", "writes", json!({"do": "ask"})), call("2", "reads", json!({}))];
+    let bench = Bench::new(vec![calls(both)]);
+    let (outcome, _) = bench.run(Some("go")).await;
+    assert_eq!((outcome, bench.reads.calls.load(Ordering::SeqCst)), (Outcome::Success, 1));
+    // Their answer goes on from there; so does a restart behind the question.
+    bench.model.replies.lock().unwrap().push_back(says("a it is"));
+    let update = human("h2", "a");
+    bench.log.updates.lock().unwrap().push(update);
+    let (outcome, seen) = bench.run(None).await;
+    assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "a it is"));
+}
+
+#[tokio::test]
+async fn a_restart_behind_a_question_asks_nobody_again() {
+    let asked = ToolResult {
+        id: "r".into(),
+        call: "1".into(),
+        tool: "writes".into(),
+        text: String::new(),
+        error: false,
+        question: Some(Question { text: "Which?".into(), options: vec![] }),
+        image: None,
+        decision: None,
+    };
+    let asked = Update::Message(Arc::new(Message::Tool(asked)));
+    let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), asked];
+    let bench = Bench::new(vec![]).past(past);
+    assert_eq!((bench.run(None).await.0, bench.asked().len()), (Outcome::Success, 0));
+}
+
+/// Decides as it is told, when it is told.
+struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
+
+impl Approver for Boss {
+    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone() });
+        let word = self.0.lock().unwrap().take().unwrap();
+        Box::pin(async move { word.await.unwrap() })
+    }
+
+    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+        unreachable!()
+    }
+}
+
+#[tokio::test]
+async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
+    for approved in [true, false] {
+        let both = vec![call("1", "writes", json!({})), call("2", "reads", json!({}))];
+        let mut bench = Bench::new(vec![calls(both), says("done")]);
+        let (say, word) = tokio::sync::oneshot::channel();
+        bench.agent.approver = Arc::new(Boss(Mutex::new(Some(word))));
+        bench.agent.policy = Arc::new(Policy { tools: ["writes".to_owned()].into(), ..Policy::default() });
+        let decision = Decision { wish: "`writes {}`".into(), approved, by: Some("Ada".into()) };
+        let (log, reads, writes) = (bench.log.clone(), bench.reads.clone(), bench.writes.clone());
+        let deciding = async {
+            while reads.calls.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(writes.calls.load(Ordering::SeqCst), 0);
+            // A restart now must not take the call for one that may have had its effect.
+            let state = ThreadState::fold(log.updates.lock().unwrap().clone());
+            assert!(!state.begun.contains(&pudu_base::CallId::from("1")));
+            say.send(decision.clone()).unwrap();
+        };
+        let ((outcome, seen), ()) = tokio::join!(bench.run(Some("go")), deciding);
+        assert_eq!((outcome, seen.decided), (Outcome::Success, vec![decision.clone()]));
+        assert_eq!(seen.asked, []);
+        assert_eq!(bench.writes.calls.load(Ordering::SeqCst), u32::from(approved));
+        let state = ThreadState::fold(bench.log.updates.lock().unwrap().clone());
+        let of = |message: &Arc<Message>| match &**message {
+            Message::Tool(result) => result.decision.clone(),
+            _ => None,
+        };
+        assert_eq!(state.messages.values().filter_map(of).collect::<Vec<_>>(), [decision]);
+    }
 }

@@ -57,6 +57,8 @@ pub(crate) fn cx() -> ToolCx {
         run: RunId::from("r"),
         call: "c".into(),
         sandbox: Arc::new(NoSandbox),
+        marks: Arc::default(),
+        tell: Arc::new(|_| {}),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied.
 
 use super::Settings;
-use pudu_base::{Assistant, Human, Message, Request, ToolCall, ToolResult, ToolSpec};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use pudu_base::{Assistant, Human, Message, Picture, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write, sync::Arc};
@@ -74,6 +75,10 @@ impl Serialize for Messages<'_> {
         for message in &self.0.messages {
             seq.serialize_element(&Wire::new(message, self.1))?;
         }
+        if !self.0.images.is_empty() {
+            // A tool's result is text on this wire, so what a tool shows comes from the user.
+            seq.serialize_element(&Wire::Pictures { role: "user", content: shown(&self.0.images) })?;
+        }
         seq.end()
     }
 }
@@ -100,6 +105,33 @@ enum Wire<'a> {
         tool_call_id: &'a str,
         content: &'a str,
     },
+    #[serde(untagged)]
+    Pictures {
+        role: &'static str,
+        content: Vec<Part<'a>>,
+    },
+}
+
+/// A part of a message that has images.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+/// Writes images, each behind its name.
+fn shown(pictures: &[Picture]) -> Vec<Part<'_>> {
+    let parts = |Picture { image, bytes }: &'_ Picture| {
+        let url = format!("data:{};base64,{}", image.mime, BASE64_STANDARD.encode(bytes));
+        Part::ImageUrl { image_url: ImageUrl { url } }
+    };
+    pictures.iter().flat_map(|picture| [Part::Text { text: &picture.image.path }, parts(picture)]).collect()
 }
 
 impl<'a> Wire<'a> {
@@ -130,7 +162,7 @@ fn said(human: &Human) -> Cow<'_, str> {
     }
     text.push_str(&human.text);
     for file in &human.files {
-        let _ = write!(text, "\n[file: {} ({} bytes) at {}]", file.name, file.size, file.path);
+        let _ = write!(text, "\n{}", file.told());
     }
     Cow::Owned(text)
 }
@@ -184,7 +216,7 @@ impl Serialize for Tools<'_> {
 mod tests {
     use super::Settings;
     use super::*;
-    use pudu_base::{Finish, SharedFile};
+    use pudu_base::{Finish, Image, SharedFile};
     use serde_json::json;
     use std::time::Duration;
 
@@ -197,6 +229,7 @@ mod tests {
                 name: "a.csv".into(),
                 path: "/mnt/user-data/uploads/a.csv".into(),
                 size: 7,
+                reading: None,
             }],
         };
         let call =
@@ -216,6 +249,9 @@ mod tests {
             tool: "bash".into(),
             text: "7".into(),
             error: false,
+            question: None,
+            image: None,
+            decision: None,
         };
         let spec = ToolSpec {
             name: "bash".into(),
@@ -231,6 +267,10 @@ mod tests {
                 Arc::new(Message::Tool(result)),
             ],
             tools: Arc::new([spec]),
+            images: vec![Picture {
+                image: Image { path: "/mnt/user-data/uploads/a.png".into(), mime: "image/png".into() },
+                bytes: Arc::new(*b"png"),
+            }],
         }
     }
 
@@ -246,6 +286,7 @@ mod tests {
             extra: extra.as_object().unwrap().clone(),
             thoughts: Some("reasoning_content"),
             window: 1_000,
+            sees: true,
             gap: Duration::from_secs(1),
             total: Duration::from_secs(1),
         };
@@ -264,7 +305,11 @@ mod tests {
                     {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
                         {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"wc\"}"}}
                     ]},
-                    {"role": "tool", "tool_call_id": "c1", "content": "7"}
+                    {"role": "tool", "tool_call_id": "c1", "content": "7"},
+                    {"role": "user", "content": [
+                        {"type": "text", "text": "/mnt/user-data/uploads/a.png"},
+                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}}
+                    ]}
                 ],
                 "tools": [{"type": "function", "function":
                     {"name": "bash", "description": "Runs a command.", "parameters": {"type": "object"}}}]

@@ -6,7 +6,7 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, ThreadLog, Usage};
-use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Paired, Shown, TurnId, crash};
+use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash};
 use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
@@ -67,6 +67,10 @@ async fn script(db: &Db) {
     let (account, person, name) = ("telegram".into(), "7".into(), "Ada".into());
     db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
     db.unpair("telegram", "7").await.unwrap();
+    db.ask(&crate::approvals::question("1", "call")).await.unwrap();
+    db.decide("1", Ruling { approved: true, by: None, at: NOW }).await.unwrap();
+    let deed = db.deed_begins(crate::audit::deed("ls")).await.unwrap();
+    db.deed_ends(deed, Some(0), NOW).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }
 

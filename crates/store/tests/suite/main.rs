@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is tests, but clippy only sees those marked #[test]")]
 
+mod approvals;
+mod audit;
 mod crash;
 mod damage;
 mod fixture;
@@ -66,6 +68,10 @@ on_every_engine! {
     log::a_thread_of_much_history_reads_the_same_past_its_snapshot,
     log::a_thread_that_only_grows_is_not_copied,
     sweep::what_is_old_goes_and_the_rest_stays,
+    sweep::deeds_and_approvals_are_kept_for_a_season,
+    approvals::a_question_is_decided_once,
+    approvals::a_call_asks_once,
+    audit::a_deed_is_there_before_it_ends,
     writer::many_accepts_share_a_commit,
     writer::a_write_that_fails_leaves_its_neighbours_alone,
     writer::a_write_that_the_database_rejects_leaves_its_neighbours_alone,

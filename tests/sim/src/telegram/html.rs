@@ -1,7 +1,7 @@
 //! Telegram's HTML parse mode: a handful of tags, strict about them, and not HTML otherwise.
 //!
 //! Errors carry the platform's wording and byte offsets, since a client may read them. Deliberately absent:
-//! links to a user (`tg://user?id=`), which lose their link, and the other two parse modes.
+//! which user a link to one (`tg://user?id=`) mentions, and the other two parse modes.
 
 use super::{
     entity::{Entity, units},
@@ -186,6 +186,7 @@ impl<'a> Parser<'a> {
         }
         let mut entity = Entity::new(kind(&tag.name), tag.offset, length);
         match tag.name.as_str() {
+            "a" if tag.argument.starts_with("tg://user?id=") => entity.kind = "text_mention".to_owned(),
             "a" => {
                 let shown = self.text.get(tag.from..).unwrap_or_default();
                 entity.url = link(if tag.argument.is_empty() { shown } else { &tag.argument });

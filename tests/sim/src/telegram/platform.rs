@@ -68,7 +68,10 @@ impl Platform for Telegram {
                     buttons: seen.buttons.into_iter().flatten().map(|button| button.text).collect(),
                     files: bytes.into_iter().collect(),
                     answers: seen.reply_to.map(|id| id.to_string()),
-                    pings: seen.entities.iter().any(|entity| entity.kind == "mention"),
+                    pings: seen
+                        .entities
+                        .iter()
+                        .any(|entity| matches!(entity.kind.as_str(), "mention" | "text_mention")),
                 }
             };
             view.answers(ChatId(number(chat))).into_iter().map(shown).collect()

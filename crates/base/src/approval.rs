@@ -1,0 +1,31 @@
+//! The port to the people who approve what an agent wants to do.
+
+use crate::{BoxFuture, CallId, Decision, RunId, Tell, ThreadId};
+use serde_json::Value;
+
+/// Something that is not done before somebody approves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run; the same one asks again after a restart.
+    pub run: RunId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments: approved are exactly these.
+    pub args: Value,
+    /// What is to be done, in a line for people.
+    pub line: String,
+}
+
+/// Knows the people who approve.
+pub trait Approver: Send + Sync {
+    /// Waits until somebody decided, or time ran out, which is a no. Tells [`crate::Event::Asked`] as soon as
+    /// the question is durable. Asked again for the same call, it goes on waiting, or says what was decided.
+    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision>;
+
+    /// Hears of what was refused without asking anybody.
+    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()>;
+}

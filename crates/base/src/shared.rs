@@ -1,0 +1,195 @@
+//! Files that people send, and what is known of their content.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// So many headings of a document are shown to the model.
+const HEADINGS: usize = 50;
+/// So many characters of a heading.
+const HEADING: usize = 120;
+
+/// A file that a person sent, as the agent finds it in its sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// The name shown to people.
+    pub name: String,
+    /// The path inside the sandbox.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// What came of reading it, if it is a document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
+}
+
+/// What came of reading a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Reading {
+    /// Its text is beside it, as Markdown.
+    Text(Box<Text>),
+    /// There is none.
+    Failed {
+        /// Why, for whoever sent it.
+        reason: String,
+    },
+}
+
+/// A document's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Where it is inside the sandbox.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// How many lines it has.
+    pub lines: usize,
+    /// What the document is, in words.
+    pub about: String,
+    /// The first of its headings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outline: Vec<OutlineEntry>,
+    /// How many headings come after those.
+    #[serde(default)]
+    pub more: usize,
+    /// How it begins, where it has no headings.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub opening: String,
+    /// What is not in it, or may be wrong there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A heading of a document's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutlineEntry {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its level, 1 to 6.
+    pub level: u8,
+    /// Its words.
+    pub title: String,
+}
+
+impl Text {
+    /// Keeps as many headings as are shown, and counts the others.
+    #[must_use]
+    pub fn with_outline(mut self, headings: impl IntoIterator<Item = OutlineEntry>) -> Self {
+        let mut headings = headings.into_iter();
+        self.outline = headings.by_ref().take(HEADINGS).collect();
+        self.more = headings.count();
+        self
+    }
+}
+
+impl SharedFile {
+    /// Returns what the model is told of it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let mut told = format!("[file: {} ({} bytes) at {}]", self.name, self.size, self.path);
+        match &self.reading {
+            None => {}
+            Some(Reading::Failed { reason }) => {
+                // Writing to a String cannot fail.
+                let _ = write!(told, "\n[its text could not be read: {}]", one_line(reason));
+            }
+            Some(Reading::Text(text)) => text.tell(&mut told),
+        }
+        told
+    }
+}
+
+impl Text {
+    fn tell(&self, told: &mut String) {
+        let Self { path, lines, about, outline, more, opening, warnings, .. } = self;
+        let _ = write!(
+            told,
+            "\n[it is a {about}; its text is at {path}, {lines} lines of Markdown: read_file reads it by lines]"
+        );
+        for warning in warnings {
+            let _ = write!(told, "\n[note: {}]", one_line(warning));
+        }
+        if !outline.is_empty() {
+            told.push_str("\n[its headings, by line:]");
+        }
+        for OutlineEntry { line, level, title } in outline {
+            let title: String = one_line(title).chars().take(HEADING).collect();
+            let marks = "#".repeat((*level).into());
+            let _ = write!(told, "\n{line}: {marks} {title}");
+        }
+        if *more > 0 {
+            let _ = write!(told, "\n[… {more} more headings …]");
+        }
+        if !opening.is_empty() {
+            let _ = write!(told, "\n[it begins:]\n{opening}\n[…]");
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn file(reading: Option<Reading>) -> SharedFile {
+        SharedFile { name: "a.pdf".into(), path: "/mnt/user-data/uploads/a.pdf".into(), size: 7, reading }
+    }
+
+    fn text() -> Text {
+        Text {
+            path: "/mnt/user-data/uploads/a.md".into(),
+            size: 90,
+            lines: 12,
+            about: "PDF of 3 pages".into(),
+            ..Text::default()
+        }
+    }
+
+    #[test]
+    fn the_model_is_told_what_is_in_a_file() {
+        let check = |reading, expect: &str| assert_eq!(file(reading).told(), expect);
+        let plain = "[file: a.pdf (7 bytes) at /mnt/user-data/uploads/a.pdf]";
+        check(None, plain);
+        let failed = Reading::Failed { reason: "it is\nprotected".into() };
+        check(Some(failed), &format!("{plain}\n[its text could not be read: it is protected]"));
+        let place = "[it is a PDF of 3 pages; its text is at /mnt/user-data/uploads/a.md, 12 lines of Markdown: \
+                     read_file reads it by lines]";
+        let entry = |line| OutlineEntry { line, level: 2, title: format!("Part {line}") };
+        let long =
+            Text { warnings: vec!["a page is empty".into()], ..text() }.with_outline((1..=60).map(entry));
+        let headings: String = (1..=50).map(|line| format!("\n{line}: ## Part {line}")).collect();
+        let expect = format!(
+            "{plain}\n{place}\n[note: a page is empty]\n[its headings, by line:]{headings}\n[… 10 more headings …]"
+        );
+        check(Some(Reading::Text(Box::new(long))), &expect);
+        let opening = Text { opening: "Dear all,".into(), ..text() };
+        let expect = format!("{plain}\n{place}\n[it begins:]\nDear all,\n[…]");
+        check(Some(Reading::Text(Box::new(opening))), &expect);
+    }
+
+    #[test]
+    fn what_is_stored_looks_like_this() {
+        let entry = OutlineEntry { line: 3, level: 1, title: "One".into() };
+        let read = file(Some(Reading::Text(Box::new(text().with_outline([entry])))));
+        let stored = json!({
+            "name": "a.pdf", "path": "/mnt/user-data/uploads/a.pdf", "size": 7,
+            "reading": {
+                "outcome": "text", "path": "/mnt/user-data/uploads/a.md", "size": 90, "lines": 12,
+                "about": "PDF of 3 pages", "outline": [{"line": 3, "level": 1, "title": "One"}], "more": 0,
+            },
+        });
+        assert_eq!(serde_json::to_value(&read).unwrap(), stored);
+        assert_eq!(serde_json::from_value::<SharedFile>(stored).unwrap(), read);
+        let old = json!({"name": "a.pdf", "path": "/mnt/user-data/uploads/a.pdf", "size": 7});
+        assert_eq!(serde_json::from_value::<SharedFile>(old).unwrap(), file(None));
+        let failed = file(Some(Reading::Failed { reason: "no".into() }));
+        assert_eq!(
+            serde_json::to_value(&failed).unwrap()["reading"],
+            json!({"outcome": "failed", "reason": "no"})
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! People approve what agents want to do. The question is stored before anybody sees it, so a restart asks it
+//! again, and a decision that came meanwhile counts.
+//!
+//! Deliberately absent: who may decide, and how people see the question. That is for whoever knows people.
+
+use crate::{Asker, audit, now};
+use base::{Approver, BoxFuture, Decision, Event, Tell, Wish};
+use pudu_base as base;
+use pudu_store::{Approval, Db, Ruling, StoreError};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// What waits for people.
+pub struct Approvals {
+    db: Db,
+    /// How long somebody can decide.
+    patience: RwLock<Duration>,
+    /// Who waits, by the question's id.
+    waiting: Mutex<HashMap<String, Arc<Notify>>>,
+}
+
+impl Approvals {
+    pub(crate) fn new(db: Db, patience: Duration) -> Self {
+        Self { db, patience: RwLock::new(patience), waiting: Mutex::default() }
+    }
+
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        *self.patience.write().unwrap_or_else(PoisonError::into_inner) = patience;
+    }
+
+    /// Returns a question.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn get(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        self.db.approval(id).await
+    }
+
+    /// Decides a question in somebody's name. Returns it as it stands then: the first decision stays.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn decide(&self, id: &str, approved: bool, by: &str) -> Result<Option<Approval>, StoreError> {
+        let ruling = Ruling { approved, by: Some(by.to_owned()), at: now() };
+        let decided = self.db.decide(id, ruling).await?;
+        if let Some(bell) = self.lock().get(id) {
+            bell.notify_waiters();
+        }
+        Ok(decided)
+    }
+
+    /// Keeps a question, and waits for its end.
+    async fn ask(&self, asked: Approval, announce: impl FnOnce(&Approval)) -> Result<Ruling, StoreError> {
+        let arguments = asked.arguments.clone();
+        let found = self.db.ask(&asked).await?;
+        if found.arguments != arguments {
+            // The same call with other arguments: nobody was asked about these.
+            return Ok(Ruling { approved: false, by: None, at: found.asked });
+        }
+        if let Some(ruling) = found.ruling {
+            return Ok(ruling);
+        }
+        let _waits = Waits::new(self, &found.id);
+        announce(&found);
+        loop {
+            let bell = self.lock().get(&found.id).cloned().unwrap_or_default();
+            let rings = bell.notified();
+            if let Some(ruling) = self.db.approval(&found.id).await?.and_then(|asked| asked.ruling) {
+                return Ok(ruling);
+            }
+            let left = u64::try_from(found.deadline - now()).unwrap_or(0);
+            if tokio::time::timeout(Duration::from_millis(left), rings).await.is_err() {
+                break;
+            }
+        }
+        let late = Ruling { approved: false, by: None, at: now() };
+        let decided = self.db.decide(&found.id, late.clone()).await?;
+        // Somebody may have decided in the last moment.
+        Ok(decided.and_then(|asked| asked.ruling).unwrap_or(late))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody waits for a question, until this is dropped.
+struct Waits<'a> {
+    approvals: &'a Approvals,
+    id: String,
+}
+
+impl<'a> Waits<'a> {
+    fn new(approvals: &'a Approvals, id: &str) -> Self {
+        approvals.lock().insert(id.to_owned(), Arc::default());
+        Self { approvals, id: id.to_owned() }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.approvals.lock().remove(&self.id);
+    }
+}
+
+/// Asks the one for whom a run works.
+pub(crate) struct Desk {
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) ledger: audit::Ledger,
+    pub(crate) asker: Asker,
+}
+
+impl Approver for Desk {
+    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let asked = self.approvals.ask(self.question(wish), |found| {
+                let (call, key) = (wish.call.clone(), found.id.clone());
+                tell(Event::Asked { call, key, wish: wish.line.clone() });
+            });
+            let ruling = asked.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "nobody could be asked for approval");
+                Ruling { approved: false, by: None, at: now() }
+            });
+            let verdict = match (ruling.approved, &ruling.by) {
+                (true, by) => format!("approved by {}", by.as_deref().unwrap_or("nobody")),
+                (false, Some(by)) => format!("denied by {by}"),
+                (false, None) => "denied: nobody answered in time".to_owned(),
+            };
+            self.ledger.note("ask", &wish.line, verdict).await;
+            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by }
+        })
+    }
+
+    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()> {
+        Box::pin(self.ledger.note("ask", &wish.line, "blocked".to_owned()))
+    }
+}
+
+impl Desk {
+    fn question(&self, wish: &Wish) -> Approval {
+        let patience = *self.approvals.patience.read().unwrap_or_else(PoisonError::into_inner);
+        let asked = now();
+        Approval {
+            id: fresh(),
+            run: wish.run.clone(),
+            call: wish.call.clone(),
+            thread: wish.thread.clone(),
+            tool: wish.tool.clone(),
+            arguments: digest(wish),
+            wish: wish.line.clone(),
+            account: self.asker.account.clone(),
+            person: self.asker.person.clone(),
+            name: self.asker.name.clone(),
+            asked,
+            deadline: asked.saturating_add(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
+            ruling: None,
+        }
+    }
+}
+
+/// SHA-256 of the tool's name and its arguments, whose keys are in order.
+fn digest(wish: &Wish) -> String {
+    let text = format!("{}\n{}", wish.tool, wish.args);
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Names a question: 74 bits of it are chance.
+fn fresh() -> String {
+    base::MessageId::fresh().as_str().replace('-', "")
+}

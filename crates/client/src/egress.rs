@@ -1,0 +1,247 @@
+//! The way out of sandboxes whose commands may reach some domains: an HTTP proxy in the daemon.
+//!
+//! A sandbox has a network of its own with nothing in it but a listener, which the daemon serves. A name is
+//! looked at first (`domain.rs`), then resolved, once; an address that is not of the open internet is refused,
+//! and the connection goes to an address that was judged. What is inside of a tunnel is not looked at: whoever is
+//! allowed `cdn.example` reaches all that its servers serve.
+
+mod domain;
+
+pub use domain::Domain;
+
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::{
+    Method, Request, Response, StatusCode, Uri,
+    body::{Body, Frame, Incoming, SizeHint},
+    header::{
+        CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, UPGRADE,
+    },
+    service::service_fn,
+    upgrade::OnUpgrade,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use pudu_base::BoxFuture;
+use pudu_net::guard::{Resolver, System, closed};
+use pudu_sandbox::Egress;
+use std::{
+    convert::Infallible,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// Connections of one command at the same time; more wait.
+const MOST: usize = 128;
+/// A server is tried so long.
+const CONNECT: Duration = Duration::from_secs(10);
+/// A client says what it wants within this time.
+const HEAD: Duration = Duration::from_secs(30);
+/// The head of a request is not longer, in bytes.
+const LARGEST_HEAD: usize = 64 * 1024;
+/// What concerns one connection only and is not handed on.
+const HOP_BY_HOP: [HeaderName; 6] = [
+    CONNECTION,
+    PROXY_AUTHORIZATION,
+    UPGRADE,
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("te"),
+];
+
+type Reply = Response<Either<Full<Bytes>, Held>>;
+
+/// Lets commands reach some domains, and nothing else.
+#[derive(Clone)]
+pub struct Proxy(Arc<Rules>);
+
+struct Rules {
+    domains: Vec<Domain>,
+    resolver: Arc<dyn Resolver>,
+    /// Says what an address is that must not be reached.
+    closed: fn(IpAddr) -> Option<&'static str>,
+}
+
+impl Proxy {
+    /// Makes one that lets these domains through.
+    #[must_use]
+    pub fn new(domains: Vec<Domain>) -> Self {
+        Self(Arc::new(Rules { domains, resolver: Arc::new(System), closed }))
+    }
+}
+
+impl Egress for Proxy {
+    fn serve(&self, listener: TcpListener) -> BoxFuture<'static, ()> {
+        Box::pin(serve(self.0.clone(), listener))
+    }
+}
+
+/// Serves until it is dropped, and every connection with it.
+async fn serve(rules: Arc<Rules>, listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < MOST => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(converse(rules.clone(), stream))),
+                // No more files can be opened, perhaps; the next moment may be better.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// What a tunnel is made of, once its client has heard that it is there.
+type Tunnel = Arc<Mutex<Option<(OnUpgrade, TcpStream)>>>;
+
+async fn converse(rules: Arc<Rules>, stream: TcpStream) {
+    let tunnel = Tunnel::default();
+    let service = service_fn(|request| {
+        let (rules, tunnel) = (rules.clone(), tunnel.clone());
+        async move { Ok::<_, Infallible>(answer(&rules, request, &tunnel).await.unwrap_or_else(refusal)) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(LARGEST_HEAD)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if connection.await.is_err() {
+        return;
+    }
+    let made = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((client, mut server)) = made
+        && let Ok(client) = client.await
+    {
+        // However it ends, both sides see it.
+        copy_bidirectional(&mut TokioIo::new(client), &mut server).await.ok();
+    }
+}
+
+/// Why a request is not handed on: the status, and words for whoever reads what the command printed.
+type Refusal = (StatusCode, String);
+
+fn refusal((status, why): Refusal) -> Reply {
+    let mut reply = Response::new(Either::Left(Full::from(format!("{why}\n"))));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}
+
+async fn answer(rules: &Rules, mut request: Request<Incoming>, tunnel: &Tunnel) -> Result<Reply, Refusal> {
+    let connect = request.method() == Method::CONNECT;
+    let (host, port) = target(request.uri(), connect)?;
+    let server = rules.reach(&host, port).await?;
+    if connect {
+        let client = hyper::upgrade::on(&mut request);
+        *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((client, server));
+        return Ok(Response::new(Either::Left(Full::default())));
+    }
+    hand_on(request, server).await
+}
+
+/// Returns host and port of a request to a proxy.
+fn target(uri: &Uri, connect: bool) -> Result<(String, u16), Refusal> {
+    let unclear = || (StatusCode::BAD_REQUEST, "this proxy takes http:// URLs and CONNECT".to_owned());
+    let plain = connect || uri.scheme_str() == Some("http");
+    let authority = uri.authority().filter(|_| plain).ok_or_else(unclear)?;
+    if authority.as_str().contains('@') {
+        return Err(unclear());
+    }
+    let port = authority.port_u16().or((!connect).then_some(80)).ok_or_else(unclear)?;
+    Ok((authority.host().trim_end_matches('.').to_ascii_lowercase(), port))
+}
+
+impl Rules {
+    /// Connects to a domain that may be reached.
+    async fn reach(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
+        if !self.domains.iter().any(|domain| domain.admits(host, port)) {
+            let domains = self.domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let why = format!("{host}:{port} is not among what this sandbox may reach: {domains}");
+            return Err((StatusCode::FORBIDDEN, why));
+        }
+        let unreachable = |why: &str| (StatusCode::BAD_GATEWAY, format!("{host} cannot be reached: {why}"));
+        let found = timeout(CONNECT, self.resolver.lookup(host)).await;
+        let addresses = found.map_err(|_| unreachable("its name is not answered"))?;
+        let addresses = addresses.map_err(|error| unreachable(&error.to_string()))?;
+        // One address inside is enough: who mixes them wants that one to be picked.
+        if let Some(what) = addresses.iter().find_map(|address| (self.closed)(*address)) {
+            return Err((StatusCode::FORBIDDEN, format!("{host} leads to {what}, which is not reached")));
+        }
+        let attempt = async {
+            let mut last = "it has no address".to_owned();
+            for address in addresses {
+                match TcpStream::connect(SocketAddr::new(address, port)).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => last = error.to_string(),
+                }
+            }
+            Err(last)
+        };
+        let connected = timeout(CONNECT, attempt).await.map_err(|_| unreachable("it does not answer"))?;
+        connected.map_err(|why| unreachable(&why))
+    }
+}
+
+/// Hands a request on as the server's own, and its answer back.
+async fn hand_on(mut request: Request<Incoming>, server: TcpStream) -> Result<Reply, Refusal> {
+    let broken = |error: hyper::Error| (StatusCode::BAD_GATEWAY, format!("the server broke off: {error}"));
+    let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse();
+    *request.uri_mut() = path.map_err(|_| (StatusCode::BAD_REQUEST, "the path is none".to_owned()))?;
+    strip(request.headers_mut());
+    // The URL decides, not what else the request says.
+    let host = HeaderValue::try_from(authority);
+    request.headers_mut().insert(HOST, host.map_err(|_| (StatusCode::BAD_REQUEST, "no host".to_owned()))?);
+    let (mut send, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(server)).await.map_err(broken)?;
+    let driver = AbortOnDropHandle::new(tokio::spawn(async move {
+        // Whoever reads the body hears of an error.
+        connection.await.ok();
+    }));
+    let (mut parts, body) = send.send_request(request).await.map_err(broken)?.into_parts();
+    strip(&mut parts.headers);
+    Ok(Response::from_parts(parts, Either::Right(Held { body, _driver: driver })))
+}
+
+fn strip(headers: &mut HeaderMap) {
+    HOP_BY_HOP.iter().for_each(|name| drop(headers.remove(name)));
+}
+
+/// A server's body, with the connection that it comes over.
+struct Held {
+    body: Incoming,
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

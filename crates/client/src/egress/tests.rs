@@ -1,0 +1,164 @@
+use super::*;
+use pudu_net::guard::Lookup;
+use std::{collections::HashMap, io};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Knows names by heart, and counts how often it is asked.
+struct Book {
+    names: HashMap<&'static str, Vec<IpAddr>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Resolver for Book {
+    fn lookup<'a>(&'a self, name: &'a str) -> Lookup<'a> {
+        self.asked.lock().unwrap().push(name.to_owned());
+        let found = self.names.get(name).cloned().ok_or_else(|| io::Error::other("unknown"));
+        Box::pin(std::future::ready(found))
+    }
+}
+
+/// A proxy, a server that says what it heard, and the server's port.
+struct Stage {
+    proxy: SocketAddr,
+    port: u16,
+    book: Arc<Book>,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl Stage {
+    /// `open.a.example` leads to the server; the server's address is of the open internet here, others are not.
+    async fn build() -> Self {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        let book = Arc::new(Book {
+            names: HashMap::from([
+                ("open.a.example", vec![here]),
+                ("mixed.a.example", vec![here, "10.0.0.1".parse().unwrap()]),
+                ("inside.a.example", vec!["169.254.169.254".parse().unwrap()]),
+                ("mapped.a.example", vec!["::ffff:127.0.0.1".parse().unwrap()]),
+                ("down.a.example", vec![here]),
+                ("empty.a.example", vec![]),
+            ]),
+            asked: Mutex::default(),
+        });
+        let domain = |text: String| Domain::parse(&text).unwrap();
+        let domains = vec![domain(format!("*.a.example:{port}")), domain("down.a.example:9".to_owned())];
+        let judge =
+            |address: IpAddr| if address.is_ipv4() && address.is_loopback() { None } else { closed(address) };
+        let rules = Arc::new(Rules { domains, resolver: book.clone(), closed: judge });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = listener.local_addr().unwrap();
+        let tasks = [
+            AbortOnDropHandle::new(tokio::spawn(serve(rules, listener))),
+            AbortOnDropHandle::new(tokio::spawn(echo(server))),
+        ];
+        Self { proxy, port, book, _tasks: tasks }
+    }
+
+    /// Says something to the proxy and returns all that comes back.
+    async fn say(&self, words: &str) -> String {
+        let mut stream = TcpStream::connect(self.proxy).await.unwrap();
+        stream.write_all(words.replace("PORT", &self.port.to_string()).as_bytes()).await.unwrap();
+        let mut heard = String::new();
+        // A proxy that keeps the connection open would be heard by the timeout of the whole test.
+        stream.read_to_string(&mut heard).await.ok();
+        heard
+    }
+}
+
+/// Answers each connection once, with the head that it was sent.
+async fn echo(server: TcpListener) {
+    loop {
+        let Ok((mut stream, _)) = server.accept().await else { return };
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"END") {
+            let Ok(byte) = stream.read_u8().await else { break };
+            head.push(byte);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{head}", head.len());
+        stream.write_all(answer.as_bytes()).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn an_allowed_name_is_reached_plainly_and_through_a_tunnel() {
+    let stage = Stage::build().await;
+    let heard = stage
+        .say(
+            "GET http://Open.a.Example:PORT/a?b=c HTTP/1.1\r\nHost: other.example\r\nProxy-Connection: x\r\n\
+             Proxy-Authorization: Basic c2VjcmV0\r\nX-Own: 1\r\nConnection: close\r\n\r\n",
+        )
+        .await;
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
+    let body = heard.split_once("\r\n\r\n").unwrap().1.to_lowercase();
+    assert!(body.starts_with("get /a?b=c http/1.1\r\n") && body.contains("x-own: 1"), "{heard}");
+    assert!(body.contains(&format!("host: open.a.example:{}", stage.port)), "{heard}");
+    assert!(!body.contains("proxy") && !body.contains("other.example"), "{heard}");
+    let heard = stage.say("CONNECT open.a.example:PORT HTTP/1.1\r\nHost: x\r\n\r\nanything END").await;
+    let (head, rest) = heard.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK") && rest.ends_with("anything END"), "{heard}");
+    assert_eq!(
+        *stage.book.asked.lock().unwrap(),
+        ["open.a.example", "open.a.example"],
+        "a name is resolved once"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_allowed_or_leads_inside_is_refused_with_the_reason() {
+    let stage = Stage::build().await;
+    let get = |host: &str| {
+        format!("GET http://{host}/ HTTP/1.1\r\nHost: open.a.example\r\nConnection: close\r\n\r\n")
+    };
+    let connect = |host: &str| format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    for (wish, status, word) in [
+        (get("a.example:PORT"), 403, "not among what this sandbox may reach: *.a.example:"),
+        (get("open.a.example"), 403, "open.a.example:80 is not among"),
+        (get("evil.net:PORT"), 403, "not among"),
+        (get("open.a.example.evil.net:PORT"), 403, "not among"),
+        (get("127.0.0.1:PORT"), 403, "not among"),
+        (get("[::1]:PORT"), 403, "not among"),
+        (connect("2130706433:PORT"), 403, "not among"),
+        (connect("169.254.169.254:PORT"), 403, "not among"),
+        (connect("inside.a.example:PORT"), 403, "leads to link-local"),
+        (connect("mapped.a.example:PORT"), 403, "leads to IPv4 in IPv6"),
+        (connect("mixed.a.example:PORT"), 403, "leads to a private network"),
+        (connect("nobody.a.example:PORT"), 502, "cannot be reached: unknown"),
+        (connect("empty.a.example:PORT"), 502, "it has no address"),
+        (connect("down.a.example:9"), 502, "cannot be reached"),
+        (get("user@open.a.example:PORT"), 400, "takes http:// URLs"),
+        (connect("open.a.example"), 400, ""),
+        (
+            "GET / HTTP/1.1\r\nHost: open.a.example\r\nConnection: close\r\n\r\n".to_owned(),
+            400,
+            "takes http://",
+        ),
+        (
+            "GET ftp://open.a.example:PORT/ HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(),
+            400,
+            "takes http://",
+        ),
+        ("garbage\r\n\r\n".to_owned(), 400, ""),
+        (format!("GET http://open.a.example:PORT/ HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000)), 431, ""),
+    ] {
+        let heard = stage.say(&wish).await;
+        assert!(heard.starts_with(&format!("HTTP/1.1 {status} ")) && heard.contains(word), "{wish}: {heard}");
+    }
+}
+
+/// Each request is looked at, not only the first of its connection.
+#[tokio::test]
+async fn a_second_request_over_the_same_connection_is_looked_at_again() {
+    let stage = Stage::build().await;
+    let heard = stage
+        .say(
+            "GET http://open.a.example:PORT/first HTTP/1.1\r\nHost: x\r\n\r\n\
+             GET http://evil.net:PORT/second HTTP/1.1\r\nHost: open.a.example\r\nConnection: close\r\n\r\n",
+        )
+        .await;
+    assert!(heard.contains("GET /first") && heard.contains("HTTP/1.1 403"), "{heard}");
+    assert!(!heard.contains("GET /second"), "{heard}");
+}

@@ -1,0 +1,206 @@
+//! Files that people send: among the thread's uploads, and as Markdown beside them where they are documents.
+
+use crate::Client;
+use pudu_base::{MessageId, OutlineEntry, Reading, SandboxError, SharedFile, Text, ThreadId};
+use pudu_documents::{Document, Error, Heading, Kind, outline};
+use std::{
+    fs::File,
+    io::{self, Read, Seek},
+    path::Path,
+};
+
+/// So much of a file tells whether it may be a document, in bytes.
+const HEAD: u64 = 4096;
+/// How many lines show how a document begins, and how many characters of them.
+const OPENING: (usize, usize) = (10, 600);
+/// As many uploads are looked at to find a document's text.
+const MOST: usize = 10_000;
+/// The first line of a text is no longer, in bytes: it holds a file's name.
+const MARK: u64 = 300;
+
+impl Client {
+    /// Moves a file of this machine in among a thread's uploads, under a safe name that nothing has yet.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub async fn adopt(
+        &self,
+        thread: &ThreadId,
+        from: &Path,
+        name: &str,
+    ) -> Result<SharedFile, SandboxError> {
+        self.files(thread).adopt(from, name).await
+    }
+
+    /// Reads an upload if it is a document: its text is put beside it as Markdown, and what came of it is
+    /// noted in `file`. What is no document stays as it is.
+    pub async fn read_document(&self, thread: &ThreadId, file: &mut SharedFile) {
+        file.reading = match self.reading(thread, file).await {
+            Ok(text) => Some(Reading::Text(Box::new(text))),
+            Err(Error::Unknown) => None,
+            Err(error) => {
+                tracing::info!(%thread, file = file.name, %error, "a document was not read");
+                Some(Reading::Failed { reason: error.to_string() })
+            }
+        };
+    }
+
+    /// Removes an upload, and the text that was made of it.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it cannot be removed.
+    pub async fn remove_upload(&self, thread: &ThreadId, name: &str) -> Result<(), SandboxError> {
+        let sandbox = self.files(thread);
+        sandbox.remove_upload(name).await?;
+        let mark = mark(name);
+        for upload in sandbox.uploads(MOST).await?.iter().filter(|upload| upload.name.ends_with(".md")) {
+            let Ok((found, _)) = sandbox.open(&upload.path).await else { continue };
+            if begins(found, MARK).await.is_ok_and(|head| head.starts_with(mark.as_bytes())) {
+                sandbox.remove_upload(&upload.name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reading(&self, thread: &ThreadId, file: &SharedFile) -> Result<Text, Error> {
+        let sandbox = self.files(thread);
+        let (open, _) = sandbox.open(&file.path).await.map_err(unavailable)?;
+        let head = begins(open.try_clone().map_err(unavailable)?, HEAD).await.map_err(unavailable)?;
+        if !Kind::likely(&head, &file.name) {
+            return Err(Error::Unknown);
+        }
+        let document = self.setup().documents.convert(open, &file.name).await?;
+        let markdown = format!("{}\n\n{}", mark(&file.name), document.markdown);
+        let beside = self.keep(thread, &file.name, &markdown).await.map_err(unavailable)?;
+        Ok(told(&document, &beside, &markdown))
+    }
+
+    /// Puts a text beside its document.
+    async fn keep(&self, thread: &ThreadId, name: &str, markdown: &str) -> Result<SharedFile, SandboxError> {
+        let failed = |source| SandboxError::Io { path: name.to_owned(), source };
+        let folder = self.0.folders.home().join("tmp");
+        tokio::fs::create_dir_all(&folder).await.map_err(failed)?;
+        let part = folder.join(format!("{}.part", MessageId::fresh()));
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        let kept = match tokio::fs::write(&part, markdown).await {
+            Ok(()) => self.files(thread).adopt(&part, &format!("{stem}.md")).await,
+            Err(error) => Err(failed(error)),
+        };
+        // It was moved if all went well.
+        tokio::fs::remove_file(&part).await.ok();
+        kept
+    }
+}
+
+/// The first line of a text that was made here: it says of which document, so that it goes with it.
+fn mark(name: &str) -> String {
+    format!("<!-- the text of {} -->", name.replace("--", "- -"))
+}
+
+/// Returns a file's first bytes, and leaves it at its beginning.
+async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut head = Vec::new();
+        Read::by_ref(&mut file).take(most).read_to_end(&mut head)?;
+        file.rewind()?;
+        Ok(head)
+    });
+    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// What the thread remembers of a document.
+fn told(document: &Document, beside: &SharedFile, markdown: &str) -> Text {
+    let headings = outline(markdown);
+    let opening = if headings.is_empty() { opening(&document.markdown) } else { String::new() };
+    let entry = |Heading { line, level, text }| OutlineEntry { line, level, title: text };
+    let text = Text {
+        path: beside.path.clone(),
+        size: beside.size,
+        lines: markdown.lines().count(),
+        about: about(document),
+        opening,
+        warnings: document.warnings.clone(),
+        ..Text::default()
+    };
+    text.with_outline(headings.into_iter().map(entry))
+}
+
+fn about(document: &Document) -> String {
+    let mut about = document.kind.title().to_owned();
+    if let Some(count) = document.parts {
+        about = format!("{about} with {}", document.kind.parts(count));
+    }
+    if let Some(title) = &document.title {
+        about = format!("{about}, titled \"{title}\"");
+    }
+    about
+}
+
+fn opening(markdown: &str) -> String {
+    let lines = markdown.lines().filter(|line| !line.is_empty() && !line.starts_with("<!--"));
+    let text: String = lines.take(OPENING.0).collect::<Vec<_>>().join("\n");
+    text.chars().take(OPENING.1).collect()
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
+fn unavailable(error: impl std::fmt::Display) -> Error {
+    Error::Unavailable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Setup, store::Db, store::Location};
+    use pudu_base::Reading;
+    use pudu_harness::Bounds;
+    use std::time::Duration;
+
+    use super::*;
+    use pudu_sandbox::{Folders, Local, Options};
+    use pudu_skills::Skills;
+    use std::sync::Arc;
+
+    async fn client(home: &Path) -> Client {
+        let bounds = Bounds { steps: 1, time: Duration::from_secs(1) };
+        let db = Db::open(&Location::Memory).await.unwrap();
+        let folders = Folders::new(home.to_owned(), None);
+        let places = Arc::new(Local::new(folders.clone(), None, Options::default()));
+        Client::new(db, folders, Setup::new([], [], bounds, places), Skills::none(), 1)
+    }
+
+    #[tokio::test]
+    async fn a_document_has_its_text_beside_it_and_both_go_together() {
+        let home = tempfile::tempdir().unwrap();
+        let (client, thread) = (client(home.path()).await, ThreadId::from("t"));
+        let adopt = async |name: &str, bytes: &[u8]| {
+            let from = home.path().join("from");
+            std::fs::write(&from, bytes).unwrap();
+            client.adopt(&thread, &from, name).await.unwrap()
+        };
+        adopt("a.md", b"mine").await;
+        let mut table = adopt("a.csv", b"x,y\n1,2\n").await;
+        client.read_document(&thread, &mut table).await;
+        let Some(Reading::Text(text)) = table.reading else { panic!("{table:?}") };
+        let expect = Text {
+            path: "/mnt/user-data/uploads/a_1.md".into(),
+            size: 62,
+            lines: 5,
+            about: "table".into(),
+            opening: "| x | y |\n| --- | --- |\n| 1 | 2 |".into(),
+            ..Text::default()
+        };
+        assert_eq!(*text, expect);
+        let mut picture = adopt("a.png", b"\x89PNG").await;
+        client.read_document(&thread, &mut picture).await;
+        assert_eq!(picture.reading, None);
+        let mut broken = adopt("a.pdf", b"%PDF-1.7 broken").await;
+        client.read_document(&thread, &mut broken).await;
+        assert!(matches!(broken.reading, Some(Reading::Failed { .. })), "{broken:?}");
+        client.remove_upload(&thread, "a.csv").await.unwrap();
+        let left = client.files(&thread).uploads(10).await.unwrap();
+        assert_eq!(
+            left.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(),
+            ["a.md", "a.pdf", "a.png"]
+        );
+        assert!(client.remove_upload(&thread, "../a.md").await.is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! The child's side: it bounds itself, reads the document from its input, and writes what came of it.
+
+use crate::{Document, Error, Limits, convert};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+use std::{
+    io::{self, Read, Write},
+    process::ExitCode,
+};
+
+/// The variable that says what is to be done; the only one that a child has.
+pub(crate) const WISH: &str = "PUDU_DOCUMENT";
+
+/// What a child is to do.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Wish {
+    pub(crate) name: String,
+    pub(crate) limits: Limits,
+}
+
+/// What came of it.
+pub(crate) type Answer = Result<Document, Error>;
+
+/// Converts one document, as a child process of a [`crate::Converter`].
+#[must_use]
+pub fn serve() -> ExitCode {
+    let said = std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<Wish>(&text).ok());
+    let Some(wish) = said else {
+        eprintln!("this is for pudu itself: it converts documents in processes of their own");
+        return ExitCode::FAILURE;
+    };
+    let answer = bound(&wish.limits)
+        .and_then(|()| hear(&wish.limits))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::OutOfMemory => Error::TooHungry,
+            _ => Error::Unavailable(error.to_string()),
+        })
+        .and_then(|bytes| convert(&bytes, &wish.name, &wish.limits));
+    match tell(&answer) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Takes from itself what no document needs. What is taken is never had back.
+fn bound(limits: &Limits) -> io::Result<()> {
+    let seconds = limits.time.as_secs().max(1);
+    for (resource, most) in [
+        (Resource::As, limits.memory),
+        (Resource::Cpu, seconds),
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, 16),
+    ] {
+        // macOS does not bound address space; what it does bound, counts.
+        let bounded = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+        if !cfg!(target_os = "macos") {
+            bounded?;
+        }
+    }
+    Ok(())
+}
+
+fn hear(limits: &Limits) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(limits.input.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn tell(answer: &Answer) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(&serde_json::to_vec(answer)?)?;
+    out.flush()
+}

@@ -1,0 +1,146 @@
+//! The parent's side: a document a process, so many at once, each with so long.
+
+use crate::{
+    Document, Error, Limits,
+    child::{Answer, WISH, Wish},
+    convert,
+};
+use rustix::process::Signal;
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::Command,
+    sync::Semaphore,
+    time::timeout,
+};
+
+/// So many documents are converted at once; others wait.
+const AT_ONCE: usize = 2;
+/// JSON makes of a byte at most so many.
+const WIDEST: u64 = 6;
+/// So much of a child's complaint is kept, in bytes.
+const COMPLAINT: u64 = 4 * 1024;
+
+/// Converts documents.
+#[derive(Clone)]
+pub struct Converter {
+    /// The program that serves, and how it is asked to. In this process if none.
+    child: Option<(PathBuf, Vec<OsString>)>,
+    limits: Arc<Limits>,
+    room: Arc<Semaphore>,
+}
+
+impl Converter {
+    /// Converts in this process: every bound holds but those of time and memory, and a PDF that hides a nest
+    /// without bottom in what it compresses takes the process down.
+    #[must_use]
+    pub fn here(limits: Limits) -> Self {
+        Self { child: None, limits: Arc::new(limits), room: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Converts in processes of `program`, which calls [`crate::serve`] when it is given `args`.
+    #[must_use]
+    pub fn child(
+        program: impl Into<PathBuf>,
+        args: impl IntoIterator<Item = impl Into<OsString>>,
+        limits: Limits,
+    ) -> Self {
+        let child = Some((program.into(), args.into_iter().map(Into::into).collect()));
+        Self { child, ..Self::here(limits) }
+    }
+
+    /// Converts a file. `name` is what its sender called it.
+    ///
+    /// # Errors
+    /// When it is no document, or cannot be read; see [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the child.
+    pub async fn convert(&self, file: File, name: &str) -> Result<Document, Error> {
+        let size = file.metadata().map_err(unavailable)?.len();
+        if size > self.limits.input {
+            return Err(Error::TooLarge(format!("it has {size} bytes, {} are taken", self.limits.input)));
+        }
+        let _place = self.room.acquire().await.map_err(unavailable)?;
+        match &self.child {
+            None => self.here_and_now(file, name.to_owned()).await,
+            Some((program, args)) => {
+                let command = self.command(program, args, file, name)?;
+                timeout(self.limits.time, self.ask(command)).await.unwrap_or(Err(Error::TooSlow))
+            }
+        }
+    }
+
+    async fn here_and_now(&self, file: File, name: String) -> Result<Document, Error> {
+        let limits = self.limits.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            file.take(limits.input.saturating_add(1)).read_to_end(&mut bytes).map_err(unavailable)?;
+            convert(&bytes, &name, &limits)
+        });
+        work.await.unwrap_or(Err(Error::Broke))
+    }
+
+    /// The child has the file as its input, and no environment but what it is to do.
+    fn command(
+        &self,
+        program: &PathBuf,
+        args: &[OsString],
+        file: File,
+        name: &str,
+    ) -> Result<Command, Error> {
+        let wish = Wish { name: name.to_owned(), limits: (*self.limits).clone() };
+        let wish = serde_json::to_string(&wish).map_err(unavailable)?;
+        let mut command = Command::new(program);
+        command.args(args).env_clear().env(WISH, wish).current_dir("/").kill_on_drop(true);
+        command.stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    async fn ask(&self, mut command: Command) -> Result<Document, Error> {
+        let mut child = command.spawn().map_err(unavailable)?;
+        let most = (self.limits.output as u64).saturating_mul(WIDEST).saturating_add(1024 * 1024);
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let (answer, complaint) = tokio::join!(read(out, most), read(err, COMPLAINT));
+        let status = child.wait().await.map_err(unavailable)?;
+        if status.success() {
+            return serde_json::from_slice::<Answer>(&answer).unwrap_or(Err(Error::Broke));
+        }
+        let complaint = String::from_utf8_lossy(&complaint);
+        tracing::debug!(%status, %complaint, "a document's reader broke down");
+        Err(verdict(status, &complaint))
+    }
+}
+
+/// What a child's end says of the document.
+fn verdict(status: ExitStatus, complaint: &str) -> Error {
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    match signal {
+        Some(Signal::XCPU | Signal::KILL) => Error::TooSlow,
+        Some(Signal::ABORT) if complaint.contains("memory allocation") => Error::TooHungry,
+        _ => Error::Broke,
+    }
+}
+
+/// Reads a pipe to its end and keeps the beginning, so that nobody waits for room in it.
+async fn read(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let Some(mut pipe) = pipe else { return bytes };
+    // An error is an end as well.
+    (&mut pipe).take(most).read_to_end(&mut bytes).await.ok();
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.ok();
+    bytes
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
+fn unavailable(error: impl std::fmt::Display) -> Error {
+    Error::Unavailable(error.to_string())
+}

@@ -1,0 +1,189 @@
+//! Books: their chapters in the order of reading, each under its mark.
+
+use crate::{
+    Error, Limits,
+    archive::{self, Archive},
+    draft::Draft,
+    html::{Page, seems_deep},
+    text,
+};
+use quick_xml::{
+    Reader, Writer, XmlVersion,
+    events::{BytesStart, Event},
+};
+use std::collections::HashMap;
+
+/// What says where the book's own description is.
+const CONTAINER: &str = "META-INF/container.xml";
+/// A chapter may have so many bytes.
+const CHAPTER: u64 = 32 * 1024 * 1024;
+/// A book is read to so many chapters.
+const CHAPTERS: usize = 5_000;
+/// What readers of text have no use for; pictures are files inside the book.
+const SKIPPED: [&str; 9] =
+    ["script", "style", "meta", "head", "noscript", "template", "svg", "iframe", "img"];
+/// Elements of HTML that have no end.
+const VOID: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+
+pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
+    // Chapters may name a document type; what matters here is how much there is.
+    archive::measure(bytes, limits)?;
+    let archive = Archive::open(bytes)?;
+    let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
+    let place = first(&container, "rootfile", "full-path").ok_or_else(|| missing(CONTAINER))?;
+    let book = Book::parse(&text::decode(&archive.read(&place, CHAPTER)?));
+    let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut draft = Draft::new(limits.output);
+    draft.set_title(book.title.as_deref());
+    draft.set_parts(book.chapters.len());
+    let mut flat = 0;
+    for (index, chapter) in book.chapters.iter().enumerate() {
+        if draft.room() == 0 {
+            break;
+        }
+        let path = resolve(folder, chapter);
+        draft.push(&format!("<!-- chapter {}: {} -->\n\n", index + 1, chapter.replace("--", "- -")));
+        match archive.read(&path, CHAPTER) {
+            Ok(bytes) => {
+                let chapter = closed(&text::decode(&bytes));
+                if seems_deep(&chapter) {
+                    draft.warn(format!("chapter {} is nested too deeply to be read", index + 1));
+                    continue;
+                }
+                let page = Page::parse(&chapter);
+                let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
+                flat += usize::from(!whole);
+                draft.push(&format!("{markdown}\n\n"));
+            }
+            Err(error) => draft.warn(format!("chapter {} is not here: {error}", index + 1)),
+        }
+    }
+    if flat > 0 {
+        draft.warn(format!("{flat} chapters are nested too deeply: only their words are here"));
+    }
+    Ok(draft)
+}
+
+fn missing(what: &str) -> Error {
+    Error::Damaged(format!("{what} in it says nothing"))
+}
+
+/// What a book says of itself.
+#[derive(Default)]
+struct Book {
+    title: Option<String>,
+    /// The files of its chapters, in order.
+    chapters: Vec<String>,
+}
+
+impl Book {
+    fn parse(package: &str) -> Self {
+        let (mut book, mut items, mut in_title) = (Self::default(), HashMap::new(), false);
+        let mut reader = Reader::from_str(package);
+        // What holds together up to a damage counts.
+        while let Ok(event) = reader.read_event() {
+            match event {
+                Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
+                    "title" => in_title = book.title.is_none(),
+                    "item" => {
+                        let named = attribute(&tag, "id").zip(attribute(&tag, "href"));
+                        items.extend(named);
+                    }
+                    "itemref" if book.chapters.len() < CHAPTERS => {
+                        let named = attribute(&tag, "idref").and_then(|id| items.get(&id).cloned());
+                        book.chapters.extend(named);
+                    }
+                    _ => {}
+                },
+                Event::Text(text) if in_title => {
+                    book.title = Some(text.xml_content(XmlVersion::Implicit1_0).into_owned());
+                    in_title = false;
+                }
+                Event::Eof => break,
+                _ => {}
+            }
+        }
+        book
+    }
+}
+
+/// The attribute of the first element of a name.
+fn first(text: &str, element: &str, name: &str) -> Option<String> {
+    let mut reader = Reader::from_str(text);
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(tag) | Event::Empty(tag) if tag.local_name().as_ref() == element => {
+                return attribute(&tag, name);
+            }
+            Event::Eof => return None,
+            _ => {}
+        }
+    }
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let found = tag.try_get_attribute(name).ok()??;
+    found.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
+}
+
+/// Finds a file of the book: names are relative to the description's folder, and written as in addresses.
+fn resolve(folder: &str, href: &str) -> String {
+    let href = href.split('#').next().unwrap_or_default();
+    let href = percent_encoding::percent_decode_str(href).decode_utf8_lossy();
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in href.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Gives elements that XML ends in their first tag an end of their own: HTML knows no such thing, and would
+/// take what follows for their content.
+fn closed(xhtml: &str) -> String {
+    let mut writer = Writer::new(Vec::new());
+    let mut reader = Reader::from_str(xhtml);
+    reader.config_mut().check_end_names = false;
+    loop {
+        let written = match reader.read_event() {
+            Ok(Event::Eof) => break,
+            Ok(Event::Empty(tag)) if !VOID.contains(&tag.local_name().as_ref()) => {
+                let end = tag.to_end().into_owned();
+                writer.write_event(Event::Start(tag)).and_then(|()| writer.write_event(Event::End(end)))
+            }
+            Ok(event) => writer.write_event(event),
+            // It is no XML: browsers would read it all the same.
+            Err(_) => return xhtml.to_owned(),
+        };
+        if written.is_err() {
+            return xhtml.to_owned();
+        }
+    }
+    String::from_utf8(writer.into_inner()).unwrap_or_else(|_| xhtml.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chapters_are_found_from_the_description() {
+        let check = |folder, href, expect: &str| assert_eq!(resolve(folder, href), expect, "{folder} {href}");
+        check("OEBPS", "ch%201.xhtml#top", "OEBPS/ch 1.xhtml");
+        check("", "a/../b.xhtml", "b.xhtml");
+        check("a/b", "../../../../etc/passwd", "etc/passwd");
+    }
+
+    #[test]
+    fn what_xml_closes_html_closes() {
+        assert_eq!(
+            closed("<p><a id=\"x\"/>Text<br/><title/></p>"),
+            "<p><a id=\"x\"></a>Text<br/><title></title></p>"
+        );
+        assert_eq!(closed("<p>a & b</p"), "<p>a & b</p");
+    }
+}

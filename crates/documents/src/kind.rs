@@ -1,0 +1,167 @@
+//! What a file is: by its content, and by its name only where content has no marks.
+
+use crate::{Error, archive::Archive};
+use serde::{Deserialize, Serialize};
+
+/// So much of a file's beginning is enough to see whether it may be a document, in bytes.
+const HEAD: usize = 4096;
+
+/// What a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// PDF.
+    Pdf,
+    /// Word.
+    Docx,
+    /// Word, as before 2007.
+    Doc,
+    /// PowerPoint.
+    Pptx,
+    /// PowerPoint, as before 2007.
+    Ppt,
+    /// Excel.
+    Xlsx,
+    /// Excel, binary.
+    Xlsb,
+    /// Excel, as before 2007.
+    Xls,
+    /// A spreadsheet of LibreOffice's.
+    Ods,
+    /// A web page.
+    Html,
+    /// Values with commas between them.
+    Csv,
+    /// Values with tabs between them.
+    Tsv,
+    /// A book.
+    Epub,
+}
+
+const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
+const ZIP: &[u8] = b"PK\x03\x04";
+const RTF: &[u8] = b"{\\rtf";
+
+impl Kind {
+    /// What people call it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pdf => "PDF",
+            Self::Docx | Self::Doc => "Word document",
+            Self::Pptx | Self::Ppt => "PowerPoint presentation",
+            Self::Xlsx | Self::Xlsb | Self::Xls => "Excel workbook",
+            Self::Ods => "spreadsheet",
+            Self::Html => "web page",
+            Self::Csv | Self::Tsv => "table",
+            Self::Epub => "book",
+        }
+    }
+
+    /// So many of its parts, as people say it.
+    #[must_use]
+    pub fn parts(self, count: usize) -> String {
+        let part = match self {
+            Self::Pptx | Self::Ppt => "slide",
+            Self::Xlsx | Self::Xlsb | Self::Xls | Self::Ods => "sheet",
+            Self::Epub => "chapter",
+            _ => "page",
+        };
+        format!("{count} {part}{}", if count == 1 { "" } else { "s" })
+    }
+
+    /// Whether a file may be a document, by its first bytes. What is not need not be read any further.
+    #[must_use]
+    pub fn likely(bytes: &[u8], name: &str) -> bool {
+        let head = bytes.get(..HEAD).unwrap_or(bytes);
+        let marked = [OLE, ZIP, RTF].iter().any(|mark| head.starts_with(mark));
+        marked || is_pdf(head) || is_html(head, name) || separated(head, name).is_some()
+    }
+
+    pub(crate) fn of(bytes: &[u8], name: &str) -> Result<Self, Error> {
+        let head = bytes.get(..HEAD).unwrap_or(bytes);
+        if is_pdf(head) {
+            return Ok(Self::Pdf);
+        }
+        if head.starts_with(ZIP) {
+            return zipped(bytes);
+        }
+        if head.starts_with(OLE) {
+            return compound(bytes);
+        }
+        if head.starts_with(RTF) {
+            let text = "rich text (.rtf) is not read: save it as .docx or PDF";
+            return Err(Error::Refused(text.to_owned()));
+        }
+        if is_html(head, name) {
+            return Ok(Self::Html);
+        }
+        separated(head, name).ok_or(Error::Unknown)
+    }
+}
+
+/// Readers take a PDF whose mark comes within the first kilobyte.
+fn is_pdf(head: &[u8]) -> bool {
+    let head = head.get(..1024).unwrap_or(head);
+    head.windows(5).any(|window| window == b"%PDF-")
+}
+
+fn is_html(head: &[u8], name: &str) -> bool {
+    let text = String::from_utf8_lossy(head).replace('\0', "").to_ascii_lowercase();
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || "\u{feff}\u{fffd}".contains(c));
+    let named = ["html", "htm", "xhtml"].contains(&ending(name).as_str());
+    let marked = text.starts_with("<!doctype html") || text.starts_with("<html");
+    marked || (text.starts_with('<') && (named || text.contains("<html")))
+}
+
+/// Such files have no marks; the name has to say it, and no byte to speak against it.
+fn separated(head: &[u8], name: &str) -> Option<Kind> {
+    let kind = match ending(name).as_str() {
+        "csv" => Kind::Csv,
+        "tsv" | "tab" => Kind::Tsv,
+        _ => return None,
+    };
+    let wide = head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF");
+    (wide || !head.contains(&0)).then_some(kind)
+}
+
+fn ending(name: &str) -> String {
+    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn zipped(bytes: &[u8]) -> Result<Kind, Error> {
+    let archive = Archive::open(bytes)?;
+    match archive.names().find(|name| name == "mimetype").and_then(|_| archive.peek("mimetype")) {
+        Some(mime) if mime.starts_with("application/epub+zip") => return Ok(Kind::Epub),
+        Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.spreadsheet") => {
+            return Ok(Kind::Ods);
+        }
+        Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.") => {
+            let text =
+                "this kind of OpenDocument is not read, spreadsheets are: save it as .docx, .pptx or PDF";
+            return Err(Error::Refused(text.to_owned()));
+        }
+        _ => {}
+    }
+    let mut names = archive.names();
+    let found = names.find_map(|name| match name.as_str() {
+        "word/document.xml" | "word/document2.xml" => Some(Kind::Docx),
+        "ppt/presentation.xml" => Some(Kind::Pptx),
+        "xl/workbook.xml" => Some(Kind::Xlsx),
+        "xl/workbook.bin" => Some(Kind::Xlsb),
+        "META-INF/container.xml" => Some(Kind::Epub),
+        _ => None,
+    });
+    found.ok_or(Error::Unknown)
+}
+
+fn compound(bytes: &[u8]) -> Result<Kind, Error> {
+    match undoc::detect_format_from_bytes(bytes) {
+        Ok(undoc::FormatType::Doc) => Ok(Kind::Doc),
+        Ok(undoc::FormatType::Ppt) => Ok(Kind::Ppt),
+        Ok(undoc::FormatType::Xls) => Ok(Kind::Xls),
+        Err(undoc::Error::Encrypted) => Err(Error::Protected),
+        // A mail, an installer, or nothing at all.
+        _ => Err(Error::Unknown),
+    }
+}

@@ -1,0 +1,106 @@
+//! Documents to Markdown: what people send, as text that a model can read.
+//!
+//! [`convert`] works in the calling thread's process and keeps every bound but the one of time. [`Converter`]
+//! does the same in a child process, which a document may take down: it has so much memory and so long, no
+//! environment, and nothing but the document itself. Libraries know the formats; what is ours is the
+//! choice among them by content, the bounds, the marks of pages, slides and sheets, and the outline.
+//!
+//! What is deliberately absent: pictures, their recognition as text, and any file or network access of a
+//! document's own making.
+
+mod archive;
+mod child;
+mod converter;
+mod draft;
+mod epub;
+mod error;
+mod grid;
+mod html;
+mod kind;
+mod limits;
+mod markup;
+mod ods;
+mod office;
+mod outline;
+mod pdf;
+mod separated;
+mod text;
+mod workbook;
+
+pub use archive::member;
+pub use child::serve;
+pub use converter::Converter;
+pub use error::Error;
+pub use kind::Kind;
+pub use limits::Limits;
+pub use outline::{Heading, outline};
+
+use serde::{Deserialize, Serialize};
+
+/// A document as Markdown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// What it was.
+    pub kind: Kind,
+    /// Its title, if it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its content.
+    pub markdown: String,
+    /// The headings of the Markdown.
+    pub outline: Vec<Heading>,
+    /// How many pages, slides, sheets or chapters it has, where it has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<usize>,
+    /// What is not in the Markdown, or may be wrong there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A thread that converts has so much stack, in bytes; most of it is never touched.
+const STACK: usize = 64 * 1024 * 1024;
+
+/// Converts a document. What it is, its content tells; `name` counts only for what has no marks of its own.
+/// Blocks, and knows no end but the document's: [`Converter`] adds the limit of time.
+///
+/// # Errors
+/// When it is no document, or cannot be read; see [`Error`].
+pub fn convert(bytes: &[u8], name: &str, limits: &Limits) -> Result<Document, Error> {
+    // A thread of its own has room for what is nested, and its panic ends nobody else.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("document".to_owned()).stack_size(STACK);
+        let work = thread.spawn_scoped(scope, || work(bytes, name, limits));
+        work.map_err(|error| Error::Unavailable(error.to_string()))?.join().unwrap_or(Err(Error::Broke))
+    })
+}
+
+fn work(bytes: &[u8], name: &str, limits: &Limits) -> Result<Document, Error> {
+    if bytes.len() as u64 > limits.input {
+        return Err(Error::TooLarge(format!("it has {} bytes, {} are taken", bytes.len(), limits.input)));
+    }
+    let kind = Kind::of(bytes, name)?;
+    let draft = match kind {
+        Kind::Pdf => pdf::read(bytes, limits),
+        Kind::Docx | Kind::Pptx => {
+            archive::examine(bytes, limits)?;
+            office::read(bytes, limits)
+        }
+        Kind::Doc | Kind::Ppt => office::read(bytes, limits),
+        Kind::Xlsx | Kind::Xlsb => {
+            archive::examine(bytes, limits)?;
+            workbook::read(bytes, kind, limits)
+        }
+        Kind::Xls => workbook::read(bytes, kind, limits),
+        Kind::Ods => ods::read(bytes, limits),
+        Kind::Html => html::read(bytes, limits),
+        Kind::Csv => separated::read(bytes, b',', limits),
+        Kind::Tsv => separated::read(bytes, b'\t', limits),
+        Kind::Epub => epub::read(bytes, limits),
+    }?;
+    draft.finish(kind)
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! XML that came from anywhere: whether it is nested deeper than anybody writes, or brings entities of its own.
+
+use crate::Error;
+use quick_xml::{Reader, events::Event};
+use std::io::BufRead;
+
+/// One tag, comment or text may be so long, in bytes; reading goes on behind what is longer.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// Reads XML through and keeps nothing. What does not hold together is left to whoever reads it for good.
+pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Error> {
+    let mut reader = Reader::from_reader(source);
+    reader.config_mut().check_end_names = false;
+    let (mut buffer, mut depth) = (Vec::new(), 0_usize);
+    loop {
+        match reader.read_event_into(&mut buffer) {
+            Ok(Event::Start(_)) => depth += 1,
+            Ok(Event::End(_)) => depth = depth.saturating_sub(1),
+            Ok(Event::DocType(_)) => {
+                let text = "it declares entities of its own, which no such document needs";
+                return Err(Error::Refused(text.to_owned()));
+            }
+            Ok(Event::Eof) | Err(_) => return Ok(()),
+            Ok(_) => {}
+        }
+        if depth > most {
+            return Err(Error::TooLarge(format!("its elements are nested more than {most} deep")));
+        }
+        if buffer.capacity() > LONGEST {
+            buffer = Vec::new();
+        }
+        buffer.clear();
+    }
+}

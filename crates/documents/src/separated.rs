@@ -1,0 +1,43 @@
+//! Values with commas, semicolons or tabs between them.
+
+use crate::{
+    Error, Limits,
+    draft::Draft,
+    grid::{Full, Grid},
+    text,
+};
+
+/// So many lines tell what stands between values.
+const SAMPLE: usize = 20;
+
+pub(crate) fn read(bytes: &[u8], between: u8, limits: &Limits) -> Result<Draft, Error> {
+    let text = text::decode(bytes);
+    let between = if between == b',' { separator(&text) } else { between };
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true).delimiter(between);
+    let mut draft = Draft::new(limits.output);
+    let mut grid = Grid::new(draft.room(), limits);
+    'rows: for (row, record) in reader.from_reader(text.as_bytes()).records().enumerate() {
+        let record = record.map_err(|error| Error::Damaged(error.to_string()))?;
+        for (column, value) in record.iter().enumerate() {
+            if grid.put(row, column, value) == Err(Full) {
+                break 'rows;
+            }
+        }
+    }
+    grid.write(&mut draft, "the table");
+    Ok(draft)
+}
+
+/// Where commas stand in numbers, semicolons stand between values.
+fn separator(text: &str) -> u8 {
+    let count = |what: char| text.lines().take(SAMPLE).map(|line| line.matches(what).count()).sum::<usize>();
+    let (comma, semicolon, tab) = (count(','), count(';'), count('\t'));
+    if semicolon > comma && semicolon >= tab {
+        b';'
+    } else if tab > comma {
+        b'\t'
+    } else {
+        b','
+    }
+}

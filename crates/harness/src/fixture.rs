@@ -1,0 +1,243 @@
+//! A thread with its agent and a scripted model, to run turns on.
+
+use crate::{Agent, Bounds, Nobody, Progress, Replay, SkillPolicy, Steering, Toolbox, Turn, lead_chain, run};
+use futures_util::{StreamExt, stream};
+use pudu_base::{
+    Assistant, BoxFuture, Command, Delta, Entry, Exec, Finish, Human, LogError, Message, Model, ModelError,
+    ModelStream, Outcome, Question, Request, Sandbox, SandboxError, Seq, ThreadId, ThreadLog, ThreadState,
+    Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+/// A model that answers each call with the next of its replies and remembers what it was asked.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    pub(crate) replies: Mutex<VecDeque<Reply>>,
+    pub(crate) asked: Mutex<Vec<Vec<String>>>,
+}
+
+pub(crate) enum Reply {
+    /// These pieces.
+    Says(Vec<Result<Delta, ModelError>>),
+    /// These words, and then silence for ever.
+    Stalls(&'static str),
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn stream(&self, request: Request) -> ModelStream {
+        let line = |message: &Arc<Message>| match &**message {
+            Message::Human(human) => format!("human: {}", human.text),
+            Message::Assistant(reply) => format!("assistant: {}", reply.text),
+            Message::Tool(result) => format!("tool: {}", result.text),
+        };
+        self.asked.lock().unwrap().push(request.messages.iter().map(line).collect());
+        match self.replies.lock().unwrap().pop_front().expect("no reply left") {
+            Reply::Says(pieces) => stream::iter(pieces).boxed(),
+            Reply::Stalls(words) => {
+                stream::iter([Ok(Delta::Text(words.into()))]).chain(stream::pending()).boxed()
+            }
+        }
+    }
+}
+
+/// A log in memory that can refuse.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) updates: Mutex<Vec<Update>>,
+    pub(crate) conflict: Mutex<bool>,
+}
+
+impl ThreadLog for Memory {
+    fn load<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
+        let updates = self.updates.lock().unwrap().clone();
+        Box::pin(async move { Ok((updates.len() as Seq, ThreadState::fold(updates))) })
+    }
+
+    fn append<'a>(
+        &'a self,
+        _: &'a ThreadId,
+        at: Seq,
+        new: &'a [Update],
+    ) -> BoxFuture<'a, Result<Seq, LogError>> {
+        Box::pin(async move {
+            let mut updates = self.updates.lock().unwrap();
+            if *self.conflict.lock().unwrap() || updates.len() as Seq != at {
+                return Err(LogError::Conflict { at });
+            }
+            updates.extend(new.iter().cloned());
+            Ok(updates.len() as Seq)
+        })
+    }
+}
+
+/// No tool here touches the sandbox.
+pub(crate) struct NoSandbox;
+
+impl Sandbox for NoSandbox {
+    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        unreachable!()
+    }
+    fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        unreachable!()
+    }
+    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+        unreachable!()
+    }
+    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        unreachable!()
+    }
+}
+
+/// A tool that does what its arguments say and counts its calls.
+pub(crate) struct Probe {
+    pub(crate) spec: ToolSpec,
+    pub(crate) calls: AtomicU32,
+}
+
+impl Probe {
+    pub(crate) fn new(name: &str, repeatable: bool) -> Arc<Self> {
+        let spec = ToolSpec { name: name.into(), about: name.into(), parameters: json!({}), repeatable };
+        Arc::new(Self { spec, calls: AtomicU32::new(0) })
+    }
+}
+
+impl Tool for Probe {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            match args["do"].as_str().unwrap_or("work") {
+                "fail" => Err(ToolError("out of paper".into())),
+                "panic" => panic!("a tool that panics"),
+                "hang" => std::future::pending().await,
+                "wait" => {
+                    tokio::time::sleep(Duration::from_secs(args["s"].as_u64().unwrap())).await;
+                    Ok(format!("waited {}", args["s"]).into())
+                }
+                "ask" => {
+                    let question =
+                        Some(Question { text: "Which?".into(), options: vec!["a".into(), "b".into()] });
+                    Ok(ToolOutput { question, ..ToolOutput::default() })
+                }
+                _ => Ok("worked".to_owned().into()),
+            }
+        })
+    }
+}
+
+/// A thread with its agent, to run turns on.
+pub(crate) struct Bench {
+    pub(crate) agent: Agent,
+    pub(crate) model: Arc<Scripted>,
+    pub(crate) log: Arc<Memory>,
+    pub(crate) writes: Arc<Probe>,
+    pub(crate) reads: Arc<Probe>,
+    pub(crate) steering: Steering,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Bench {
+    pub(crate) fn new(replies: Vec<Reply>) -> Self {
+        let model = Arc::new(Scripted { replies: Mutex::new(replies.into()), ..Scripted::default() });
+        let log = Arc::new(Memory::default());
+        let (writes, reads) = (Probe::new("writes", false), Probe::new("reads", true));
+        let agent = Agent {
+            model: model.clone(),
+            tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
+            sandbox: Arc::new(NoSandbox),
+            log: log.clone(),
+            approver: Arc::new(Nobody),
+            policy: Arc::default(),
+            system: "Be brief.".into(),
+            bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
+        };
+        Self {
+            agent,
+            model,
+            log,
+            writes,
+            reads,
+            steering: Steering::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Writes down what a run before this one had done.
+    pub(crate) fn past(self, updates: Vec<Update>) -> Self {
+        self.log.updates.lock().unwrap().extend(updates);
+        self
+    }
+
+    pub(crate) async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
+        let (seq, state) = self.log.load(&"t".into()).await.unwrap();
+        let replay = Arc::new(Replay::default());
+        let mut turn = Turn::new("t".into(), "r".into(), seq, state, replay.clone());
+        if let Some(text) = says {
+            turn.apply(human("h", text));
+        }
+        let mut chain = lead_chain(&self.agent, SkillPolicy::default());
+        let outcome = run(&self.agent, &mut chain, &mut turn, &self.steering, &self.cancel).await;
+        (outcome, replay.progress())
+    }
+
+    /// Returns the thread as the log has it.
+    pub(crate) fn thread(&self) -> Vec<String> {
+        let state = ThreadState::fold(self.log.updates.lock().unwrap().clone());
+        state.messages.values().map(|message| message.text().to_owned()).collect()
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Vec<String>> {
+        self.model.asked.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn human(id: &str, text: &str) -> Update {
+    Update::Message(Arc::new(Message::Human(Human {
+        id: id.into(),
+        text: text.into(),
+        sender: None,
+        files: vec![],
+    })))
+}
+
+pub(crate) fn assistant(calls: Vec<ToolCall>) -> Update {
+    Update::Message(Arc::new(Message::Assistant(Assistant {
+        id: "a".into(),
+        text: "Let me look.".into(),
+        reasoning: None,
+        calls,
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    })))
+}
+
+pub(crate) fn call(id: &str, name: &str, args: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), args, garbled: None }
+}
+
+pub(crate) fn says(text: &str) -> Reply {
+    Reply::Says(vec![Ok(Delta::Text(text.into())), Ok(Delta::Finish(Finish::Complete))])
+}
+
+pub(crate) fn calls(calls: Vec<ToolCall>) -> Reply {
+    let mut pieces: Vec<_> = calls.into_iter().map(|call| Ok(Delta::Call(call))).collect();
+    pieces.push(Ok(Delta::Finish(Finish::Complete)));
+    Reply::Says(pieces)
+}

@@ -1,0 +1,147 @@
+//! Skills that are at work in a run: one that a person asked for by `/name` at the beginning of a message, and
+//! each whose `SKILL.md` the model has read since.
+//!
+//! All of it is read off the thread, so that a run that a restart cut goes on with the same skills, and the
+//! next run begins without any. The thread itself keeps only what the person wrote.
+
+use super::{Gate, Middleware};
+use crate::Turn;
+use pudu_base::{BoxFuture, Failure, Human, Message, MessageId, Request, Skill, ToolCall};
+use std::{collections::HashSet, sync::Arc};
+
+/// What any skill may use: to look around, to ask, and to hand over what it made.
+const ALWAYS: [&str; 8] = [
+    "read_file",
+    "ls",
+    "glob",
+    "grep",
+    "list_uploaded_files",
+    "tool_search",
+    "ask_clarification",
+    "present_files",
+];
+/// How a skill's instructions are read.
+const READ: &str = "read_file";
+
+/// Gives the model the skill that a person asked for, and holds active skills to the tools that they declare.
+#[derive(Clone, Debug, Default)]
+pub struct SkillPolicy {
+    skills: Arc<[Skill]>,
+    /// The first message of this run; what came before it is no matter any more.
+    first: Option<MessageId>,
+}
+
+impl SkillPolicy {
+    /// Makes it for a run that begins with a message.
+    #[must_use]
+    pub fn new(skills: Arc<[Skill]>, first: Option<MessageId>) -> Self {
+        Self { skills, first }
+    }
+
+    /// Returns what was said and done in this run so far.
+    fn said<'a>(&self, turn: &'a Turn) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
+        let messages = &turn.state().messages;
+        let last = || messages.values().rposition(|message| matches!(**message, Message::Human(_)));
+        let first = self.first.as_ref().and_then(|id| messages.get_index_of(id)).or_else(last);
+        messages.values().skip(first.unwrap_or(messages.len()))
+    }
+
+    /// Returns the skills that are active now.
+    fn active(&self, turn: &Turn) -> Vec<&Skill> {
+        let (mut read, mut failed) = (Vec::new(), HashSet::new());
+        let mut active: Vec<&Skill> = Vec::new();
+        for message in self.said(turn) {
+            match &**message {
+                Message::Human(human) => active.extend(asked(&self.skills, human)),
+                Message::Assistant(reply) => read.extend(reply.calls.iter().filter(|call| call.name == READ)),
+                Message::Tool(result) if result.error => {
+                    failed.insert(&result.call);
+                }
+                Message::Tool(_) => {}
+            }
+        }
+        let open = turn.open_calls();
+        let done = |call: &&&ToolCall| !failed.contains(&call.id) && !open.contains(call);
+        for call in read.iter().filter(done) {
+            let path = call.args.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
+            active.extend(self.skills.iter().find(|skill| skill.path == path));
+        }
+        active
+    }
+}
+
+/// Finds the skill that a message asks for with its first word.
+#[must_use]
+pub fn asked<'a>(skills: &'a [Skill], human: &Human) -> Option<&'a Skill> {
+    let word = human.text.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    named(skills, word)
+}
+
+/// Finds a skill by its name as people type it: some platforms know no hyphen in a command.
+#[must_use]
+pub fn named<'a>(skills: &'a [Skill], word: &str) -> Option<&'a Skill> {
+    let name = word.to_lowercase().replace('_', "-");
+    skills.iter().find(|skill| skill.name == name)
+}
+
+impl Middleware for SkillPolicy {
+    fn name(&self) -> &'static str {
+        "skill_policy"
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        turn: &'a mut Turn,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        let now: HashSet<&MessageId> = self.said(turn).map(|message| message.id()).collect();
+        for message in request.messages.iter_mut().filter(|message| now.contains(message.id())) {
+            if let Message::Human(human) = &**message
+                && let Some(skill) = asked(&self.skills, human)
+            {
+                let text = format!("{}\n\n{}", human.text, block(skill));
+                *message = Arc::new(Message::Human(Human { text, ..human.clone() }));
+            }
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_tool(&mut self, turn: &Turn, call: &ToolCall) -> Gate {
+        let active = self.active(turn);
+        let declared: Vec<&str> =
+            active.iter().filter_map(|skill| skill.tools.as_ref()).flatten().map(String::as_str).collect();
+        let free = active.iter().all(|skill| skill.tools.is_none());
+        if free || ALWAYS.contains(&call.name.as_str()) || declared.contains(&call.name.as_str()) {
+            return Gate::Allow;
+        }
+        let bound: Vec<&str> =
+            active.iter().filter(|skill| skill.tools.is_some()).map(|skill| skill.name.as_str()).collect();
+        let tools = if declared.is_empty() { "no others".to_owned() } else { declared.join(", ") };
+        Gate::Deny(format!(
+            "Error: {} may not be used while the skill {} is active. It allows {tools}, besides {}. Do this with those, or say why it takes more.",
+            call.name,
+            bound.join(", "),
+            ALWAYS.join(", "),
+        ))
+    }
+}
+
+/// What stands below the message of somebody who asked for a skill.
+fn block(skill: &Skill) -> String {
+    let Skill { name, path, text, tools, about: _ } = skill;
+    let folder = path.strip_suffix("/SKILL.md").unwrap_or(path);
+    let limits = match tools {
+        Some(tools) => format!(
+            " While it is active only these tools may be used: {}.",
+            [&ALWAYS.join(", "), &tools.join(", ")].map(String::as_str).join(", ")
+        ),
+        None => String::new(),
+    };
+    format!(
+        "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says. Its other files are in {folder}.{limits}",
+        text.trim()
+    )
+}
+
+#[cfg(test)]
+mod tests;

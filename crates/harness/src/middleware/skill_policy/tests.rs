@@ -1,0 +1,156 @@
+use super::*;
+use crate::Replay;
+use pudu_base::{Assistant, Finish, ThreadState, ToolResult, Update};
+use serde_json::json;
+
+fn skill(name: &str, tools: Option<&[&str]>) -> Skill {
+    Skill {
+        name: name.into(),
+        about: "x".into(),
+        path: format!("/mnt/skills/public/{name}/SKILL.md"),
+        tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        text: format!("# How to {name}\n").into(),
+    }
+}
+
+fn skills() -> Arc<[Skill]> {
+    [
+        skill("bound", Some(&["web_search"])),
+        skill("wide-one", Some(&["bash"])),
+        skill("free", None),
+        skill("none", Some(&[])),
+    ]
+    .into()
+}
+
+fn message(message: Message) -> Update {
+    Update::Message(Arc::new(message))
+}
+
+fn human(id: &str, text: &str) -> Update {
+    message(Message::Human(Human { id: id.into(), text: text.into(), sender: None, files: vec![] }))
+}
+
+fn call(id: &str, name: &str, path: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), args: json!({ "path": path }), garbled: None }
+}
+
+fn says(id: &str, calls: Vec<ToolCall>) -> Update {
+    message(Message::Assistant(Assistant {
+        id: id.into(),
+        text: "x".into(),
+        reasoning: None,
+        calls,
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    }))
+}
+
+fn result(call: &str, error: bool) -> Update {
+    message(Message::Tool(ToolResult {
+        id: format!("r-{call}").as_str().into(),
+        call: call.into(),
+        tool: "read_file".into(),
+        text: "…".into(),
+        error,
+        question: None,
+        image: None,
+        decision: None,
+    }))
+}
+
+/// What the model did to read a skill.
+fn read(name: &str, error: bool) -> Vec<Update> {
+    let path = format!("/mnt/skills/public/{name}/SKILL.md");
+    vec![says(&format!("a-{name}"), vec![call(name, "read_file", &path)]), result(name, error)]
+}
+
+fn turn(updates: impl IntoIterator<Item = Update>) -> Turn {
+    Turn::new(
+        "t".into(),
+        "r".into(),
+        Default::default(),
+        ThreadState::fold(updates),
+        Arc::new(Replay::default()),
+    )
+}
+
+/// Tells which of some tools may be used.
+fn allowed(first: &str, updates: Vec<Update>) -> Vec<&'static str> {
+    let turn = turn(updates);
+    let mut policy = SkillPolicy::new(skills(), Some(first.into()));
+    let tools = ["read_file", "present_files", "bash", "web_search", "write_file"];
+    let may = |tool: &&str| policy.before_tool(&turn, &call("c", tool, "/x")) == Gate::Allow;
+    tools.into_iter().filter(may).collect()
+}
+
+const ALL: [&str; 5] = ["read_file", "present_files", "bash", "web_search", "write_file"];
+
+#[test]
+fn tools_are_the_union_of_what_active_skills_declare() {
+    let check = |updates: Vec<Vec<Update>>, expect: &[&str]| {
+        assert_eq!(allowed("h", updates.into_iter().flatten().collect()), expect);
+    };
+    let ask = |text: &str| vec![human("h", text)];
+    check(vec![ask("hello")], &ALL);
+    check(vec![ask("/free do it")], &ALL);
+    check(vec![ask("/bound do it")], &["read_file", "present_files", "web_search"]);
+    check(vec![ask("/none do it")], &["read_file", "present_files"]);
+    check(vec![ask("/wide_one do it")], &["read_file", "present_files", "bash"]);
+    check(vec![ask("/BOUND")], &["read_file", "present_files", "web_search"]);
+    check(vec![ask("/unknown")], &ALL);
+    check(vec![ask("see /bound")], &ALL);
+    check(vec![ask("/bound/x")], &ALL);
+    // One that does not declare adds nothing and frees nobody.
+    check(vec![ask("/bound"), read("free", false)], &["read_file", "present_files", "web_search"]);
+    check(
+        vec![ask("/bound"), read("wide-one", false)],
+        &["read_file", "present_files", "bash", "web_search"],
+    );
+    check(vec![ask("hello"), read("wide-one", false)], &["read_file", "present_files", "bash"]);
+    // Neither a read that failed nor one that is only wanted makes a skill active.
+    check(vec![ask("hello"), read("wide-one", true)], &ALL);
+    check(vec![ask("hello"), vec![read("wide-one", false).remove(0)]], &ALL);
+    // A message that steers the run may bring one along.
+    check(
+        vec![ask("hello"), read("free", false), vec![human("s", "/none now")]],
+        &["read_file", "present_files"],
+    );
+}
+
+#[test]
+fn the_next_run_begins_without_skills() {
+    let mut updates = vec![human("h", "/bound do it")];
+    updates.extend(read("wide-one", false));
+    updates.push(human("next", "and now?"));
+    assert_eq!(allowed("next", updates), ALL);
+}
+
+#[test]
+fn a_refused_call_tells_why() {
+    let turn = turn([human("h", "/bound do it")]);
+    let mut policy = SkillPolicy::new(skills(), Some("h".into()));
+    let Gate::Deny(text) = policy.before_tool(&turn, &call("c", "bash", "")) else { panic!("it is allowed") };
+    assert_eq!(
+        text,
+        "Error: bash may not be used while the skill bound is active. It allows web_search, besides read_file, ls, glob, grep, \
+         list_uploaded_files, tool_search, ask_clarification, present_files. Do this with those, or say why it takes more."
+    );
+}
+
+#[tokio::test]
+async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
+    let mut turn = turn([human("old", "/free before"), says("a", vec![]), human("h", "/bound the news")]);
+    let messages: Vec<Arc<Message>> = turn.state().messages.values().cloned().collect();
+    let mut request = Request { messages: messages.clone(), ..Request::default() };
+    let mut policy = SkillPolicy::new(skills(), Some("h".into()));
+    policy.before_model(&mut turn, &mut request).await.unwrap();
+    let texts: Vec<&str> = request.messages.iter().map(|message| message.text()).collect();
+    let expect = "/bound the news\n\n<skill name=\"bound\" path=\"/mnt/skills/public/bound/SKILL.md\">\n# How to bound\n</skill>\n\n\
+                  The message above asks for the skill bound by its first word; what follows that word is the request. Do it as the skill \
+                  says. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \
+                  glob, grep, list_uploaded_files, tool_search, ask_clarification, present_files, web_search.";
+    assert_eq!(texts, ["/free before", "x", expect]);
+    assert_eq!(turn.state().messages.values().cloned().collect::<Vec<_>>(), messages);
+}

@@ -1,0 +1,195 @@
+//! The calls of one reply, side by side. That a call begins is in the log before its effect, and its result as
+//! soon as it is there: a restart repeats no finished tool.
+
+use super::{Chain, commit};
+use crate::{Agent, Gate, Turn, turn};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use pudu_base::{
+    Decision, Event, Failure, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update, Wish,
+};
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+/// What a call that is waited for came to.
+enum Step {
+    /// Somebody decided whether it is made.
+    Decided(ToolCall, Decision),
+    /// Its tool ended.
+    Ended(ToolCall, Option<Decision>, Result<ToolOutput, ToolError>),
+}
+
+/// Calls that are waited for.
+type Work<'a> = FuturesUnordered<BoxFuture<'a, Step>>;
+
+/// Makes the calls, each as soon as it may be, and writes down what came of them.
+pub(super) async fn perform(
+    agent: &Agent,
+    chain: &mut Chain,
+    turn: &mut Turn,
+    calls: Vec<ToolCall>,
+) -> Result<(), Failure> {
+    let mut work = Work::new();
+    let mut allowed = Vec::new();
+    for call in calls {
+        match admit(agent, chain, turn, &call) {
+            Gate::Allow => allowed.push(call),
+            Gate::Ask(line) => work.push(ask(agent, turn, call, line)),
+            Gate::Block(line, text) => {
+                agent.approver.refused(&wish(turn, &call, line)).await;
+                turn.refuse(&call, text);
+            }
+            Gate::Deny(text) => turn.refuse(&call, text),
+        }
+    }
+    begin(agent, turn, &allowed).await?;
+    work.extend(allowed.into_iter().map(|call| invoke(agent, turn, call, None)));
+    finish(agent, chain, turn, work).await
+}
+
+async fn finish<'a>(
+    agent: &'a Agent,
+    chain: &mut Chain,
+    turn: &mut Turn,
+    mut work: Work<'a>,
+) -> Result<(), Failure> {
+    while let Some(step) = work.next().await {
+        match step {
+            Step::Decided(call, decision) if decision.approved => {
+                tell_decision(turn, &call, &decision);
+                begin(agent, turn, std::slice::from_ref(&call)).await?;
+                work.push(invoke(agent, turn, call, Some(decision)));
+            }
+            Step::Decided(call, decision) => {
+                tell_decision(turn, &call, &decision);
+                turn.answer(denied(&call, decision));
+                commit(agent, turn).await?;
+            }
+            Step::Ended(call, decision, mut result) => {
+                for middleware in chain.iter_mut().rev() {
+                    middleware.after_tool(turn, &call, &mut result);
+                }
+                record(turn, &call, decision, result);
+                commit(agent, turn).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Decides whether a call is made.
+fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate {
+    if let Some(raw) = &call.garbled {
+        let raw: String = raw.chars().take(500).collect();
+        return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
+    }
+    let Some(tool) = agent.tools.get(&call.name) else {
+        let text = format!("Error: there is no tool {}. There are: {}.", call.name, agent.tools.names());
+        return Gate::Deny(text);
+    };
+    if turn.state().begun.contains(&call.id) && !tool.spec().repeatable {
+        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
+        return Gate::Deny(text.to_owned());
+    }
+    let gates = chain.iter_mut().map(|middleware| middleware.before_tool(turn, call));
+    gates.fold(Gate::Allow, Gate::stricter)
+}
+
+/// Writes down that calls begin.
+async fn begin(agent: &Agent, turn: &mut Turn, calls: &[ToolCall]) -> Result<(), Failure> {
+    for call in calls {
+        turn.apply(Update::Begin(call.id.clone()));
+    }
+    commit(agent, turn).await
+}
+
+/// Waits for somebody's decision.
+fn ask<'a>(agent: &'a Agent, turn: &Turn, call: ToolCall, line: String) -> BoxFuture<'a, Step> {
+    let (wish, tell) = (wish(turn, &call, line), teller(turn));
+    Box::pin(async move {
+        let decision = agent.approver.decide(&wish, &tell).await;
+        Step::Decided(call, decision)
+    })
+}
+
+fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
+    Wish {
+        thread: turn.thread.clone(),
+        run: turn.run.clone(),
+        call: call.id.clone(),
+        tool: call.name.clone(),
+        args: call.args.clone(),
+        line,
+    }
+}
+
+/// Calls a tool.
+fn invoke<'a>(
+    agent: &'a Agent,
+    turn: &Turn,
+    call: ToolCall,
+    decision: Option<Decision>,
+) -> BoxFuture<'a, Step> {
+    turn.tell(Event::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+    let cx = ToolCx {
+        thread: turn.thread.clone(),
+        run: turn.run.clone(),
+        call: call.id.clone(),
+        sandbox: agent.sandbox.clone(),
+        marks: turn.state().marks.clone(),
+        tell: teller(turn),
+    };
+    Box::pin(async move {
+        let result = match agent.tools.get(&call.name) {
+            Some(tool) => AssertUnwindSafe(tool.call(call.args.clone(), &cx)).catch_unwind().await,
+            None => Ok(Err(ToolError("the tool is gone".to_owned()))),
+        };
+        let result = result.unwrap_or_else(|_| {
+            tracing::error!(tool = call.name, "a tool panicked");
+            Err(ToolError(format!("{} broke down", call.name)))
+        });
+        Step::Ended(call, decision, result)
+    })
+}
+
+/// Returns a way to tell the run's readers that outlives a borrow of the turn.
+fn teller(turn: &Turn) -> Tell {
+    let replay = turn.replay.clone();
+    Arc::new(move |event| replay.publish(event))
+}
+
+fn tell_decision(turn: &Turn, call: &ToolCall, decision: &Decision) {
+    turn.tell(Event::Decided { call: call.id.clone(), decision: decision.clone() });
+}
+
+fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
+    let text = match &decision.by {
+        Some(by) => {
+            format!("Error: {by} did not allow this. Do not try it in another way; ask what to do instead.")
+        }
+        None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
+            .to_owned(),
+    };
+    ToolResult { error: true, decision: Some(decision), ..turn::result(call, text) }
+}
+
+fn record(
+    turn: &mut Turn,
+    call: &ToolCall,
+    decision: Option<Decision>,
+    result: Result<ToolOutput, ToolError>,
+) {
+    let error = result.is_err();
+    let output = result.unwrap_or_else(|ToolError(text)| text.into());
+    for update in output.updates {
+        if let Update::Artifacts { paths, .. } = &update {
+            turn.tell(Event::Artifacts { paths: paths.clone() });
+        }
+        turn.apply(update);
+    }
+    if output.usage != pudu_base::Usage::default() {
+        turn.usage += output.usage;
+        turn.tell(Event::Spent { usage: output.usage });
+    }
+    let (question, image) = (output.question, output.image);
+    turn.answer(ToolResult { error, question, image, decision, ..turn::result(call, output.text) });
+    turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
+}

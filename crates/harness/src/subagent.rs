@@ -1,0 +1,270 @@
+//! Sub-agents: the tool `task` gives a piece of work to an agent with a context of its own.
+//!
+//! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread that is forgotten
+//! when its work is done. It works in its parent's sandbox, and dropping the call cancels it. What is
+//! deliberately absent: a pool or a second executor. At most [`MOST`] work side by side, because no reply may
+//! ask for more.
+
+use crate::{Agent, Bounds, Replay, Steering, Turn, subagent_chain};
+use pudu_base::{
+    Approver, BoxFuture, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq, TaskStage,
+    Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Wish,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// So many sub-agents work side by side.
+pub const MOST: usize = 3;
+/// A piece of work takes no longer, if nobody says otherwise.
+const TIME: Duration = Duration::from_secs(1800);
+/// The tool's name.
+pub const TASK: &str = "task";
+/// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
+const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
+
+/// A kind of sub-agent.
+#[derive(Clone)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// What it is good for, for the model that chooses.
+    pub about: String,
+    /// Its system prompt.
+    pub system: Arc<str>,
+    /// The tools that it has; all of its parent's if not said.
+    pub tools: Option<Vec<String>>,
+    /// Tools that it does not have.
+    pub without: Vec<String>,
+    /// Its model; its parent's if not said.
+    pub model: Option<Arc<dyn Model>>,
+    /// What a piece of work may use up.
+    pub bounds: Bounds,
+}
+
+/// Returns the kinds that there are without anybody defining any.
+#[must_use]
+pub fn builtin() -> Vec<Kind> {
+    let kind = |name: &str, about: &str, system: &str, tools: Option<&[&str]>, steps| Kind {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        system: system.into(),
+        tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+        without: Vec::new(),
+        model: None,
+        bounds: Bounds { steps, time: TIME },
+    };
+    let hands = ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep"];
+    vec![
+        kind(
+            "general-purpose",
+            "work of many steps that needs thought: research, analysis, writing, code",
+            include_str!("subagent/general.md"),
+            None,
+            100,
+        ),
+        kind(
+            "bash",
+            "a series of shell commands whose output would only be in the way here: builds, tests, conversions",
+            include_str!("subagent/bash.md"),
+            Some(&hands),
+            60,
+        ),
+    ]
+}
+
+/// Makes the tool `task` for an agent; `None` if there are no kinds.
+#[must_use]
+pub fn task(kinds: &[Kind], parent: &Agent) -> Option<Arc<dyn Tool>> {
+    if kinds.is_empty() {
+        return None;
+    }
+    let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
+    let about = format!(
+        "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for work \
+         that takes many steps or much reading; call it up to {MOST} times in one reply for pieces that do not \
+         need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
+    );
+    let spec = ToolSpec::of::<Args>(TASK, &about, false);
+    Some(Arc::new(Task { spec, kinds: kinds.into(), parent: parent.clone() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    /// What it is to do, in three to five words, for people.
+    description: String,
+    /// The whole task: all that it has to know, and what it is to report.
+    prompt: String,
+    /// The kind of sub-agent.
+    subagent_type: String,
+}
+
+struct Task {
+    spec: ToolSpec,
+    kinds: Arc<[Kind]>,
+    parent: Agent,
+}
+
+impl Tool for Task {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let args: Args = serde_json::from_value(args)
+                .map_err(|error| ToolError(format!("the arguments do not fit {TASK}: {error}")))?;
+            let Some(kind) = self.kinds.iter().find(|kind| kind.name == args.subagent_type) else {
+                let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+                let text =
+                    format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
+                return Err(ToolError(text));
+            };
+            work(self.agent(kind, &cx.tell), kind, args, cx).await
+        })
+    }
+}
+
+impl Task {
+    /// Puts a sub-agent together.
+    fn agent(&self, kind: &Kind, tell: &Tell) -> Agent {
+        let parent = &self.parent;
+        let has = |name: &str| {
+            let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+            given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
+        };
+        Agent {
+            model: kind.model.clone().unwrap_or_else(|| parent.model.clone()),
+            tools: parent.tools.only(has),
+            sandbox: parent.sandbox.clone(),
+            log: Arc::new(Forgetful),
+            approver: Arc::new(Above { approver: parent.approver.clone(), tell: tell.clone() }),
+            policy: parent.policy.clone(),
+            system: kind.system.clone(),
+            bounds: kind.bounds,
+        }
+    }
+}
+
+/// Lets a sub-agent work, and tells its parent's readers how far it is.
+async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+    let stage = |stage| (cx.tell)(Event::Task { call: cx.call.clone(), stage });
+    stage(TaskStage::Started {
+        about: args.description,
+        agent: kind.name.clone(),
+        model: agent.model.name().to_owned(),
+    });
+    let replay = Arc::new(Replay::default());
+    let mut turn = turn(cx, args.prompt, replay.clone());
+    let mut chain = subagent_chain(&agent);
+    let (steering, cancel) = (Steering::default(), CancellationToken::new());
+    let outcome = {
+        let run = crate::run(&agent, &mut chain, &mut turn, &steering, &cancel);
+        let mut run = std::pin::pin!(run);
+        let mut ticks = replay.ticks();
+        let mut shown = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut run => break outcome,
+                Ok(()) = ticks.changed() => {}
+            }
+            let progress = replay.progress();
+            let doing = progress.activity.tools();
+            if doing != shown {
+                shown.clone_from(&doing);
+                stage(TaskStage::Running { doing, usage: progress.usage });
+            }
+        }
+    };
+    let usage = turn.usage;
+    let report = report(turn.state());
+    let (text, said) = match outcome {
+        Outcome::Success if !report.is_empty() => {
+            (format!("Task Succeeded. Result: {report}"), TaskStage::Completed { usage })
+        }
+        // What it found before its steps ran out is worth having.
+        Outcome::Limit if !report.is_empty() => (
+            format!("Task Succeeded. Result (cut: it ran out of steps): {report}"),
+            TaskStage::Completed { usage },
+        ),
+        Outcome::Timeout => {
+            let text = format!("Task timed out after {} s. {report}", kind.bounds.time.as_secs());
+            (text, TaskStage::TimedOut)
+        }
+        other => {
+            let error = why(&other);
+            (format!("Task failed. {error} {report}"), TaskStage::Failed { error })
+        }
+    };
+    stage(said);
+    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, ..ToolOutput::default() })
+}
+
+/// Begins a thread in which nothing but the task was said.
+fn turn(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> Turn {
+    let human = Human { id: "task".into(), text: prompt, sender: None, files: Vec::new() };
+    let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
+    // The parent's run, and its call, name what is done in the sandbox and what people are asked.
+    let run = RunId::from(format!("{}.{}", cx.run, cx.call));
+    Turn::new(cx.thread.clone(), run, 0, state, replay)
+}
+
+fn why(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Error(failure) => failure.hint.clone(),
+        Outcome::Limit => "It ran out of steps.".to_owned(),
+        Outcome::Stopped => "It was stopped.".to_owned(),
+        Outcome::Success | Outcome::Timeout => "It reported nothing.".to_owned(),
+    }
+}
+
+/// Returns its last words.
+fn report(state: &ThreadState) -> String {
+    let mut spoken =
+        state.messages.values().rev().filter(|message| matches!(***message, Message::Assistant(_)));
+    spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
+}
+
+/// A log for threads that nobody reads again.
+struct Forgetful;
+
+impl ThreadLog for Forgetful {
+    fn load<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
+        Box::pin(std::future::ready(Ok((0, ThreadState::default()))))
+    }
+
+    fn append<'a>(
+        &'a self,
+        _: &'a ThreadId,
+        at: Seq,
+        updates: &'a [Update],
+    ) -> BoxFuture<'a, Result<Seq, LogError>> {
+        Box::pin(std::future::ready(Ok(at + updates.len() as Seq)))
+    }
+}
+
+/// People see what a sub-agent asks for in its parent's reply.
+struct Above {
+    approver: Arc<dyn Approver>,
+    tell: Tell,
+}
+
+impl Approver for Above {
+    fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            let decision = self.approver.decide(wish, &self.tell).await;
+            (self.tell)(Event::Decided { call: wish.call.clone(), decision: decision.clone() });
+            decision
+        })
+    }
+
+    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()> {
+        self.approver.refused(wish)
+    }
+}
+
+#[cfg(test)]
+mod tests;

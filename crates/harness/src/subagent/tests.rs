@@ -1,0 +1,128 @@
+use super::*;
+use crate::fixture::{Bench, Reply, call, calls, says};
+use pudu_base::{Delta, Finish, Usage};
+use serde_json::json;
+use std::{sync::atomic::Ordering, time::Duration};
+
+fn kind(name: &str) -> Kind {
+    Kind {
+        name: name.to_owned(),
+        about: "does all sorts of things".to_owned(),
+        system: "You work alone.".into(),
+        tools: None,
+        without: vec!["writes".to_owned()],
+        model: None,
+        bounds: Bounds { steps: 2, time: Duration::from_secs(60) },
+    }
+}
+
+/// A thread whose agent has sub-agents; both ask the same model.
+fn bench(replies: Vec<Reply>) -> Bench {
+    let mut bench = Bench::new(replies);
+    bench.agent.tools = bench.agent.tools.with(task(&[kind("helper")], &bench.agent).unwrap());
+    bench
+}
+
+fn hand(id: &str, prompt: &str) -> pudu_base::ToolCall {
+    call(id, TASK, json!({"description": "look around", "prompt": prompt, "subagent_type": "helper"}))
+}
+
+#[tokio::test]
+async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
+    let spends = Reply::Says(vec![
+        Ok(Delta::Text("Three files.".into())),
+        Ok(Delta::Usage(Usage { input: 7, output: 2 })),
+        Ok(Delta::Finish(Finish::Complete)),
+    ]);
+    let bench = bench(vec![
+        calls(vec![hand("1", "count the files")]),
+        calls(vec![call("1", "reads", json!({}))]),
+        spends,
+        says("There are three."),
+    ]);
+    let (outcome, seen) = bench.run(Some("how many?")).await;
+    assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "There are three."));
+    assert_eq!((seen.usage, seen.tasks.len()), (Usage { input: 7, output: 2 }, 0));
+    let asked = bench.asked();
+    assert_eq!(asked[1], ["human: count the files"], "it knows nothing of the talk");
+    assert_eq!(asked[2][2], "tool: worked");
+    assert_eq!(asked[3].last().unwrap(), "tool: Task Succeeded. Result: Three files.");
+    assert_eq!(bench.thread(), ["how many?", "", "Task Succeeded. Result: Three files.", "There are three."]);
+}
+
+#[tokio::test]
+async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_agents() {
+    let bench = bench(vec![
+        calls(vec![hand("1", "go")]),
+        calls(vec![call("2", "writes", json!({})), hand("3", "deeper")]),
+        says("I could not."),
+        says("done"),
+    ]);
+    bench.run(Some("go")).await;
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+    let refused = &bench.asked()[2];
+    assert_eq!(refused[2], "tool: Error: there is no tool writes. There are: reads.");
+    assert_eq!(refused[3], "tool: Error: there is no tool task. There are: reads.");
+}
+
+#[tokio::test]
+async fn of_many_in_one_reply_only_the_first_three_work() {
+    let many = (0..5).map(|n| hand(&n.to_string(), "go")).collect();
+    let mut replies = vec![calls(many)];
+    replies.extend((0..3).map(|_| says("ok")));
+    replies.push(says("done"));
+    let bench = bench(replies);
+    let (outcome, _) = bench.run(Some("go")).await;
+    assert_eq!((outcome, bench.thread().len()), (Outcome::Success, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_it_ends_its_parent_is_told() {
+    let fail = || Reply::Says(vec![Err(pudu_base::ModelError::Auth("HTTP 401".into()))]);
+    let look = || calls(vec![call("9", "reads", json!({}))]);
+    let words = Reply::Says(vec![
+        Ok(Delta::Text("So far: two.".into())),
+        Ok(Delta::Call(call("8", "reads", json!({})))),
+        Ok(Delta::Finish(Finish::Complete)),
+    ]);
+    for (replies, expect) in [
+        (vec![Reply::Stalls("Once")], "Task timed out after 60 s. Once"),
+        (vec![look(), look()], "Task failed. It ran out of steps."),
+        (vec![words, look()], "Task Succeeded. Result (cut: it ran out of steps): So far: two."),
+        (vec![fail()], "Task failed. "),
+        (vec![says(" ")], "Task failed. It reported nothing."),
+    ] {
+        let mut all = vec![calls(vec![hand("1", "go")])];
+        all.extend(replies);
+        all.push(says("done"));
+        let bench = bench(all);
+        let (outcome, seen) = bench.run(Some("go")).await;
+        assert_eq!((outcome, seen.tasks.len()), (Outcome::Success, 0));
+        assert!(bench.thread()[2].starts_with(expect), "{:?}", bench.thread());
+    }
+    let bench = bench(vec![
+        calls(vec![call("1", TASK, json!({"description": "a", "prompt": "b", "subagent_type": "c"}))]),
+        says("done"),
+    ]);
+    bench.run(Some("go")).await;
+    assert_eq!(bench.thread()[2], "Error: there is no sub-agent c; there are: helper");
+}
+
+#[tokio::test]
+async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
+    let bench =
+        bench(vec![calls(vec![hand("1", "go")]), calls(vec![call("2", "reads", json!({"do": "hang"}))])]);
+    let cancel = bench.cancel.clone();
+    let reads = bench.reads.clone();
+    let stopping = async {
+        while reads.calls.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    };
+    let ((outcome, seen), ()) = tokio::join!(bench.run(Some("go")), stopping);
+    assert_eq!(outcome, Outcome::Stopped);
+    assert_eq!(seen.tasks[0].about, "look around");
+    assert_eq!(bench.thread().last().unwrap(), "Not finished: the run was stopped.");
+}

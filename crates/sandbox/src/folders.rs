@@ -1,0 +1,127 @@
+//! Where threads have their folders on this machine. Every provider that shows a thread its folder shares this:
+//! the daemon puts files in and takes files out here, whoever runs the commands.
+
+use crate::{
+    ROOT, Upload,
+    files::{Files, Owner},
+    share,
+};
+use pudu_base::{SandboxError, SharedFile, ThreadId};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The folders of all threads.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    home: PathBuf,
+    owner: Owner,
+}
+
+impl Folders {
+    /// Names the home, and whom the files of threads belong to where that is not the daemon's own user.
+    #[must_use]
+    pub fn new(home: PathBuf, owner: Option<(u32, u32)>) -> Self {
+        // Sandboxes are made from another working folder than the daemon's.
+        let home = std::path::absolute(&home).unwrap_or(home);
+        Self { home, owner }
+    }
+
+    /// Returns the home.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Returns the files of a thread.
+    #[must_use]
+    pub fn of(&self, thread: &ThreadId) -> ThreadFiles {
+        ThreadFiles(Arc::new(Files::new(self.thread(thread).join("user-data"), Vec::new(), self.owner)))
+    }
+
+    /// Returns a thread's own folder on this machine. What the agent sees is in folders below it.
+    pub(crate) fn thread(&self, thread: &ThreadId) -> PathBuf {
+        self.home.join("users/default/threads").join(safe(thread.as_str()))
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+}
+
+/// The files of one thread, for the daemon.
+#[derive(Clone)]
+pub struct ThreadFiles(Arc<Files>);
+
+impl ThreadFiles {
+    /// Keeps a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
+    /// whoever takes files by their path only: what commands do to the thread's folders cannot make that path lead
+    /// somewhere else. Removing it again is the caller's business.
+    ///
+    /// # Errors
+    /// When the path is outside, missing, or no plain file, or the file cannot be kept.
+    pub async fn keep(&self, path: &str, folder: &Path, name: &str) -> Result<PathBuf, SandboxError> {
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        blocking(&self.0, path, move |files, path| files.keep(path, &folder, &name)).await
+    }
+
+    /// Opens a plain file of the thread, and says how large it is. No symlink is followed, and nothing that a
+    /// command does meanwhile makes it another file.
+    ///
+    /// # Errors
+    /// When the path is outside, missing, a symlink or below one, or no plain file.
+    pub async fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
+        blocking(&self.0, path, |files, path| share::open(files.own()?, path)).await
+    }
+
+    /// Lists the plain files among the uploads, by name, `limit` at most.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn uploads(&self, limit: usize) -> Result<Vec<Upload>, SandboxError> {
+        blocking(&self.0, ROOT, move |files, _| share::uploads(files.own()?, limit)).await
+    }
+
+    /// Removes a file from the uploads.
+    ///
+    /// # Errors
+    /// When the name is none, nothing has it, or what has it is no plain file.
+    pub async fn remove_upload(&self, name: &str) -> Result<(), SandboxError> {
+        blocking(&self.0, name, |files, name| share::remove(files.own()?, name)).await
+    }
+
+    /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub async fn adopt(&self, from: &Path, name: &str) -> Result<SharedFile, SandboxError> {
+        let from = from.to_owned();
+        blocking(&self.0, name, move |files, name| files.adopt(&from, name)).await
+    }
+}
+
+/// Runs file work where it may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    files: &Arc<Files>,
+    path: &str,
+    work: impl FnOnce(&Files, &str) -> Result<T, SandboxError> + Send + 'static,
+) -> Result<T, SandboxError> {
+    let (files, owned) = (files.clone(), path.to_owned());
+    let done = tokio::task::spawn_blocking(move || work(&files, &owned)).await;
+    done.unwrap_or_else(|_| Err(SandboxError::Refused(format!("{path}: the file work broke down"))))
+}
+
+/// Makes a folder's name of a thread's id, which an API client may have chosen.
+fn safe(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name: String = id.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
+    if name == id { name } else { format!("{name}.{:016x}", fingerprint(id)) }
+}
+
+/// FNV-1a: tells ids apart that look alike once made safe; the same in every build.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,57 @@
+//! The two processes between the daemon and a command: this very program, started anew under another name.
+//!
+//! [`enter`] is what `main` calls first. Started as usual it returns at once. Started as `outer`, it leaves the
+//! daemon's namespaces and starts `inner`, which is process 1 of the new ones: it builds the file system that
+//! the command will see, gives up every right, starts the command, collects what it leaves behind, and takes
+//! everything with it when it ends. The end of the control socket ends it too, so that nothing outlives a
+//! daemon that was killed.
+//!
+//! Deliberately absent: `unsafe`, threads, and anything that the command could have written. What is to be done
+//! comes over the socket in one piece, before the command exists.
+
+mod inner;
+mod loopback;
+mod mountinfo;
+mod outer;
+mod privileges;
+mod reap;
+mod root;
+mod seccomp;
+pub(crate) mod wire;
+
+use std::{env, fmt::Display, process};
+
+/// The name under which this program is started as sandbox. An argument of a person's cannot be taken for it.
+pub(crate) const NAME: &str = "pudu-sandbox";
+
+/// What could not be done, and what the kernel said.
+#[derive(Debug)]
+pub(crate) struct Fault(pub(crate) String);
+
+/// Says what was tried when it failed.
+pub(crate) trait Trying<T> {
+    /// Adds the words.
+    fn trying(self, what: impl Display) -> Result<T, Fault>;
+}
+
+impl<T, E: Display> Trying<T> for Result<T, E> {
+    fn trying(self, what: impl Display) -> Result<T, Fault> {
+        self.map_err(|error| Fault(format!("{what}: {error}")))
+    }
+}
+
+/// Becomes a process of a sandbox if this program was started as one; otherwise returns at once. Has to be the
+/// first thing that `main` does: one thread, nothing opened.
+pub fn enter() {
+    let mut args = env::args_os();
+    if args.next().is_none_or(|name| name != NAME) {
+        return;
+    }
+    let args: Vec<String> = args.filter_map(|arg| arg.into_string().ok()).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    process::exit(match args.as_slice() {
+        ["outer", wish @ ..] => outer::main(wish),
+        ["inner"] => inner::main(),
+        _ => 2,
+    })
+}

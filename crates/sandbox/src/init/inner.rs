@@ -1,0 +1,103 @@
+//! The second process: the first of the new namespaces. Builds, gives up, starts the command, and collects.
+
+use super::{
+    Fault, Trying, loopback, outer, privileges, reap, root, seccomp,
+    wire::{self, Net, Plan, Word},
+};
+use nix::sched::{CloneFlags, unshare};
+use rustix::{
+    process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal},
+    system::sethostname,
+};
+use std::{
+    io,
+    net::{Ipv4Addr, TcpListener},
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// Where the daemon's proxy listens, as the command sees it.
+pub(crate) const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 3128);
+/// Where commands begin.
+const WORKSPACE: &str = "/mnt/user-data/workspace";
+
+pub(super) fn main() -> i32 {
+    let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else { return 1 };
+    let control = UnixStream::from(socket);
+    let word = match work(&control) {
+        Ok(word) => word,
+        Err(Fault(why)) => Word::Failed(why),
+    };
+    // Whoever does not hear it sees that the socket is closed.
+    i32::from(wire::say(&control, &word, None).is_err())
+}
+
+fn work(control: &UnixStream) -> Result<Word, Fault> {
+    die_with_parent()?;
+    let plan: Plan = wire::read(control)?;
+    // A name is worth nothing if it cannot be had: some services may not give any.
+    sethostname(b"sandbox").ok();
+    let listener = network(plan.net)?;
+    root::build(&plan)?;
+    give_up(&plan)?;
+    let children = reap::Children::watch()?;
+    wire::say(control, &Word::Ready, listener.as_ref().map(AsFd::as_fd))?;
+    drop(listener);
+    let shell = start(&plan)?;
+    reap::until_the_end(control, &children, &shell, &plan.limits)
+}
+
+/// The outer process is killed where there is no time for more. Has to be said again whenever the user changes.
+fn die_with_parent() -> Result<(), Fault> {
+    set_parent_process_death_signal(Some(Signal::KILL)).trying("being tied to the outer process")
+}
+
+fn network(net: Net) -> Result<Option<TcpListener>, Fault> {
+    if net != Net::Shared {
+        loopback::up().trying("switching the loopback on")?;
+    }
+    let listen = || TcpListener::bind(PROXY).trying("listening for the proxy");
+    (net == Net::Served).then(listen).transpose()
+}
+
+/// Gives up everything that the command must not have. The order matters: what comes later needs less.
+fn give_up(plan: &Plan) -> Result<(), Fault> {
+    let (user, group) = plan.identity;
+    privileges::empty_bounding_set().trying("emptying the bounding set")?;
+    if plan.from_root {
+        // The pipes were made by root; `/dev/stdout` opens them anew.
+        privileges::give(io::stdout(), user, group).trying("handing over the output")?;
+        privileges::give(io::stderr(), user, group).trying("handing over the output")?;
+        privileges::become_user(user, group)?;
+        // Changing the user made the files in /proc root's; the map has to be written.
+        set_dumpable_behavior(DumpableBehavior::Dumpable).trying("writing the user map")?;
+        // One more wall, where the kernel has it: the numbers of other users do not exist behind it.
+        if unshare(CloneFlags::CLONE_NEWUSER).is_ok() {
+            outer::map(user, group)?;
+            // In a new user namespace every right is there again.
+            privileges::empty_bounding_set().trying("emptying the bounding set")?;
+        }
+    }
+    privileges::limit(&plan.limits)?;
+    privileges::drop_all().trying("dropping capabilities")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("hiding from the command")?;
+    die_with_parent()?;
+    seccomp::install(plan.net)
+}
+
+fn start(plan: &Plan) -> Result<Child, Fault> {
+    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+    let environment = plan.environment.iter().map(|(name, value)| (name, value));
+    // The agent may have removed its own workspace.
+    let folder = if Path::new(WORKSPACE).is_dir() { WORKSPACE } else { "/" };
+    Command::new(shell)
+        .arg("-c")
+        .arg(&plan.script)
+        .env_clear()
+        .envs(environment)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .spawn()
+        .trying(format_args!("starting {shell}"))
+}

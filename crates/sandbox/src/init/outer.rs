@@ -1,0 +1,105 @@
+//! The first process: still the daemon's user in the daemon's file system, it leaves the namespaces, starts the
+//! second, and waits for it.
+
+use super::{Fault, NAME, Trying, wire};
+use nix::sched::{CloneFlags, unshare};
+use rustix::{
+    process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior, setsid},
+    thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities},
+};
+use std::{
+    fs, io,
+    os::{fd::AsFd, unix::net::UnixStream, unix::process::CommandExt},
+    path::Path,
+    process::Command,
+};
+
+/// The word that stands for no control group.
+pub(crate) const NO_GROUP: &str = "-";
+
+/// Arguments: `root` or `user`, `own-net` or `host-net`, the control group's folder or `-`.
+pub(super) fn main(wish: &[&str]) -> i32 {
+    match work(wish) {
+        Ok(code) => code,
+        Err(Fault(why)) => {
+            // The second process is not there to say it. Nobody else is there to hear that this failed.
+            if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
+                wire::say(&UnixStream::from(socket), &wire::Word::Failed(why), None).ok();
+            }
+            1
+        }
+    }
+}
+
+fn work(wish: &[&str]) -> Result<i32, Fault> {
+    let &[whose, net, group] = wish else { return Err(Fault("the arguments are not ours".to_owned())) };
+    close_strangers().trying("closing what was inherited")?;
+    // A session of its own has no terminal that could be written to.
+    setsid().trying("beginning a session")?;
+    if group != NO_GROUP {
+        fs::write(Path::new(group).join("cgroup.procs"), "0").trying("joining the control group")?;
+    }
+    // If memory runs out, this goes before anything else of the machine. Best effort: it is a wish.
+    fs::write("/proc/self/oom_score_adj", "1000").ok();
+    leave(whose == "root", net == "own-net")?;
+    let mut inner = Command::new("/proc/self/exe")
+        .arg0(NAME)
+        .arg("inner")
+        .env_clear()
+        .current_dir("/")
+        .spawn()
+        .trying("starting the first process of the sandbox")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("hiding from other processes")?;
+    let status = inner.wait().trying("waiting for the sandbox")?;
+    Ok(status.code().unwrap_or(1))
+}
+
+/// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; what the
+/// daemon itself inherited is unknown.
+fn close_strangers() -> io::Result<()> {
+    let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in open {
+        // One of them was the listing itself, which is closed already.
+        nix::unistd::close(fd).ok();
+    }
+    Ok(())
+}
+
+/// Moves into new namespaces; of processes it is the next child that does. Root needs no user namespace to do
+/// this, and gets one later, when it has stopped being root.
+fn leave(from_root: bool, own_net: bool) -> Result<(), Fault> {
+    let mut flags = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWCGROUP;
+    flags.set(CloneFlags::CLONE_NEWNET, own_net);
+    if from_root {
+        return unshare(flags).trying("leaving the machine's namespaces");
+    }
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    unshare(flags | CloneFlags::CLONE_NEWUSER).trying("entering a user namespace")?;
+    map(user, group)?;
+    keep_rights_over_exec().trying("keeping the namespace's rights for the next process")
+}
+
+/// Makes the one user and the one group known in the new user namespace under their own numbers.
+pub(super) fn map(user: u32, group: u32) -> Result<(), Fault> {
+    fs::write("/proc/self/setgroups", "deny").trying("giving up other groups")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).trying("mapping the user")?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).trying("mapping the group")
+}
+
+/// Only root keeps rights when a program is started; others do with ambient ones.
+fn keep_rights_over_exec() -> rustix::io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable = sets.permitted;
+    set_capabilities(None, sets)?;
+    for right in sets.permitted.iter().filter(|right| CapabilitySet::all().contains(*right)) {
+        configure_capability_in_ambient_set(right, true)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! What a process may do, and how it gives that up.
+
+use super::{Fault, Trying};
+use crate::Limits;
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use rustix::{
+    fs::fchown,
+    process::{Resource, Rlimit, getrlimit, nice, setrlimit},
+    thread::{
+        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    },
+};
+use std::os::fd::AsFd;
+
+/// How much less a command's processes get of a busy processor than the daemon.
+const NICE: i32 = 5;
+/// Files that a process may have open.
+const OPEN: u64 = 4096;
+/// Before this kernel processes were counted by user over the whole machine, the daemon's own among them.
+const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
+/// What the count may be there, so that the daemon's user keeps room.
+const OLD_COUNT: u64 = 4096;
+
+/// Leaves nothing that a program could be given when it is started.
+pub(super) fn empty_bounding_set() -> rustix::io::Result<()> {
+    for right in (0..u64::BITS).filter_map(|bit| CapabilitySet::from_bits(1 << bit)) {
+        // Asking about one that this kernel does not know fails.
+        if capability_is_in_bounding_set(right).unwrap_or(false) {
+            remove_capability_from_bounding_set(right)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stops being root.
+pub(super) fn become_user(user: u32, group: u32) -> Result<(), Fault> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    setgroups(&[]).trying("leaving root's groups")?;
+    setresgid(group, group, group).trying("leaving root's group")?;
+    setresuid(user, user, user).trying("not being root any more")
+}
+
+/// Gives something that is open to somebody.
+pub(super) fn give(what: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
+    fchown(what, Some(rustix::fs::Uid::from_raw(user)), Some(rustix::fs::Gid::from_raw(group)))
+}
+
+/// Gives up every capability, and that any program could bring one back.
+pub(super) fn drop_all() -> rustix::io::Result<()> {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// Sets what one process may use up. All of them together are watched elsewhere.
+pub(super) fn limit(limits: &Limits) -> Result<(), Fault> {
+    let processes = if counts_by_namespace() { limits.processes } else { limits.processes.max(OLD_COUNT) };
+    for (resource, most) in [
+        (Resource::Core, 0),
+        (Resource::Nproc, processes),
+        (Resource::Nofile, OPEN),
+        (Resource::Fsize, limits.disk),
+        // Not the address space: programs that compile while they run reserve much more than they use.
+        (Resource::Data, limits.memory),
+        (Resource::Memlock, 8 * 1024 * 1024),
+        (Resource::Msgqueue, 1024 * 1024),
+        (Resource::Sigpending, 4096),
+    ] {
+        // What the machine's limits are below is not for us to raise.
+        let most = getrlimit(resource).maximum.map_or(most, |hard| most.min(hard));
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit).trying(format_args!("limiting {resource:?}"))?;
+    }
+    nice(NICE).map(drop).trying("stepping back behind the daemon")
+}
+
+fn counts_by_namespace() -> bool {
+    let name = rustix::system::uname();
+    let mut parts = name.release().to_str().unwrap_or_default().split(['.', '-']);
+    let mut part = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    (part(), part()) >= COUNTS_BY_NAMESPACE
+}

@@ -1,0 +1,295 @@
+//! The file system that a command sees: built on memory of its own from pieces of the machine, all of it
+//! read-only but the thread's folder and what is in memory.
+
+use super::{
+    Fault, Trying, mountinfo,
+    wire::{Net, Plan},
+};
+use rustix::{
+    fs::Mode,
+    mount::{
+        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+        mount_remount, unmount,
+    },
+    process::pivot_root,
+};
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+/// Where the new file system grows, and where the machine's is meanwhile.
+const NEW: &str = "/new";
+const OLD: &str = "/old";
+/// Folders that every machine has. One becomes the place to build on; nobody else sees that.
+const PLACES: [&str; 4] = ["/tmp", "/run", "/var", "/mnt"];
+/// Where programs and their parts are. Links stay links.
+const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store"];
+/// What programs look up in `/etc` and anybody may know.
+const ETC: [&str; 24] = [
+    "alternatives",
+    "bash_completion.d",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "libreoffice",
+    "localtime",
+    "magic",
+    "mime.types",
+    "os-release",
+    "pki/ca-trust",
+    "pki/tls",
+    "protocols",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "timezone",
+];
+/// How names are found; only where there is a network to find them in.
+const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
+/// Devices that are safe in anybody's hands.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+/// What a fresh `/proc` has that is the machine's own: nothing here is the command's business.
+const PROC_READ_ONLY: [&str; 4] = ["sys", "bus", "fs", "irq"];
+const PROC_HIDDEN: [&str; 8] =
+    ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sched_debug", "sysrq-trigger", "timer_list"];
+
+/// What a memory file system may hold: the one for small parts, `/dev/shm`, and `/tmp`.
+const SMALL: &str = "mode=0755,size=16m,nr_inodes=16k";
+const SHARED: &str = "mode=1777,size=64m,nr_inodes=4k";
+const SCRATCH: &str = "mode=1777,size=512m,nr_inodes=100k";
+
+const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Builds it and makes it the only one.
+pub(super) fn build(plan: &Plan) -> Result<(), Fault> {
+    let pieces = Pieces::of(plan);
+    step_aside()?;
+    memory(NEW, SMALL, MountFlags::empty())?;
+    let mut bound = Vec::new();
+    for Piece { from, to, read_only } in &pieces.0 {
+        bind(from, to)?;
+        bound.push((to.clone(), *read_only));
+    }
+    links()?;
+    etc(plan)?;
+    dev()?;
+    memory("/new/tmp", SCRATCH, MountFlags::empty())?;
+    proc()?;
+    let mounts = fs::read("/old/proc/self/mountinfo").trying("reading which mounts there are")?;
+    for mounted in mountinfo::parse(&mounts) {
+        // The innermost piece decides.
+        let piece = bound.iter().filter(|(to, _)| mounted.at.starts_with(to));
+        if let Some((_, read_only)) = piece.max_by_key(|(to, _)| to.as_os_str().len()) {
+            harden(&mounted, *read_only)?;
+        }
+    }
+    let all = SAFE | MountFlags::BIND | MountFlags::RDONLY;
+    mount_remount(NEW, all, "").trying("making the new root read-only")?;
+    leave_the_machine().trying("leaving the machine's files")
+}
+
+/// One piece of the machine in the new file system.
+struct Piece {
+    from: PathBuf,
+    to: PathBuf,
+    read_only: bool,
+}
+
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    /// Finds them while the machine's paths still mean what they say. What a machine does not have is left out;
+    /// a folder of the thread that is missing shows when it is bound.
+    fn of(plan: &Plan) -> Self {
+        let mut pieces = Vec::new();
+        let mut add = |from: &Path, to: &Path, read_only| {
+            let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());
+            pieces.push(Piece { from: below(OLD, &real), to: below(NEW, to), read_only });
+        };
+        let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
+        for path in system.filter(|path| path.is_dir() && !path.is_symlink()) {
+            add(&path, &path, true);
+        }
+        let net: &[&str] = if plan.net == Net::Shared { &ETC_NET } else { &[] };
+        let etc = ETC.iter().chain(net).map(|name| Path::new("/etc").join(name));
+        for path in etc.filter(|path| path.exists()) {
+            add(&path, &path, true);
+        }
+        for path in DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()) {
+            pieces.push(Piece { from: below(OLD, &path), to: below(NEW, &path), read_only: false });
+        }
+        for mount in &plan.mounts {
+            let real = mount.host.canonicalize().unwrap_or_else(|_| mount.host.clone());
+            let (from, to) = (below(OLD, &real), below(NEW, Path::new(&mount.agent)));
+            pieces.push(Piece { from, to, read_only: mount.read_only });
+        }
+        Self(pieces)
+    }
+}
+
+/// Puts an absolute path under another root.
+fn below(root: &str, path: &Path) -> PathBuf {
+    Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Makes a small memory file system the root, with the machine's under `/old`. Nothing of this reaches the
+/// machine's own namespace.
+fn step_aside() -> Result<(), Fault> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).trying("keeping mounts to ourselves")?;
+    let place = PLACES.iter().find(|place| Path::new(place).is_dir()).unwrap_or(&"/");
+    mount("tmpfs", *place, "tmpfs", SAFE, c"mode=0755,size=1m").trying("mounting memory to build on")?;
+    let step = || -> io::Result<()> {
+        std::env::set_current_dir(place)?;
+        fs::create_dir("new")?;
+        fs::create_dir("old")?;
+        pivot_root(".", "old")?;
+        std::env::set_current_dir("/")
+    };
+    step().trying("stepping onto it")
+}
+
+fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), Fault> {
+    fs::create_dir_all(at).trying(format_args!("making {at}"))?;
+    let options = std::ffi::CString::new(options).trying("mounting memory")?;
+    mount("tmpfs", at, "tmpfs", SAFE | more, options.as_c_str())
+        .trying(format_args!("mounting memory at {at}"))
+}
+
+/// Binds a folder or a file, with all that is mounted in it: inside of a user namespace less cannot be had.
+fn bind(from: &Path, to: &Path) -> Result<(), Fault> {
+    let shown = to.strip_prefix(NEW).unwrap_or(to).display();
+    let step = || -> io::Result<()> {
+        if from.metadata()?.is_dir() {
+            fs::create_dir_all(to)?;
+        } else {
+            to.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::File::create(to)?;
+        }
+        Ok(mount_bind_recursive(from, to)?)
+    };
+    step().trying(format_args!("binding /{shown}"))
+}
+
+/// Takes from one mount what the command must not find there.
+fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), Fault> {
+    let device = mounted.at.starts_with("/new/dev");
+    let mut flags = mounted.flags | MountFlags::BIND | MountFlags::NOSUID;
+    flags.set(MountFlags::NODEV, !device || mounted.flags.contains(MountFlags::NODEV));
+    if device {
+        flags |= MountFlags::NOEXEC;
+    }
+    if read_only {
+        flags |= MountFlags::RDONLY;
+    }
+    mount_remount(&mounted.at, flags, "").trying(format_args!("protecting {}", mounted.at.display()))
+}
+
+/// Where `/bin` and its like are links into `/usr`, they are here too.
+fn links() -> Result<(), Fault> {
+    let step = || -> io::Result<()> {
+        for name in SYSTEM {
+            if let Ok(target) = fs::read_link(Path::new(OLD).join(name)) {
+                symlink(target, Path::new(NEW).join(name))?;
+            }
+        }
+        fs::create_dir_all("/new/var")?;
+        fs::create_dir_all("/new/run")?;
+        symlink("/tmp", "/new/var/tmp")
+    };
+    step().trying("making the system's links")
+}
+
+/// Writes the files that say who is here, and nothing about the machine.
+fn etc(plan: &Plan) -> Result<(), Fault> {
+    let (user, group) = plan.identity;
+    let home = "/mnt/user-data/workspace";
+    let passwd = format!(
+        "root:x:0:0:root:/:/usr/sbin/nologin\nagent:x:{user}:{group}:agent:{home}:/bin/bash\n\
+         nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+    );
+    let groups = format!("root:x:0:\nagent:x:{group}:\nnogroup:x:65534:\n");
+    let mut files = vec![
+        ("passwd", passwd.as_str()),
+        ("group", groups.as_str()),
+        ("hostname", "sandbox\n"),
+        (
+            "nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+        ),
+    ];
+    if plan.net != Net::Shared {
+        files.push(("hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"));
+    }
+    let step = || -> io::Result<()> {
+        fs::create_dir_all("/new/etc")?;
+        files.iter().try_for_each(|(name, text)| fs::write(Path::new("/new/etc").join(name), text))
+    };
+    step().trying("writing /etc")
+}
+
+/// Makes what else a `/dev` has: terminals of its own, shared memory, and links.
+fn dev() -> Result<(), Fault> {
+    memory("/new/dev/shm", SHARED, MountFlags::NOEXEC)?;
+    let step = || -> io::Result<()> {
+        for (name, target) in [
+            ("fd", "/proc/self/fd"),
+            ("stdin", "/proc/self/fd/0"),
+            ("stdout", "/proc/self/fd/1"),
+            ("stderr", "/proc/self/fd/2"),
+            ("ptmx", "pts/ptmx"),
+        ] {
+            symlink(target, Path::new("/new/dev").join(name))?;
+        }
+        fs::create_dir("/new/dev/pts")
+    };
+    step().trying("making /dev")?;
+    // Programs that want a terminal do without where the kernel has none to give.
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", "/new/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=0620").ok();
+    Ok(())
+}
+
+/// Mounts a `/proc` that shows the sandbox's processes only. Where the machine's own is covered in parts, as in
+/// containers, the kernel refuses that, and the command has to do without: the machine's is not for it.
+fn proc() -> Result<(), Fault> {
+    let making = "making /proc";
+    fs::create_dir("/new/proc").trying(making)?;
+    let flags = SAFE | MountFlags::NOEXEC;
+    if mount("proc", "/new/proc", "proc", flags, None).is_err() {
+        return Ok(());
+    }
+    for path in PROC_READ_ONLY.map(|name| Path::new("/new/proc").join(name)) {
+        if path.exists() {
+            mount_bind_recursive(&path, &path).trying(making)?;
+            mount_remount(&path, flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)?;
+        }
+    }
+    for path in PROC_HIDDEN.map(|name| Path::new("/new/proc").join(name)) {
+        if path.exists() {
+            mount_bind_recursive("/new/dev/null", &path).trying(making)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the new file system the root, and lets go of everything else.
+fn leave_the_machine() -> io::Result<()> {
+    unmount(OLD, UnmountFlags::DETACH)?;
+    std::env::set_current_dir(NEW)?;
+    // The old root ends up on top of the new one, from where it is taken away.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")?;
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    Ok(())
+}

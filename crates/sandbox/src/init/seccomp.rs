@@ -1,0 +1,188 @@
+//! Which calls into the kernel are refused. A list of what is dangerous, not of what is needed: a shell runs
+//! anything, and what a program needs is not known before.
+//!
+//! Refused are calls that reach other processes, mounts, namespaces, devices and the machine as a whole, and
+//! those through which kernels have been broken most. Most of them fail without a capability anyway.
+
+use super::{Fault, Trying, wire::Net};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule as Rule, TargetArch, apply_filter, sock_filter,
+};
+use std::collections::BTreeMap;
+
+/// A call's number, and when it is refused; always where there is no rule.
+type Rules = BTreeMap<i64, Vec<Rule>>;
+
+/// Refused as if it were not permitted.
+const FORBIDDEN: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    // Mounts and roots.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_fanotify_init,
+    // Namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The machine.
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_vhangup,
+    // Where kernels break.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    // Memory that no limit counts.
+    libc::SYS_memfd_secret,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_uselib,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ustat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_sysfs,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS__sysctl,
+];
+
+/// `open_tree_attr`, `listns` and what else is newer than the C library's list: mounts and namespaces again.
+const FORBIDDEN_NEW: &[i64] = &[467, 470];
+
+/// Any of them makes `clone` make a namespace.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// Puts characters into a terminal's input.
+const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
+
+/// Sockets that stay inside: between processes, and of the network that the namespace has. Others, `vsock` above
+/// all, reach the machine around the namespace.
+const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// Installs it for this process and all that it will start. Nothing takes it away again.
+pub(super) fn install(net: Net) -> Result<(), Fault> {
+    for program in [foreign(), forbidden(net).trying("writing the filter of calls")?] {
+        apply_filter(&program).trying("installing the filter of calls")?;
+    }
+    Ok(())
+}
+
+fn forbidden(net: Net) -> Result<BpfProgram, seccompiler::BackendError> {
+    let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
+    let mask = |bit: u64| Op::MaskedEq(bit);
+    let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
+    rules.insert(
+        libc::SYS_clone,
+        flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?,
+    );
+    rules.insert(
+        libc::SYS_ioctl,
+        TERMINAL_INJECTION
+            .map(|request| when(&[(1, Len::Dword, Op::Eq, request)]))
+            .into_iter()
+            .collect::<Result<_, _>>()?,
+    );
+    // Which kind of machine a program believes to run on: left as it is, or asked for.
+    rules.insert(
+        libc::SYS_personality,
+        vec![when(&[(0, Len::Dword, Op::Ne, 0), (0, Len::Dword, Op::Ne, u64::from(u32::MAX))])?],
+    );
+    let others: Vec<_> =
+        FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
+    let mut sockets = vec![when(&others)?];
+    if net != Net::Shared {
+        // Of netlink only what lists interfaces.
+        let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
+        sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);
+    }
+    rules.insert(libc::SYS_socket, sockets);
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let here = TargetArch::try_from(std::env::consts::ARCH)?;
+    SeccompFilter::new(rules, SeccompAction::Allow, refuse, here)?.try_into()
+}
+
+fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendError> {
+    let conditions = conditions.iter().map(|(argument, length, operation, value)| {
+        Condition::new(*argument, length.clone(), operation.clone(), *value)
+    });
+    Rule::new(conditions.collect::<Result<_, _>>()?)
+}
+
+/// A filter by hand, for what the library has no words for: calls by the x32 table, which would slip past the
+/// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take
+/// `clone`. Both are as if the kernel did not have them. Other architectures are refused by the other filter.
+fn foreign() -> BpfProgram {
+    const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+    const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+    const IF_FROM: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+    const X32: u32 = 0x4000_0000;
+    const ALLOW: u32 = 0x7fff_0000;
+    const ERRNO: u32 = 0x0005_0000;
+    let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(435);
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    vec![
+        step(LOAD, 0, 0, 0), // the number is first in seccomp_data
+        step(IF_FROM, 2, 0, X32),
+        step(IF_EQUAL, 1, 0, clone3),
+        step(RETURN, 0, 0, ALLOW),
+        step(RETURN, 0, 0, ERRNO | libc::ENOSYS.cast_unsigned()),
+    ]
+}

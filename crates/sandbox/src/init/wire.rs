@@ -1,0 +1,146 @@
+//! What daemon and sandbox say to each other over the control socket: one plan one way, a few words the other.
+//! Each is JSON behind its length.
+
+use super::{Fault, Trying};
+use crate::{Limits, mounts::Mount};
+use rustix::{
+    io::{IoSlice, retry_on_intr},
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    io::Read,
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
+};
+
+/// No message is longer, in bytes.
+pub(crate) const LONGEST: usize = 4 * 1024 * 1024;
+
+/// All that a sandbox has to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// What the shell reads.
+    pub(crate) script: String,
+    /// The command's whole environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// What is mounted where, parents before children.
+    pub(crate) mounts: Vec<Mount>,
+    /// What it may use up.
+    pub(crate) limits: Limits,
+    /// Whom the command runs as towards the kernel: user and group.
+    pub(crate) identity: (u32, u32),
+    /// Whether the daemon is root and the sandbox still has to stop being it.
+    pub(crate) from_root: bool,
+    /// What there is of a network.
+    pub(crate) net: Net,
+}
+
+/// What there is of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Net {
+    /// A loopback of its own.
+    Loopback,
+    /// The same, and a listener on it that the daemon serves.
+    Served,
+    /// The machine's own.
+    Shared,
+}
+
+/// What a sandbox says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// Everything is in place. Carries the listener, if one was wanted.
+    Ready,
+    /// It could not be built.
+    Failed(String),
+    /// The command exited.
+    Exited(i32),
+    /// The command was killed by a signal.
+    Signalled(i32),
+    /// All of it together took more memory than it may.
+    Memory,
+}
+
+/// Puts the length before a message.
+pub(crate) fn framed(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
+    let body = serde_json::to_vec(message).trying("writing a message")?;
+    let length = u32::try_from(body.len()).trying("writing a message")?;
+    Ok([&length.to_le_bytes()[..], &body].concat())
+}
+
+/// Reads one message and nothing behind it.
+pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, Fault> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length).trying("reading the plan")?;
+    let length = usize::try_from(u32::from_le_bytes(length)).trying("reading the plan")?;
+    if length > LONGEST {
+        return Err(Fault(format!("the plan has {length} bytes, more than {LONGEST}")));
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body).trying("reading the plan")?;
+    serde_json::from_slice(&body).trying("understanding the plan")
+}
+
+/// Takes the first whole message out of what came; `None` if more has to come.
+pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<Word>, Fault> {
+    let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
+    let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
+    if length > LONGEST {
+        return Err(Fault(format!("a word of {length} bytes")));
+    }
+    let Some(body) = rest.get(..length) else { return Ok(None) };
+    let word = serde_json::from_slice(body).trying("understanding a word");
+    buffer.drain(..4 + length);
+    word.map(Some)
+}
+
+/// Says a word, and hands over what goes with it.
+pub(crate) fn say(to: &UnixStream, word: &Word, with: Option<BorrowedFd<'_>>) -> Result<(), Fault> {
+    let bytes = framed(word)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds: Vec<BorrowedFd<'_>> = with.into_iter().collect();
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    let mut sent = 0;
+    while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+        let flags = SendFlags::NOSIGNAL;
+        let slices = [IoSlice::new(rest)];
+        sent +=
+            retry_on_intr(|| sendmsg(to.as_fd(), &slices, &mut control, flags)).trying("saying a word")?;
+        control.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_or_not_at_all() {
+        let mut bytes = framed(&Word::Exited(3)).unwrap();
+        bytes.extend(framed(&Word::Memory).unwrap());
+        assert_eq!(read::<Word>(&bytes[..]).unwrap(), Word::Exited(3));
+        let mut buffer = bytes[..7].to_vec();
+        assert_eq!(take(&mut buffer).unwrap(), None);
+        buffer.extend(&bytes[7..]);
+        assert_eq!(take(&mut buffer).unwrap(), Some(Word::Exited(3)));
+        assert_eq!(take(&mut buffer).unwrap(), Some(Word::Memory));
+        assert_eq!((take(&mut buffer).unwrap(), buffer), (None, Vec::new()));
+    }
+
+    #[test]
+    fn garbage_and_giants_are_refused() {
+        for bytes in [&b"\xff\xff\xff\xff"[..], b"\x02\0\0\0{}", b"\x01\0\0\0\xff"] {
+            assert!(read::<Word>(bytes).is_err(), "{bytes:?}");
+            assert!(take(&mut bytes.to_vec()).is_err(), "{bytes:?}");
+        }
+        assert!(read::<Word>(&b"\x05\0\0\0{}"[..]).is_err());
+    }
+}

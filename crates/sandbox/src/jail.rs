@@ -1,0 +1,335 @@
+//! Runs commands in namespaces of their own: the daemon's side of `init.rs`.
+
+use crate::{
+    Limits, Unconfined,
+    capture::Capture,
+    cell::Cell,
+    group::{Group, Groups},
+    init::{
+        Fault, NAME,
+        wire::{self, Net, Plan, Word},
+    },
+    shell::{DRAIN, drain, failed},
+    watch,
+};
+use pudu_base::{BoxFuture, Command, Exec, Killed, Network, SandboxError};
+use rustix::{
+    io::IoSliceMut,
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
+    process::{getegid, geteuid},
+};
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    pin::{Pin, pin},
+    process::Stdio,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncWriteExt, Interest},
+    net::{TcpListener, UnixStream},
+    process::{self, Child},
+};
+
+/// Whom commands run as where the daemon is root: a number that distributions and systemd keep free.
+const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
+/// An argument of a program cannot be longer than 128 KiB.
+const LONGEST_SCRIPT: usize = 120_000;
+/// The kernel gets so long to end what a command left behind, before it is killed a second time.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// A sandbox that is tried out answers within this time, or is none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What this machine's kernel does to confine commands. That it does so was tried out.
+#[derive(Debug)]
+pub struct Jail {
+    init: PathBuf,
+    identity: (u32, u32),
+    from_root: bool,
+    groups: Result<Groups, String>,
+    proc: bool,
+}
+
+impl Jail {
+    /// Tries out what the kernel does. Sandboxes are this very program, whose `main` calls [`crate::enter`].
+    ///
+    /// # Errors
+    /// When commands cannot be confined here.
+    pub async fn probe() -> Result<Self, Unconfined> {
+        Self::probe_with(PathBuf::from("/proc/self/exe")).await
+    }
+
+    /// Like [`Self::probe`], for a program that is not the sandbox itself: `init` is one whose `main` calls
+    /// [`crate::enter`].
+    ///
+    /// # Errors
+    /// When commands cannot be confined here.
+    pub async fn probe_with(init: PathBuf) -> Result<Self, Unconfined> {
+        let from_root = geteuid().is_root();
+        let identity = if from_root { NOBODY_ELSE } else { (geteuid().as_raw(), getegid().as_raw()) };
+        let groups = Groups::open().map_err(|error| error.to_string());
+        let mut jail = Self { init, identity, from_root, groups, proc: false };
+        let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        let cell = Cell {
+            environment: &environment,
+            mounts: Vec::new(),
+            network: Network::None,
+            limits: Limits::default(),
+            disk: None,
+            egress: None,
+        };
+        let script = "test -e /proc/self/status && echo proc; echo works".to_owned();
+        let done = jail.run(&Command { script, timeout: PATIENCE }, cell).await;
+        let why = match done {
+            Ok(done) if done.stdout.ends_with("works\n") => {
+                jail.proc = done.stdout.starts_with("proc");
+                return Ok(jail);
+            }
+            Ok(done) => {
+                format!("a command in it did not work: {} {}", done.stdout.trim(), done.stderr.trim())
+            }
+            Err(error) => error.to_string(),
+        };
+        Err(Unconfined { mend: mend(from_root), why })
+    }
+
+    /// Whom the files of threads have to belong to, where that is not the daemon's own user.
+    #[must_use]
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        self.from_root.then_some(self.identity)
+    }
+
+    /// Says what is in force, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let limits = match &self.groups {
+            Ok(_) => "limits by a control group".to_owned(),
+            Err(why) => format!("limits by process (no control group: {why})"),
+        };
+        let who = match self.from_root {
+            true => format!("as user {}", self.identity.0),
+            false => "in a user namespace".to_owned(),
+        };
+        let proc = if self.proc { "" } else { ", without /proc (that of this machine is covered in parts)" };
+        format!("namespaces and seccomp, {who}, {limits}{proc}")
+    }
+
+    /// Runs a command in a sandbox of its own. Dropping the future kills everything in it.
+    pub(crate) async fn run(&self, command: &Command, cell: Cell<'_>) -> Result<Exec, SandboxError> {
+        if command.script.len() > LONGEST_SCRIPT || command.script.contains('\0') {
+            let text = "this command is too long or holds a zero byte: write it to a file and run that";
+            return Err(SandboxError::Refused(text.to_owned()));
+        }
+        let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&cell.limits));
+        let net = net(&cell);
+        let (mut child, control) = self.spawn(net, group.as_ref()).map_err(failed)?;
+        let plan = self.plan(command, &cell, net);
+        let (mut out, mut err) = (Capture::default(), Capture::default());
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let end = {
+            let mut reading = pin!(async {
+                tokio::join!(drain(stdout, &mut out), drain(stderr, &mut err));
+            });
+            let mut drained = false;
+            let output = (reading.as_mut(), &mut drained);
+            let end = attend(&plan, control, &cell, command.timeout, output).await;
+            bury(&mut child).await;
+            if !drained {
+                tokio::time::timeout(DRAIN, reading).await.ok();
+            }
+            end
+        };
+        let (code, mut killed) = match end {
+            End::Word(Word::Exited(code)) => (Some(code), None),
+            End::Word(Word::Memory) => (None, Some(Killed::Memory(cell.limits.memory))),
+            End::Word(Word::Failed(why)) => return Err(broken(&why)),
+            End::NeverReady => return Err(broken("it ended before it was ready")),
+            End::Word(_) | End::Gone => (None, None),
+            End::Killed(why) => (None, Some(why)),
+        };
+        if group.is_some_and(|group| group.out_of_memory()) {
+            killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
+        }
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+    }
+
+    fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net) -> Plan {
+        Plan {
+            script: command.script.clone(),
+            environment: cell.environment.to_vec(),
+            mounts: cell.mounts.clone(),
+            limits: cell.limits,
+            identity: self.identity,
+            from_root: self.from_root,
+            net,
+        }
+    }
+
+    /// Starts the outer process. Nothing of the daemon goes with it but the socket and the two pipes.
+    fn spawn(&self, net: Net, group: Option<&Group>) -> io::Result<(Child, UnixStream)> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut start = process::Command::new(&self.init);
+        start
+            .arg0(NAME)
+            .arg("outer")
+            .arg(if self.from_root { "root" } else { "user" })
+            .arg(if net == Net::Shared { "host-net" } else { "own-net" })
+            .arg(group.map_or(Path::new("-"), Group::folder))
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let child = start.spawn()?;
+        Ok((child, UnixStream::from_std(ours)?))
+    }
+}
+
+fn net(cell: &Cell<'_>) -> Net {
+    match cell.network {
+        Network::None => Net::Loopback,
+        Network::Proxy => Net::Served,
+        Network::Full => Net::Shared,
+    }
+}
+
+fn broken(why: &str) -> SandboxError {
+    SandboxError::Refused(format!("the sandbox could not be made: {why}"))
+}
+
+fn mend(from_root: bool) -> String {
+    let text = if from_root {
+        "run pudu as another user than root, or give it CAP_SYS_ADMIN; in a container also let the calls mount, \
+         pivot_root and unshare through"
+    } else {
+        "let this user make user namespaces: sysctl user.max_user_namespaces and, on Debian and Ubuntu, \
+         kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0; under systemd or in \
+         a container see docs/sandbox.md"
+    };
+    text.to_owned()
+}
+
+/// How it ended, as far as the daemon can tell.
+enum End {
+    /// In the sandbox's own words.
+    Word(Word),
+    /// Without a word, before the command began.
+    NeverReady,
+    /// Without a word, while the command ran.
+    Gone,
+    /// By us.
+    Killed(Killed),
+}
+
+/// Tells the sandbox what to do and waits for the first reason to end. Returning lets go of the socket, which ends
+/// the sandbox.
+async fn attend(
+    plan: &Plan,
+    mut control: UnixStream,
+    cell: &Cell<'_>,
+    timeout: Duration,
+    (mut reading, drained): (Pin<&mut impl Future<Output = ()>>, &mut bool),
+) -> End {
+    let mut serving: BoxFuture<'static, ()> = Box::pin(std::future::pending());
+    let mut late = pin!(tokio::time::sleep(timeout));
+    let mut full = pin!(async {
+        match cell.disk {
+            Some(folder) => watch::disk(folder.to_owned(), cell.limits.disk).await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut ready = false;
+    let mut words = Words { buffer: Vec::new(), fd: None };
+    let told = async {
+        let bytes = wire::framed(plan)?;
+        // Whoever does not read it says why.
+        control.write_all(&bytes).await.ok();
+        Ok::<_, Fault>(())
+    };
+    tokio::select! {
+        told = told => if let Err(Fault(why)) = told { return End::Word(Word::Failed(why)) },
+        () = &mut late => return End::Killed(Killed::Late),
+    }
+    loop {
+        tokio::select! {
+            word = words.next(&control) => match word {
+                Some(Word::Ready) => {
+                    ready = true;
+                    if let (Some(egress), Some(listener)) = (cell.egress, words.listener()) {
+                        serving = egress.serve(listener);
+                    }
+                }
+                Some(word) => return End::Word(word),
+                None if ready => return End::Gone,
+                None => return End::NeverReady,
+            },
+            () = &mut serving => serving = Box::pin(std::future::pending()),
+            () = &mut reading, if !*drained => *drained = true,
+            why = &mut full => return End::Killed(why),
+            () = &mut late => return End::Killed(Killed::Late),
+        }
+    }
+}
+
+/// Waits until the sandbox is gone, all of it: the outer process ends when the kernel has killed the rest.
+async fn bury(child: &mut Child) {
+    if tokio::time::timeout(GOODBYE, child.wait()).await.is_err() {
+        child.start_kill().ok();
+        tokio::time::timeout(GOODBYE, child.wait()).await.ok();
+    }
+}
+
+/// What came over the socket so far.
+struct Words {
+    buffer: Vec<u8>,
+    fd: Option<OwnedFd>,
+}
+
+impl Words {
+    /// Returns the next word; `None` at the end, or where it cannot be understood.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    async fn next(&mut self, control: &UnixStream) -> Option<Word> {
+        loop {
+            match wire::take(&mut self.buffer) {
+                Ok(Some(word)) => return Some(word),
+                Ok(None) => {}
+                Err(Fault(why)) => return Some(Word::Failed(why)),
+            }
+            if self.receive(control).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+
+    async fn receive(&mut self, control: &UnixStream) -> io::Result<usize> {
+        control
+            .async_io(Interest::READABLE, || {
+                let mut bytes = [0; 4096];
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+                let mut slices = [IoSliceMut::new(&mut bytes)];
+                let got = recvmsg(control, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+                for message in ancillary.drain() {
+                    if let RecvAncillaryMessage::ScmRights(fds) = message {
+                        self.fd = fds.last().or(self.fd.take());
+                    }
+                }
+                self.buffer.extend(bytes.iter().take(got.bytes));
+                Ok(got.bytes)
+            })
+            .await
+    }
+
+    /// Returns the listener that came with a word.
+    fn listener(&mut self) -> Option<TcpListener> {
+        let listener = std::net::TcpListener::from(self.fd.take()?);
+        listener.set_nonblocking(true).ok()?;
+        TcpListener::from_std(listener).ok()
+    }
+}

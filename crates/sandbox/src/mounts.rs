@@ -1,0 +1,144 @@
+//! One table for the shell and the file tools: what lies where, as the agent sees it and on this machine.
+
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
+
+/// Where the agent finds its own files. What lies under it is the thread's own.
+pub const ROOT: &str = "/mnt/user-data";
+/// Where the agent finds skills.
+pub const SKILLS: &str = "/mnt/skills";
+/// Where other agents that work for this one leave their files.
+pub const ACP: &str = "/mnt/acp-workspace";
+
+/// Paths of the sandbox that a configured mount cannot have: they are what a sandbox is made of.
+const TAKEN: [&str; 20] = [
+    ROOT, SKILLS, ACP, "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
+    "/old", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var",
+];
+
+/// A folder of this machine, and where the agent finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is on this machine.
+    pub host: PathBuf,
+    /// Where the agent finds it.
+    pub agent: String,
+    /// Whether the agent may only read it.
+    pub read_only: bool,
+}
+
+impl Mount {
+    /// Makes a mount that an operator asks for.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, in the operator's words.
+    pub fn configured(host: PathBuf, agent: &str, read_only: bool) -> Result<Self, String> {
+        if !is_plain(&host) {
+            return Err(format!("{} is not an absolute path without `.` and `..`", host.display()));
+        }
+        let path = Path::new(agent);
+        if !is_plain(path) || path == Path::new("/") || agent.contains(char::is_control) {
+            return Err(format!("{agent:?} is not an absolute path without `.` and `..` below the root"));
+        }
+        // `/mnt` may have more than ours below it; it cannot be covered as a whole.
+        let meets = |taken: &&str| path.starts_with(taken) || Path::new(taken).starts_with(path);
+        match TAKEN.iter().find(|taken| meets(taken)) {
+            Some(taken) => Err(format!("{agent} is taken: the sandbox has its own {taken}")),
+            None => Ok(Self { host, agent: agent.trim_end_matches('/').to_owned(), read_only }),
+        }
+    }
+}
+
+fn is_plain(path: &Path) -> bool {
+    let parts = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    path.is_absolute() && path.components().all(parts)
+}
+
+/// Finds the mount that a path of the agent's lies in, and the rest of the path. Of nested mounts the inner one
+/// counts.
+pub(crate) fn find<'m>(mounts: &'m [Mount], path: &str) -> Option<(&'m Mount, PathBuf)> {
+    let inside =
+        |mount: &'m Mount| Some((mount, Path::new(path).strip_prefix(&mount.agent).ok()?.to_owned()));
+    mounts.iter().filter_map(inside).max_by_key(|(mount, _)| mount.agent.len())
+}
+
+/// Tells whether a path is a folder that is there only because mounts lie in it.
+pub(crate) fn leads_to_some(mounts: &[Mount], path: &str) -> bool {
+    !below(mounts, path).is_empty()
+}
+
+/// Returns the folders below a path that are mounts or lead to some, each with how many levels below it is.
+pub(crate) fn below(mounts: &[Mount], path: &str) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for rest in mounts.iter().filter_map(|mount| Path::new(&mount.agent).strip_prefix(path).ok()) {
+        let mut at = path.trim_end_matches('/').to_owned();
+        for (level, part) in rest.iter().enumerate() {
+            at = format!("{at}/{}", part.display());
+            found.insert(at.clone(), level + 1);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(host: &str, agent: &str) -> Mount {
+        Mount { host: host.into(), agent: agent.into(), read_only: true }
+    }
+
+    #[test]
+    fn the_innermost_mount_counts_and_names_are_whole() {
+        let mounts = [mount("/a", "/mnt/x"), mount("/b", "/mnt/x/y"), mount("/c", "/mnt/xy")];
+        let find = |path| find(&mounts, path).map(|(mount, rest)| (mount.host.to_str().unwrap(), rest));
+        assert_eq!(find("/mnt/x/file"), Some(("/a", "file".into())));
+        assert_eq!(find("/mnt/x/y/file"), Some(("/b", "file".into())));
+        assert_eq!(find("/mnt/xy"), Some(("/c", "".into())));
+        assert_eq!(find("/mnt/xyz"), None);
+        assert_eq!(find("mnt/x"), None);
+    }
+
+    #[test]
+    fn folders_that_lead_to_mounts_are_known() {
+        let mounts = [mount("/a", "/mnt/skills/public/x"), mount("/b", "/mnt/skills/custom/y")];
+        let found =
+            |path| below(&mounts, path).into_iter().map(|(at, level)| format!("{level} {at}")).collect();
+        let all: Vec<String> = found("/mnt/skills/");
+        let expected = [
+            "1 /mnt/skills/custom",
+            "2 /mnt/skills/custom/y",
+            "1 /mnt/skills/public",
+            "2 /mnt/skills/public/x",
+        ];
+        assert_eq!(all, expected);
+        let none: Vec<String> = found("/mnt/skills/public/x");
+        assert_eq!(none, [""; 0]);
+        assert!(leads_to_some(&mounts, "/mnt") && !leads_to_some(&mounts, "/mnt/skill"));
+    }
+
+    #[test]
+    fn mounts_that_would_break_the_sandbox_are_refused_with_the_reason() {
+        let agent = |agent: &str| Mount::configured("/srv/data".into(), agent, true).map(|mount| mount.agent);
+        assert_eq!(agent("/mnt/data/"), Ok("/mnt/data".into()));
+        assert_eq!(agent("/opt"), Ok("/opt".into()));
+        for (path, word) in [
+            ("/", "below the root"),
+            ("data", "not an absolute path"),
+            ("/mnt/../etc", "not an absolute path"),
+            ("/mnt/a\nb", "not an absolute path"),
+            ("/mnt", "/mnt/user-data"),
+            ("/mnt/user-data/x", "/mnt/user-data"),
+            ("/mnt/skills", "/mnt/skills"),
+            ("/usr/local", "/usr"),
+            ("/proc", "/proc"),
+        ] {
+            let said = agent(path).unwrap_err();
+            assert!(said.contains(word), "{path}: {said}");
+        }
+        assert!(Mount::configured("data".into(), "/mnt/data", true).unwrap_err().contains("data is not"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Names of files that people send.
+
+use cap_std::fs::Dir;
+
+/// The longest file name, in bytes; leaves room for a number under the 255 that file systems take.
+const LONGEST: usize = 200;
+
+/// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
+/// over, no hidden file, not too long.
+pub(crate) fn safe(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
+    let name: String = name.chars().map(plain).collect();
+    let name = name.trim().trim_start_matches('.');
+    let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
+    let mut kept = String::new();
+    for c in stem.chars() {
+        if kept.len() + c.len_utf8() + ending.len() + 1 > LONGEST {
+            break;
+        }
+        kept.push(c);
+    }
+    let kept = if kept.trim().is_empty() { "file" } else { kept.trim() };
+    if ending.is_empty() { kept.to_owned() } else { format!("{kept}.{ending}") }
+}
+
+/// Returns the name, or it with the first number that nothing has yet.
+pub(crate) fn free(dir: &Dir, name: &str) -> String {
+    let (stem, ending) =
+        name.rsplit_once('.').map_or((name, String::new()), |(stem, end)| (stem, format!(".{end}")));
+    let numbered = (1..).map(|number| format!("{stem}_{number}{ending}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| dir.symlink_metadata(name).is_err()).unwrap_or_else(|| name.to_owned())
+}

@@ -1,0 +1,51 @@
+//! What stands for namespaces on systems that have none: the word that they are not there.
+
+use crate::{Unconfined, cell::Cell};
+use pudu_base::{Command, Exec, SandboxError};
+use std::path::PathBuf;
+
+/// What a kernel does to confine commands. There is none of these on this system.
+#[derive(Debug)]
+pub enum Jail {}
+
+impl Jail {
+    /// Says that there is none.
+    ///
+    /// # Errors
+    /// Always.
+    #[allow(clippy::unused_async, reason = "elsewhere there is something to wait for")]
+    pub async fn probe() -> Result<Self, Unconfined> {
+        Err(Unconfined {
+            why: "commands are confined by Linux only".to_owned(),
+            mend: "run pudu on Linux, or in a Linux container".to_owned(),
+        })
+    }
+
+    /// Says that there is none.
+    ///
+    /// # Errors
+    /// Always.
+    pub async fn probe_with(_: PathBuf) -> Result<Self, Unconfined> {
+        Self::probe().await
+    }
+
+    /// There is nobody to ask.
+    #[must_use]
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        match *self {}
+    }
+
+    /// There is nobody to ask.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match *self {}
+    }
+
+    #[allow(clippy::unused_async, reason = "elsewhere there is something to wait for")]
+    pub(crate) async fn run(&self, _: &Command, _: Cell<'_>) -> Result<Exec, SandboxError> {
+        match *self {}
+    }
+}
+
+/// Returns at once: no program is started as a sandbox here.
+pub fn enter() {}

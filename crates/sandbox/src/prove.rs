@@ -1,0 +1,62 @@
+//! Tries to break out, and says how that went: what `pudu doctor` shows. The end-to-end tests try much more.
+
+use crate::{Folders, Jail, Limits, Local, Options};
+use pudu_base::{Command, Network, SandboxError, SandboxProvider, ThreadId};
+use std::{path::Path, sync::Arc, time::Duration};
+
+/// One attempt is given so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How an attempt went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// What was tried.
+    pub attempt: &'static str,
+    /// What came out, where it should not have worked and did.
+    pub broken: Option<String>,
+}
+
+/// What is no escape where the operator gives a network.
+const NETWORK: &str = "reach the network";
+/// What is tried, and the command that says `ESCAPED` if it works. `SECRET` stands for a file of the daemon's
+/// outside of the thread.
+const ATTEMPTS: &[(&str, &str)] = &[
+    ("read a file of the daemon", "cat SECRET && echo ESCAPED"),
+    ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
+    ("see other processes", "ls -d /proc/[0-9]* | wc -l | { read n; test $n -gt 9 && echo ESCAPED; }"),
+    ("read the daemon's environment", "cat /proc/1/environ | grep -q . && echo ESCAPED"),
+    ("write outside", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
+    ("mount", "mount -t tmpfs none /mnt 2>/dev/null && echo ESCAPED"),
+    ("make a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
+    ("change the kernel", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
+    ("become somebody else", "test $(id -u) = 0 && echo ESCAPED"),
+    ("have a capability", "grep -q 'Cap...:.*[1-9a-f]' /proc/self/status && echo ESCAPED"),
+    ("trace the first process", "ls /proc/1/fd/* 2>/dev/null && echo ESCAPED"),
+    ("open a device", "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
+    (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
+];
+
+/// Tries each way out of a sandbox that is made below an existing folder of the daemon's.
+///
+/// # Errors
+/// When there is nothing to try.
+pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<Vec<Proof>, SandboxError> {
+    let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
+    let secret = folder.join("secret");
+    std::fs::write(&secret, "of the daemon").map_err(failed)?;
+    let folders = Folders::new(folder.to_owned(), jail.owner());
+    let options = Options { network, limits: Limits::default(), ..Options::default() };
+    let sandbox = Local::new(folders, Some(jail), options).acquire(&ThreadId::from("doctor")).await?;
+    let mut proofs = Vec::new();
+    for (attempt, script) in ATTEMPTS {
+        if *attempt == NETWORK && network == Network::Full {
+            continue;
+        }
+        let command =
+            Command { script: script.replace("SECRET", &secret.to_string_lossy()), timeout: PATIENCE };
+        let done = sandbox.exec(&command).await?;
+        let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
+        proofs.push(Proof { attempt, broken });
+    }
+    Ok(proofs)
+}

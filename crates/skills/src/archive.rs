@@ -1,0 +1,392 @@
+//! A `.skill` archive: a zip of one skill's folder, made by a stranger. It is taken whole or not at all.
+//!
+//! First the structure is judged, without decoding anything: names, kinds, sizes, how entries lie in the file.
+//! Then each entry is decoded under its own declared size. Nothing is ever written outside of what the
+//! [`Sink`] was made for, and nothing but files and folders is ever made.
+
+use crate::{Front, magic, names};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    io::{self, Read, Seek, SeekFrom, Write},
+};
+use zip::{CompressionMethod, ZipArchive, read::ZipFile};
+
+/// An archive is no larger, in bytes.
+pub(crate) const LARGEST: u64 = 100 * 1024 * 1024;
+/// So many entries at most.
+const MOST_ENTRIES: usize = 4096;
+/// Written out it is no larger, in bytes.
+const LARGEST_WRITTEN: u64 = 512 * 1024 * 1024;
+/// A `SKILL.md` is no larger, in bytes: it goes into a request whole.
+pub(crate) const LARGEST_SKILL: u64 = 128 * 1024;
+/// An entry above a mebibyte grows no more than so many times.
+const STEEPEST: u64 = 200;
+/// So small an entry may grow as it likes, in bytes.
+const HARMLESS: u64 = 1024 * 1024;
+/// So many dangers are told.
+const MOST_TOLD: usize = 20;
+/// What every entry of a zip's directory begins with.
+const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
+
+/// Why an archive is not taken: every danger that was found, up to twenty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The entry, if it is about one, and what is wrong.
+    pub dangers: Vec<(Option<String>, String)>,
+}
+
+impl Refusal {
+    fn of(why: impl Into<String>) -> Self {
+        Self { dangers: vec![(None, why.into())] }
+    }
+
+    fn at(entry: &str, why: impl Into<String>) -> Self {
+        Self { dangers: vec![(Some(entry.to_owned()), why.into())] }
+    }
+
+    fn add(&mut self, entry: &str, why: impl Into<String>) {
+        self.tell(Some(entry), why);
+    }
+
+    fn tell(&mut self, entry: Option<&str>, why: impl Into<String>) {
+        if self.dangers.len() < MOST_TOLD {
+            self.dangers.push((entry.map(str::to_owned), why.into()));
+        }
+    }
+
+    fn verdict(self) -> Result<(), Self> {
+        if self.dangers.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (entry, why)) in self.dangers.iter().enumerate() {
+            if at > 0 {
+                f.write_str("; ")?;
+            }
+            match entry {
+                // What a stranger called a file must not steer a terminal.
+                Some(entry) => write!(f, "{}: {why}", entry.escape_debug())?,
+                None => f.write_str(why)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What an archive holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The head of its `SKILL.md`.
+    pub front: Front,
+    /// Its files, by their paths in the skill's folder.
+    pub files: Vec<String>,
+    /// How large they are together, in bytes.
+    pub bytes: u64,
+}
+
+/// Where entries are written to. Paths are relative, plain, and never the same twice.
+pub(crate) trait Sink {
+    /// Makes a folder and those above it.
+    fn folder(&mut self, path: &str) -> io::Result<()>;
+    /// Makes a file, and the folders above it.
+    fn file(&mut self, path: &str, program: bool) -> io::Result<Box<dyn Write + '_>>;
+}
+
+/// Writes nothing.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn folder(&mut self, _path: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn file(&mut self, _path: &str, _program: bool) -> io::Result<Box<dyn Write + '_>> {
+        Ok(Box::new(io::sink()))
+    }
+}
+
+/// Looks at a whole archive, every byte of it, and keeps nothing.
+///
+/// # Errors
+/// When it must not be installed.
+pub fn examine(archive: impl Read + Seek) -> Result<Contents, Refusal> {
+    unpack(archive, &mut Nowhere)
+}
+
+/// Writes an archive out.
+pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, Refusal> {
+    let size = count(&mut archive)?;
+    let mut zip = ZipArchive::new(archive).map_err(|error| Refusal::of(format!("it is no zip: {error}")))?;
+    let plan = plan(&mut zip, size)?;
+    let mut skill = None;
+    for entry in &plan.entries {
+        let mut file = zip.by_index(entry.index).map_err(|error| broken(&entry.name, &error))?;
+        if let Some(text) = write(&mut file, entry, sink)? {
+            skill = Some(text);
+        }
+    }
+    let text = skill.ok_or_else(|| Refusal::of("there is no SKILL.md in it"))?;
+    let text = String::from_utf8(text).map_err(|_| Refusal::at("SKILL.md", "it is not UTF-8 text"))?;
+    let front = Front::read(&text).map_err(|why| Refusal::at("SKILL.md", why))?;
+    if !front.odd.is_empty() {
+        return Err(Refusal::at("SKILL.md", front.odd.join("; ")));
+    }
+    let files = plan.entries.iter().filter(|entry| !entry.folder);
+    Ok(Contents {
+        front,
+        bytes: files.clone().map(|entry| entry.size).sum(),
+        files: files.map(|e| e.path.clone()).collect(),
+    })
+}
+
+/// Checks the size of the file and how many entries there can be, before a reader makes room for them.
+fn count(archive: &mut (impl Read + Seek)) -> Result<u64, Refusal> {
+    let unreadable = |error: io::Error| Refusal::of(format!("it cannot be read: {error}"));
+    let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    if size > LARGEST {
+        return Err(Refusal::of(format!("it is larger than {} MiB", LARGEST / 1024 / 1024)));
+    }
+    archive.rewind().map_err(unreadable)?;
+    let (mut buffer, mut kept, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
+    loop {
+        let room = buffer.get_mut(kept..).unwrap_or_default();
+        let read = archive.read(room).map_err(unreadable)?;
+        let end = kept + read;
+        let seen = buffer.get(..end).unwrap_or_default();
+        marks += seen.windows(DIRECTORY_MARK.len()).filter(|window| window == DIRECTORY_MARK).count();
+        if read == 0 || marks > MOST_ENTRIES {
+            break;
+        }
+        // A mark may lie across two pieces.
+        kept = end.min(DIRECTORY_MARK.len() - 1);
+        buffer.copy_within(end - kept..end, 0);
+    }
+    if marks > MOST_ENTRIES {
+        return Err(Refusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+    }
+    archive.rewind().map_err(unreadable)?;
+    Ok(size)
+}
+
+/// What is to be written.
+struct Plan {
+    entries: Vec<Entry>,
+}
+
+/// An entry that is to be written.
+struct Entry {
+    index: usize,
+    name: String,
+    /// The path in the skill's folder.
+    path: String,
+    folder: bool,
+    program: bool,
+    size: u64,
+}
+
+fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<Plan, Refusal> {
+    if zip.len() > MOST_ENTRIES {
+        return Err(Refusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+    }
+    if zip.has_duplicate_names() {
+        return Err(Refusal::of("two of its entries have one name"));
+    }
+    if zip.offset() != 0 {
+        return Err(Refusal::of("something stands before the zip in the file"));
+    }
+    let mut refusal = Refusal::default();
+    let mut entries = Vec::new();
+    let mut written = 0_u64;
+    for index in 0..zip.len() {
+        let file = zip.by_index_raw(index).map_err(|error| Refusal::of(format!("entry {index}: {error}")))?;
+        written = written.saturating_add(file.size());
+        match judge(&file, index) {
+            Ok(entry) => entries.push(entry),
+            Err((name, why)) => refusal.add(&name, why),
+        }
+    }
+    if written > LARGEST_WRITTEN {
+        refusal.tell(None, format!("written out it has more than {} MiB", LARGEST_WRITTEN / 1024 / 1024));
+    }
+    if written > 4 * HARMLESS && written / STEEPEST > size {
+        refusal.tell(None, "it grows more than any honest archive does");
+    }
+    collisions(&entries, &mut refusal);
+    refusal.verdict()?;
+    zip.validate_header_consistency()
+        .map_err(|error| Refusal::of(format!("it contradicts itself: {error}")))?;
+    entries.retain(|entry| !ignored(&entry.path));
+    root(&mut entries)?;
+    Ok(Plan { entries })
+}
+
+/// Judges one entry by what the directory says of it.
+fn judge<R: Read>(file: &ZipFile<'_, R>, index: usize) -> Result<Entry, (String, String)> {
+    let raw = file.name_raw();
+    let name = String::from_utf8_lossy(raw).into_owned();
+    let refuse = |why: &str| Err((name.clone(), why.to_owned()));
+    let Ok(text) = std::str::from_utf8(raw) else { return refuse("its name is not UTF-8") };
+    let parts = match names::parts(text) {
+        Ok(parts) => parts,
+        Err(why) => return refuse(why),
+    };
+    if file.encrypted() || matches!(file.compression(), CompressionMethod::AES) {
+        return refuse("it is encrypted");
+    }
+    if !matches!(file.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
+        return refuse("it is packed in another way than deflate");
+    }
+    // The upper half is the mode of Unix, whatever system the entry claims to come from.
+    let kind = (file.external_attributes() >> 16) & 0o170_000;
+    let folder = text.ends_with('/');
+    match kind {
+        0 => {}
+        0o100_000 if !folder => {}
+        0o040_000 if folder => {}
+        0o120_000 => return refuse("it is a symbolic link"),
+        0o040_000 | 0o100_000 => return refuse("it is a folder by its name or by its mode, but not by both"),
+        _ => return refuse("it is neither a file nor a folder"),
+    }
+    if folder && file.size() > 0 {
+        return refuse("it is a folder with contents of its own");
+    }
+    if file.size() > HARMLESS && file.size() / STEEPEST > file.compressed_size() {
+        return refuse("it grows more than any honest file does");
+    }
+    if file.compression() == CompressionMethod::Stored && file.size() != file.compressed_size() {
+        return refuse("its sizes contradict each other");
+    }
+    let program = (file.external_attributes() >> 16) & 0o100 != 0;
+    Ok(Entry { index, path: parts.join("/"), name, folder, program, size: file.size() })
+}
+
+/// Finds paths that are one on some machine, and files that are also somebody's folder.
+fn collisions(entries: &[Entry], refusal: &mut Refusal) {
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    let mut files = HashSet::new();
+    for entry in entries {
+        let folded = names::folded(&entry.path);
+        if !entry.folder {
+            files.insert(folded.clone());
+        }
+        if let Some(other) = seen.insert(folded, &entry.path) {
+            refusal.add(
+                &entry.name,
+                format!("it has the same name as {} on some machines", other.escape_debug()),
+            );
+        }
+    }
+    // Folders that are only named by what is in them have to be spelt alike as well.
+    let mut spelt: HashMap<String, String> = HashMap::new();
+    for entry in entries {
+        let mut above = String::new();
+        for part in entry.path.split('/').take(entry.path.matches('/').count()) {
+            if !above.is_empty() {
+                above.push('/');
+            }
+            above.push_str(part);
+            let folded = names::folded(&above);
+            if files.contains(&folded) {
+                refusal.add(&entry.name, "a file of the archive has the name of its folder");
+                break;
+            }
+            let first = spelt.entry(folded).or_insert_with(|| above.clone());
+            if *first != above {
+                refusal.add(&entry.name, "its folder is spelt in two ways that are one on some machines");
+                break;
+            }
+        }
+    }
+}
+
+/// What file managers add, and hidden files: left out.
+fn ignored(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.') || part == "__MACOSX")
+}
+
+/// Takes the one folder off that everything lies in, if there is one, and sees to it that there is one skill.
+fn root(entries: &mut Vec<Entry>) -> Result<(), Refusal> {
+    const SKILL: &str = "SKILL.md";
+    let is_skill = |path: &str| names::folded(path.rsplit('/').next().unwrap_or_default()) == "skill.md";
+    let skills: Vec<&Entry> = entries.iter().filter(|entry| !entry.folder && is_skill(&entry.path)).collect();
+    let top = match skills.as_slice() {
+        [] => return Err(Refusal::of("there is no SKILL.md at its top or in its one top folder")),
+        [one] => match one.path.strip_suffix(SKILL) {
+            Some("") => String::new(),
+            Some(top) if top.matches('/').count() == 1 => top.to_owned(),
+            Some(_) => return Err(Refusal::at(&one.name, "it lies deeper than in one top folder")),
+            None => return Err(Refusal::at(&one.name, "the file has to be called SKILL.md, in capitals")),
+        },
+        [_, second, ..] => {
+            return Err(Refusal::at(&second.name, "a second SKILL.md: an archive holds one skill"));
+        }
+    };
+    entries.retain(|entry| !(entry.folder && format!("{}/", entry.path) == top));
+    for entry in entries {
+        match entry.path.strip_prefix(&top) {
+            Some(path) => entry.path = path.to_owned(),
+            None => return Err(Refusal::at(&entry.name, "it lies beside the skill's folder")),
+        }
+    }
+    Ok(())
+}
+
+/// Writes one entry; returns the text of a `SKILL.md`.
+fn write<R: Read>(
+    file: &mut ZipFile<'_, R>,
+    entry: &Entry,
+    sink: &mut dyn Sink,
+) -> Result<Option<Vec<u8>>, Refusal> {
+    let stuck = |error: io::Error| Refusal::at(&entry.name, format!("it could not be written: {error}"));
+    if entry.folder {
+        sink.folder(&entry.path).map_err(stuck)?;
+        return Ok(None);
+    }
+    let is_skill = entry.path == "SKILL.md";
+    if is_skill && entry.size > LARGEST_SKILL {
+        return Err(Refusal::at(&entry.name, format!("it is larger than {} KiB", LARGEST_SKILL / 1024)));
+    }
+    let mut out = sink.file(&entry.path, entry.program).map_err(stuck)?;
+    let (mut buffer, mut total, mut text) = (vec![0; 32 * 1024], 0_u64, Vec::new());
+    let mut head = Vec::with_capacity(magic::LOOK);
+    loop {
+        let read = file
+            .read(&mut buffer)
+            .map_err(|error| Refusal::at(&entry.name, format!("it is broken: {error}")))?;
+        let piece = buffer.get(..read).unwrap_or_default();
+        total += piece.len() as u64;
+        if total > entry.size {
+            return Err(Refusal::at(&entry.name, "it is larger than it says"));
+        }
+        if head.len() < magic::LOOK {
+            head.extend(piece.iter().take(magic::LOOK - head.len()));
+            if let Some(kind) = magic::program(&head) {
+                return Err(Refusal::at(&entry.name, format!("it is a program of the machine ({kind})")));
+            }
+        }
+        if piece.is_empty() {
+            break;
+        }
+        if is_skill {
+            text.extend_from_slice(piece);
+        }
+        out.write_all(piece).map_err(stuck)?;
+    }
+    if total != entry.size {
+        return Err(Refusal::at(&entry.name, "it is smaller than it says"));
+    }
+    out.flush().map_err(stuck)?;
+    Ok(is_skill.then_some(text))
+}
+
+fn broken(name: &str, error: &zip::result::ZipError) -> Refusal {
+    Refusal::at(name, format!("it is broken: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Finds skills in a folder: every folder with a `SKILL.md`, at any depth that makes sense, and nothing below
+//! one that was found. Links are not followed, and nothing that begins with a dot is looked at.
+
+use crate::{Front, archive::LARGEST_SKILL, catalog::Broken};
+use std::{
+    fs,
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// So many levels are looked at.
+const DEEPEST: usize = 4;
+/// So many folders of one root are looked at.
+const MOST_FOLDERS: usize = 2_000;
+/// So many entries of one folder are looked at.
+const MOST_ENTRIES: usize = 2_000;
+/// So many skills of one root are taken.
+const MOST_SKILLS: usize = 256;
+/// The name of a folder is no longer, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// Whose a skill is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// It ships with pudu or with DeerFlow.
+    Public,
+    /// The team's own.
+    Custom,
+}
+
+impl Category {
+    /// Returns the word for it, which is also its folder.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Custom => "custom",
+        }
+    }
+}
+
+/// A folder with skills.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) path: PathBuf,
+    pub(crate) category: Category,
+    /// Whether pudu installs and removes here.
+    pub(crate) editable: bool,
+}
+
+/// A skill that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) front: Front,
+    pub(crate) text: String,
+    pub(crate) folder: PathBuf,
+    /// The folder's path below its root.
+    pub(crate) below: String,
+}
+
+/// How a file or folder looked from outside. Two that are equal hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    changed: (i64, i64),
+    size: u64,
+    inode: u64,
+}
+
+/// Looks at a path from outside.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = fs::metadata(path).ok()?;
+    Some(Stamp { changed: (meta.mtime(), meta.mtime_nsec()), size: meta.len(), inode: meta.ino() })
+}
+
+/// What a look through a root brought.
+#[derive(Debug, Default)]
+pub(crate) struct Haul {
+    pub(crate) found: Vec<Found>,
+    pub(crate) broken: Vec<Broken>,
+    /// What has to look the same for all this to be true still.
+    pub(crate) seen: Vec<(PathBuf, Option<Stamp>)>,
+    folders: usize,
+}
+
+/// Looks through a root.
+pub(crate) fn look(root: &Root) -> Haul {
+    let mut haul = Haul::default();
+    walk(&root.path, "", DEEPEST, &mut haul);
+    haul
+}
+
+impl Haul {
+    fn spoilt(&mut self, folder: &Path, why: impl Into<String>) {
+        if self.broken.len() < MOST_SKILLS {
+            self.broken.push(Broken { folder: folder.to_owned(), why: why.into() });
+        }
+    }
+
+    /// Remembers how something looked before it was read, so that a change while it is read is noticed.
+    fn remember(&mut self, path: &Path) {
+        self.seen.push((path.to_owned(), stamp(path)));
+    }
+}
+
+fn walk(folder: &Path, below: &str, depth: usize, haul: &mut Haul) {
+    haul.folders += 1;
+    haul.remember(folder);
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => return haul.spoilt(folder, format!("it cannot be read: {error}")),
+    };
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        if names.len() >= MOST_ENTRIES {
+            haul.spoilt(
+                folder,
+                format!("it has more than {MOST_ENTRIES} entries; the rest is not looked at"),
+            );
+            break;
+        }
+        match entry.file_name().into_string() {
+            Ok(name) if name.starts_with('.') => {}
+            Ok(name) => names.push((name, entry.file_type().ok())),
+            Err(name) => haul.spoilt(&folder.join(name), "its name is not UTF-8"),
+        }
+    }
+    names.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (name, kind) in names {
+        let (path, Some(kind)) = (folder.join(&name), kind) else { continue };
+        if kind.is_symlink() && path.is_dir() {
+            haul.spoilt(&path, "it is a link; links are not followed: move the folder here");
+        }
+        if !kind.is_dir() {
+            continue;
+        }
+        if name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+            haul.spoilt(&path, "its name is too long, or has characters that nobody sees");
+            continue;
+        }
+        if haul.folders >= MOST_FOLDERS || haul.found.len() >= MOST_SKILLS {
+            haul.spoilt(
+                &path,
+                format!("it is left out: {MOST_SKILLS} skills and {MOST_FOLDERS} folders are the most"),
+            );
+            return;
+        }
+        let below = if below.is_empty() { name } else { format!("{below}/{name}") };
+        take(&path, below, depth, haul);
+    }
+}
+
+/// Takes the skill in a folder, or looks further down.
+fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
+    let file = folder.join("SKILL.md");
+    haul.remember(&file);
+    match read(&file) {
+        Ok(Some(text)) => match Front::read(&text) {
+            Ok(front) => haul.found.push(Found { front, text, folder: folder.to_owned(), below }),
+            Err(why) => haul.spoilt(folder, why),
+        },
+        Ok(None) if depth > 1 => walk(folder, &below, depth - 1, haul),
+        Ok(None) => {}
+        Err(why) => haul.spoilt(folder, why),
+    }
+}
+
+/// Reads a `SKILL.md`; `None` if there is none.
+fn read(file: &Path) -> Result<Option<String>, String> {
+    match fs::symlink_metadata(file) {
+        Ok(meta) if meta.is_file() => {}
+        Ok(_) => return Err("its SKILL.md is no plain file".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("its SKILL.md cannot be read: {error}")),
+    }
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(file).and_then(|open| open.take(LARGEST_SKILL + 1).read_to_end(&mut bytes));
+    opened.map_err(|error| format!("its SKILL.md cannot be read: {error}"))?;
+    if bytes.len() as u64 > LARGEST_SKILL {
+        return Err(format!("its SKILL.md is larger than {} KiB", LARGEST_SKILL / 1024));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| "its SKILL.md is not UTF-8 text".to_owned())
+}

@@ -1,0 +1,72 @@
+//! Puts a skill from an archive into its place, or takes one away.
+
+use crate::{Catalog, Category, Report, SkillError, Skills, Verdict, archive, scan, stage::Stage};
+use std::{fs::File, io::BufReader, path::Path};
+
+/// A skill that was installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name.
+    pub name: String,
+    /// How many files it has.
+    pub files: usize,
+    /// How large they are together, in bytes.
+    pub bytes: u64,
+    /// What the scan found and let pass.
+    pub report: Report,
+}
+
+/// Unpacks beside the place, looks, and moves. The caller holds the lock.
+pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Installed, SkillError> {
+    let own = &skills.places().own;
+    let archive = BufReader::new(File::open(file).map_err(SkillError::io(file))?);
+    let mut stage = Stage::new(own)?;
+    let contents = archive::unpack(archive, &mut stage)?;
+    let name = contents.front.name;
+    let place = own.join(&name);
+    vacant(&skills.read(), &place, &name, replace)?;
+    let report = scan(&stage.inside()).map_err(SkillError::io(file))?;
+    if report.verdict() == Verdict::Block {
+        return Err(SkillError::Blocked { name, report });
+    }
+    stage.settle(&place)?;
+    Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report })
+}
+
+/// Tells whether a skill may take a place. A stranger's never stands in for one that ships or that the
+/// operator put there by hand, whatever is said.
+fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
+    let exists = |where_, mend| Err(SkillError::Exists { name: name.to_owned(), where_, mend });
+    if let Some(entry) = catalog.get(name)
+        && entry.folder != place
+    {
+        return exists(entry.category.name(), "give the new one another `name` in its SKILL.md");
+    }
+    if place.exists() && !replace {
+        return exists("custom", "`pudu skill install --replace` puts the new one in its place");
+    }
+    Ok(())
+}
+
+/// Takes away a skill that was installed. The caller holds the lock.
+pub(crate) fn remove(skills: &Skills, name: &str) -> Result<(), SkillError> {
+    let own = &skills.places().own;
+    let catalog = skills.read();
+    // One that is broken has no name but that of its folder.
+    let broken = || {
+        let place = own.join(name);
+        (crate::frontmatter::check_name(name).is_ok() && place.is_dir()).then_some(place)
+    };
+    let place = match catalog.get(name) {
+        Some(entry) if entry.editable => entry.folder.clone(),
+        Some(entry) => {
+            let what = match entry.category {
+                Category::Public => "one of the public skills",
+                Category::Custom => "in the folder of `skills.path`",
+            };
+            return Err(SkillError::Fixed { name: name.to_owned(), what });
+        }
+        None => broken().ok_or_else(|| SkillError::Unknown(name.to_owned()))?,
+    };
+    Stage::new(own)?.clear(&place)
+}

@@ -1,0 +1,95 @@
+//! Skills: folders with a `SKILL.md` that tell the agent how a kind of work is done.
+//!
+//! [`Skills`] finds them, knows which are switched on, installs them from archives and takes them away;
+//! [`Catalog`] is what was found at one moment, [`examine`] and [`scan`] look at what comes from strangers.
+//! [`shipped`] holds those that are built in. Everything here is file work that blocks.
+//!
+//! What is deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and any running of
+//! what a skill brings along. The sandbox is the boundary; what is refused here is a floor below it.
+
+mod archive;
+mod catalog;
+mod discover;
+mod frontmatter;
+mod install;
+mod magic;
+mod names;
+mod scan;
+pub mod shipped;
+mod stage;
+mod state;
+
+pub use archive::{Contents, Refusal, examine};
+pub use catalog::{Broken, Catalog, Entry, Places, Skills};
+pub use discover::Category;
+pub use frontmatter::Front;
+pub use install::Installed;
+pub use scan::{Finding, Report, Severity, Verdict, scan};
+
+use std::{io, path::PathBuf};
+
+/// Why something was not done to a skill.
+#[derive(Debug, thiserror::Error)]
+pub enum SkillError {
+    /// There is no such skill.
+    #[error("there is no skill `{0}`")]
+    Unknown(String),
+    /// A skill of that name is there already.
+    #[error("a skill `{name}` is there already ({where_}); {mend}")]
+    Exists {
+        /// Its name.
+        name: String,
+        /// Where it is, in words.
+        where_: &'static str,
+        /// What can be done.
+        mend: &'static str,
+    },
+    /// The skill is not pudu's to take away.
+    #[error("`{name}` is {what} and cannot be removed here; `pudu skill disable {name}` switches it off")]
+    Fixed {
+        /// Its name.
+        name: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The archive is dangerous or broken; nothing of it was kept.
+    #[error("the archive is refused: {0}")]
+    Refused(Refusal),
+    /// The scan found something that nobody may install.
+    #[error("the scan of `{name}` blocks it:\n{report}")]
+    Blocked {
+        /// The skill's name.
+        name: String,
+        /// What was found.
+        report: Report,
+    },
+    /// The file with the switches says something that cannot be.
+    #[error("{}: {why}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and the mend.
+        why: String,
+    },
+    /// The system failed.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// What was being worked on.
+        path: PathBuf,
+        /// What the system said.
+        why: io::Error,
+    },
+}
+
+impl From<Refusal> for SkillError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl SkillError {
+    fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |why| Self::Io { path, why }
+    }
+}

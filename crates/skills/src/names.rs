@@ -1,0 +1,126 @@
+//! Names inside an archive: which are refused, and which two are one on some machine.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// A path is no longer, in bytes.
+const LONGEST_PATH: usize = 512;
+/// One name of it is no longer, in bytes: what file systems take.
+const LONGEST_NAME: usize = 255;
+/// So many folders deep at most.
+const DEEPEST: usize = 12;
+
+/// Checks the name of an entry and returns its parts. A folder's slash at the end is no part.
+///
+/// # Errors
+/// When the name could lead out of a folder, hide, or mean something else on another machine.
+pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
+    if name.is_empty() || name == "/" {
+        return Err("it has no name");
+    }
+    if name.len() > LONGEST_PATH {
+        return Err("its name is too long");
+    }
+    if name.contains('\\') {
+        return Err("its name has a backslash, which is a path on some machines");
+    }
+    if name.contains(':') {
+        return Err("its name has a colon, which is a drive or a stream on some machines");
+    }
+    if name.starts_with('/') {
+        return Err("its name is an absolute path");
+    }
+    if name.chars().any(|c| c.is_control() || hidden(c)) {
+        return Err("its name has characters that nobody sees");
+    }
+    let parts: Vec<&str> = name.strip_suffix('/').unwrap_or(name).split('/').collect();
+    if parts.len() > DEEPEST {
+        return Err("it lies too deep");
+    }
+    for part in &parts {
+        match *part {
+            "" => return Err("its name has an empty part"),
+            "." | ".." => return Err("its name has a part `.` or `..`, which leads out of its folder"),
+            part if part.len() > LONGEST_NAME => return Err("its name is too long"),
+            part if part.ends_with(['.', ' ']) || part.starts_with(' ') => {
+                return Err("a part of its name begins or ends with a space, or ends with a dot");
+            }
+            _ => {}
+        }
+    }
+    Ok(parts)
+}
+
+/// Returns the form in which two names that one machine or another takes for one are equal.
+pub(crate) fn folded(name: &str) -> String {
+    let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
+    let once: String = lower(&name.nfkc().collect::<String>());
+    // Lower case may take a letter apart again: put together anew. The sharp s is two of them where case is
+    // folded.
+    once.nfkc().collect::<String>().replace('ß', "ss").replace('ς', "σ")
+}
+
+/// Characters that have no width or turn the direction of what follows.
+pub(crate) fn hidden(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_relative_names_pass() {
+        for name in ["SKILL.md", "a/b/c.py", "dir/", "ü/日本.txt", "a b.txt", ".hidden/x", "a..b"] {
+            assert!(parts(name).is_ok(), "{name}");
+        }
+        assert_eq!(parts("a/b/"), Ok(vec!["a", "b"]));
+        for name in [
+            "",
+            "/",
+            "/etc/passwd",
+            "//x",
+            "a//b",
+            "../x",
+            "a/../b",
+            "./a",
+            "a/.",
+            "..",
+            "C:/x",
+            "c:x",
+            "a:b",
+            "a\\b",
+            "..\\x",
+            "a\0b",
+            "a\nb",
+            "a\u{202e}gpj.exe",
+            "a\u{200b}b",
+            "a.",
+            "a ",
+            " a",
+            "x /y",
+            &"a".repeat(256),
+            &"a/".repeat(20),
+            &"abcdefgh/".repeat(60),
+        ] {
+            assert!(parts(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_one_somewhere_fold_to_one() {
+        for (a, b) in [
+            ("A.md", "a.md"),
+            ("é", "e\u{301}"),
+            ("ﬁ", "fi"),
+            ("STRASSE", "straße"),
+            ("Ω", "\u{2126}"),
+            ("ﬀ", "FF"),
+        ] {
+            assert_eq!(folded(a), folded(b), "{a} {b}");
+        }
+        assert_ne!(folded("a"), folded("b"));
+    }
+}

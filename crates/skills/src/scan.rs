@@ -1,0 +1,258 @@
+//! A static look through a skill that comes from a stranger.
+//!
+//! It finds what no honest skill has, and tells what a person should look at. It proves nothing: who wants to
+//! hide something can. What a skill can do is bounded by the sandbox alone; this is advice, with a floor.
+
+mod rules;
+
+use crate::{magic, names};
+use std::{
+    fmt, fs,
+    io::{self, Read},
+    path::Path,
+};
+
+/// A text is looked through up to so many bytes.
+const LARGEST: u64 = 2 * 1024 * 1024;
+/// So many findings are told.
+const MOST: usize = 100;
+/// A line is shown with so many characters at most.
+const SHOWN: usize = 120;
+
+/// Comments with one of the words that are meant for a formatter.
+const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start", "<!-- prettier-ignore-end"];
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A person should look at it.
+    Warn,
+    /// It is not installed.
+    Block,
+}
+
+/// What becomes of the skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was found.
+    Allow,
+    /// It may be installed; what was found is told.
+    Warn,
+    /// It is not installed.
+    Block,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, in the skill's folder.
+    pub file: String,
+    /// The line, from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// The rule that found it.
+    pub rule: &'static str,
+    /// What it is, with the words that were found.
+    pub what: String,
+}
+
+/// All that was found, the worst first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The findings.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Returns what becomes of the skill.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        match self.findings.iter().map(|finding| finding.severity).max() {
+            None => Verdict::Allow,
+            Some(Severity::Warn) => Verdict::Warn,
+            Some(Severity::Block) => Verdict::Block,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, finding) in self.findings.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            let Finding { severity, file, line, rule, what } = finding;
+            let word = match severity {
+                Severity::Warn => "warn ",
+                Severity::Block => "BLOCK",
+            };
+            write!(f, "  {word}  {}:{line}  {rule}: {what}", file.escape_debug())?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks through a folder.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn scan(folder: &Path) -> io::Result<Report> {
+    let mut findings = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            file(&path, &name, &mut findings)?;
+        }
+    }
+    let order = |finding: &Finding| (std::cmp::Reverse(finding.severity), finding.file.clone(), finding.line);
+    findings.sort_by_key(order);
+    findings.truncate(MOST);
+    Ok(Report { findings })
+}
+
+fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    let whole = |rule, what: &str| Finding {
+        severity: Severity::Warn,
+        file: name.to_owned(),
+        line: 0,
+        rule,
+        what: what.to_owned(),
+    };
+    if bytes.len() as u64 > LARGEST {
+        findings.push(whole("large", "only its first 2 MiB were looked through"));
+    }
+    if let Some(kind) = magic::program(&bytes) {
+        let what = format!("a program of the machine ({kind})");
+        findings.push(Finding { severity: Severity::Block, ..whole("program", &what) });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => findings.extend(text_findings(name, &text)),
+        Err(error) if is_media(name) => drop(error),
+        Err(error) => {
+            findings.push(whole("binary", "this is neither text nor a picture or font: nobody can read it"));
+            findings.extend(text_findings(name, &String::from_utf8_lossy(error.as_bytes())));
+        }
+    }
+    Ok(())
+}
+
+/// Files that are no text for good reason.
+fn is_media(name: &str) -> bool {
+    const ENDINGS: [&str; 20] = [
+        "png", "jpg", "jpeg", "gif", "webp", "ico", "ttf", "otf", "woff", "woff2", "pdf", "docx", "pptx",
+        "xlsx", "odt", "ods", "odp", "mp3", "mp4", "wav",
+    ];
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
+    ENDINGS.contains(&ending.as_str())
+}
+
+/// Looks through a text.
+pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
+    let mut findings = unseen(file, text);
+    // A command goes on behind a backslash; two blanks keep every place where it was.
+    let joined = text.replace("\\\r\n", "   ").replace("\\\n", "  ");
+    let prose = file.to_lowercase().ends_with(".md");
+    if prose {
+        findings.extend(comments(file, text));
+    }
+    for rule in rules::all().iter().filter(|rule| prose || !rule.prose) {
+        for found in rule.pattern.find_iter(&joined).take(MOST) {
+            let line = line(text, found.start());
+            let what = format!("{}: {}", rule.what, shown(found.as_str()));
+            findings.push(Finding {
+                severity: rule.severity,
+                file: file.to_owned(),
+                line,
+                rule: rule.name,
+                what,
+            });
+        }
+        if findings.len() > MOST {
+            break;
+        }
+    }
+    findings
+}
+
+/// Finds comments that the page does not show and that are meant for the model. One that never ends hides all
+/// that follows.
+fn comments(file: &str, text: &str) -> Vec<Finding> {
+    let (mut findings, mut at) = (Vec::new(), 0);
+    while let Some(start) = text.get(at..).and_then(|rest| rest.find("<!--")).map(|found| at + found) {
+        let rest = text.get(start..).unwrap_or_default();
+        let comment = rest.find("-->").and_then(|end| rest.get(..end)).unwrap_or(rest);
+        at = start + comment.len();
+        let honest = HONEST.contains(&comment.trim_end());
+        if !honest && rules::for_models().is_some_and(|words| words.is_match(comment)) {
+            let what =
+                format!("a comment with instructions that nobody sees in the page: {}", shown(comment));
+            let line = line(text, start);
+            findings.push(Finding {
+                severity: Severity::Block,
+                file: file.to_owned(),
+                line,
+                rule: "hidden-comment",
+                what,
+            });
+        }
+        if findings.len() >= MOST {
+            break;
+        }
+    }
+    findings
+}
+
+/// Finds characters that people do not see and models do.
+fn unseen(file: &str, text: &str) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for (at, row) in text.lines().enumerate() {
+        let start = usize::from(at == 0 && row.starts_with('\u{feff}'));
+        let chars: Vec<char> = row.chars().skip(start).collect();
+        let odd = chars.iter().enumerate().find(|(place, c)| {
+            let between =
+                || place.checked_sub(1).and_then(|before| chars.get(before)).is_some_and(|c| !c.is_ascii());
+            // Joiners belong to pictures and to some scripts.
+            names::hidden(**c) && !(matches!(**c, '\u{200c}' | '\u{200d}') && between())
+        });
+        let Some((_, c)) = odd else { continue };
+        // Marks of direction are part of honest text from right to left; a soft hyphen is part of any.
+        let harmless =
+            matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{00ad}' | '\u{200c}' | '\u{200d}');
+        let severity = if harmless { Severity::Warn } else { Severity::Block };
+        let what = format!("a character that nobody sees: U+{:04X}", u32::from(*c));
+        findings.push(Finding {
+            severity,
+            file: file.to_owned(),
+            line: at + 1,
+            rule: "hidden-characters",
+            what,
+        });
+        if findings.len() >= MOST {
+            break;
+        }
+    }
+    findings
+}
+
+fn line(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn shown(found: &str) -> String {
+    let plain: String = found.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = plain.chars().take(SHOWN).collect();
+    let more = if cut.len() < plain.len() { "…" } else { "" };
+    format!("`{}{more}`", cut.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The skills that ship with pudu. They are part of the binary, so that one file is all that has to be
+//! installed, and are written out into the home, so that a sandbox can show them: into a folder named by
+//! what is in them, once a version.
+
+use crate::SkillError;
+use include_dir::{Dir, DirEntry, include_dir};
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../skills/public");
+
+/// Writes the skills out below a folder, if this version's are not there yet, and returns where they are.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn unpack(below: &Path) -> Result<PathBuf, SkillError> {
+    let place = below.join(format!("{:016x}", fingerprint(&SHIPPED)));
+    if place.is_dir() {
+        return Ok(place);
+    }
+    let part = below.join(format!(".{}.part", uuid::Uuid::now_v7()));
+    make(&part).and_then(|()| write(&SHIPPED, &part)).map_err(SkillError::io(&part))?;
+    match fs::rename(&part, &place) {
+        Ok(()) => Ok(place),
+        Err(error) => {
+            fs::remove_dir_all(&part).ok();
+            // Another process was faster.
+            if place.is_dir() { Ok(place) } else { Err(SkillError::io(&place)(error)) }
+        }
+    }
+}
+
+/// Takes away what other versions wrote. Only who has the home alone may do that.
+pub fn tidy(place: &Path) {
+    let Some(entries) = place.parent().and_then(|below| fs::read_dir(below).ok()) else { return };
+    for entry in entries.flatten().filter(|entry| entry.path() != place) {
+        if let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(folder = %entry.path().display(), %error, "an older version's skills stay");
+        }
+    }
+}
+
+fn make(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)
+}
+
+fn write(dir: &Dir<'_>, into: &Path) -> std::io::Result<()> {
+    for entry in dir.entries() {
+        if !is_ours(entry) {
+            continue;
+        }
+        let path = into.join(entry.path());
+        match entry {
+            DirEntry::Dir(dir) => {
+                make(&path)?;
+                write(dir, into)?;
+            }
+            DirEntry::File(file) => {
+                let mut out = OpenOptions::new().write(true).create_new(true).mode(0o444).open(path)?;
+                out.write_all(file.contents())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What running the scripts leaves in a checkout is no part of a skill.
+fn is_ours(entry: &DirEntry<'_>) -> bool {
+    let name = entry.path().file_name().unwrap_or_default().to_string_lossy();
+    !name.starts_with('.') && name != "__pycache__"
+}
+
+/// FNV-1a over paths and contents: the same in every build of the same skills.
+fn fingerprint(dir: &Dir<'_>) -> u64 {
+    fn fold(hash: u64, bytes: &[u8]) -> u64 {
+        bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+    fn walk(hash: u64, dir: &Dir<'_>) -> u64 {
+        dir.entries().iter().filter(|entry| is_ours(entry)).fold(hash, |hash, entry| {
+            let hash = fold(hash, entry.path().as_os_str().as_encoded_bytes());
+            match entry {
+                DirEntry::Dir(dir) => walk(hash, dir),
+                DirEntry::File(file) => fold(fold(hash, &[0]), file.contents()),
+            }
+        })
+    }
+    walk(0xcbf2_9ce4_8422_2325, dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Front, Verdict, scan};
+
+    #[test]
+    fn they_are_written_once_and_what_other_versions_wrote_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("shipped");
+        let place = unpack(&below).unwrap();
+        fs::create_dir(below.join("0123")).unwrap();
+        fs::create_dir(below.join(".x.part")).unwrap();
+        assert_eq!(unpack(&below).unwrap(), place);
+        tidy(&place);
+        assert_eq!(fs::read_dir(&below).unwrap().count(), 1);
+        assert!(place.join("deep-research/SKILL.md").is_file());
+    }
+
+    #[test]
+    fn each_of_them_could_be_installed_from_a_stranger() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = unpack(dir.path()).unwrap();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&place).unwrap() {
+            let folder = entry.unwrap().path();
+            let text = fs::read_to_string(folder.join("SKILL.md")).unwrap();
+            let front = Front::read(&text).unwrap_or_else(|why| panic!("{}: {why}", folder.display()));
+            assert_eq!(Some(front.name.as_str()), folder.file_name().and_then(|name| name.to_str()));
+            assert_eq!(front.odd, Vec::<String>::new());
+            let report = scan(&folder).unwrap();
+            assert_eq!(report.verdict(), Verdict::Allow, "{}:\n{report}", front.name);
+            names.push(front.name);
+        }
+        names.sort();
+        let expect = [
+            "code-review",
+            "data-analysis",
+            "deep-research",
+            "documents-and-slides",
+            "meeting-notes",
+            "skill-creator",
+            "translate-documents",
+            "web-page",
+        ];
+        assert_eq!(names, expect);
+    }
+}

@@ -1,0 +1,82 @@
+//! A folder in which an archive is written out before anybody sees it: beside its place to be, so that the
+//! move there is one step. It is gone when this is dropped.
+
+use crate::{SkillError, archive::Sink};
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// What such folders begin with. Nothing that begins with a dot is ever taken for a skill.
+const PREFIX: &str = ".staging-";
+
+/// The folder.
+pub(crate) struct Stage {
+    path: PathBuf,
+}
+
+impl Stage {
+    /// Makes one, and takes away those that a crash left.
+    pub(crate) fn new(beside: &Path) -> Result<Self, SkillError> {
+        DirBuilder::new().recursive(true).mode(0o755).create(beside).map_err(SkillError::io(beside))?;
+        for entry in fs::read_dir(beside).map_err(SkillError::io(beside))?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                fs::remove_dir_all(entry.path()).ok();
+            }
+        }
+        let path = beside.join(format!("{PREFIX}{}", uuid::Uuid::now_v7()));
+        DirBuilder::new().mode(0o755).create(&path).map_err(SkillError::io(&path))?;
+        Ok(Self { path })
+    }
+
+    /// Where the skill is written.
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.path.join("new")
+    }
+
+    /// Puts the skill into its place. What is there already goes into the stage first, and with it at the end;
+    /// if the move fails it is put back.
+    pub(crate) fn settle(self, place: &Path) -> Result<(), SkillError> {
+        let old = self.path.join("old");
+        let replaced = match fs::rename(place, &old) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(SkillError::io(place)(error)),
+        };
+        fs::rename(self.inside(), place).map_err(|error| {
+            if replaced {
+                fs::rename(&old, place).ok();
+            }
+            SkillError::io(place)(error)
+        })
+    }
+
+    /// Takes a skill out of its place.
+    pub(crate) fn clear(self, place: &Path) -> Result<(), SkillError> {
+        fs::rename(place, self.path.join("old")).map_err(SkillError::io(place))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.path).ok();
+    }
+}
+
+impl Sink for Stage {
+    fn folder(&mut self, path: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o755).create(self.inside().join(path))
+    }
+
+    fn file(&mut self, path: &str, program: bool) -> io::Result<Box<dyn Write + '_>> {
+        let path = self.inside().join(path);
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        }
+        // Everybody may read it and nobody change it, whoever the sandbox makes its commands run as.
+        let mode = if program { 0o555 } else { 0o444 };
+        Ok(Box::new(OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?))
+    }
+}

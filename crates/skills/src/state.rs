@@ -1,0 +1,198 @@
+//! Which skills are switched on: `skills.{name}.enabled` in `extensions_config.json`, DeerFlow's file. A skill
+//! that it does not name is on.
+//!
+//! The rest of the file belongs to others and holds their secrets: a change keeps every other value as it was
+//! typed, the file's rights, and the place that a link leads to, and is there whole or not at all.
+
+use crate::SkillError;
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+use std::{
+    collections::HashMap,
+    fs::{self, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The file is no larger, in bytes.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// A JSON object whose values are left as they were typed.
+type Raw = IndexMap<String, Box<RawValue>>;
+
+/// Which skills the file switches, and to what.
+pub(crate) type Switches = HashMap<String, bool>;
+
+/// Reads the switches. No file has none.
+pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
+    let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
+    let file = load(path)?;
+    let Some(skills) = file.get("skills") else { return Ok(Switches::new()) };
+    let skills: Raw = object(skills.get()).map_err(|why| wrong(format!("`skills`: {why}")))?;
+    let mut switches = Switches::new();
+    for (name, value) in skills {
+        let entry: Raw = object(value.get()).map_err(|why| wrong(format!("`skills.{name}`: {why}")))?;
+        let Some(enabled) = entry.get("enabled") else { continue };
+        match enabled.get() {
+            "true" | "null" => switches.insert(name, true),
+            "false" => switches.insert(name, false),
+            _ => return Err(wrong(format!("`skills.{name}.enabled` is neither true nor false"))),
+        };
+    }
+    Ok(switches)
+}
+
+/// Switches one skill. The caller holds the lock.
+pub(crate) fn write(path: &Path, name: &str, enabled: bool) -> Result<(), SkillError> {
+    change(path, |skills| {
+        let mut entry: Raw = match skills.get(name) {
+            Some(value) => object(value.get()).map_err(|why| format!("`skills.{name}`: {why}"))?,
+            None => Raw::new(),
+        };
+        entry.insert("enabled".to_owned(), raw(&enabled)?);
+        skills.insert(name.to_owned(), raw(&entry)?);
+        Ok(())
+    })
+}
+
+/// Forgets the switch of a skill that is gone, so that another of its name begins anew.
+pub(crate) fn forget(path: &Path, name: &str) -> Result<(), SkillError> {
+    if !read(path)?.contains_key(name) {
+        return Ok(());
+    }
+    change(path, |skills| {
+        skills.shift_remove(name);
+        Ok(())
+    })
+}
+
+fn change(path: &Path, edit: impl FnOnce(&mut Raw) -> Result<(), String>) -> Result<(), SkillError> {
+    let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
+    let mut file = load(path)?;
+    let mut skills: Raw = match file.get("skills") {
+        Some(skills) => object(skills.get()).map_err(|why| wrong(format!("`skills`: {why}")))?,
+        None => Raw::new(),
+    };
+    edit(&mut skills).map_err(wrong)?;
+    file.insert("skills".to_owned(), raw(&skills).map_err(wrong)?);
+    let mut text = serde_json::to_string_pretty(&file).map_err(|error| wrong(error.to_string()))?;
+    text.push('\n');
+    replace(path, text.as_bytes())
+}
+
+fn load(path: &Path) -> Result<Raw, SkillError> {
+    let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
+    let mut text = String::new();
+    match fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text)) {
+        Ok(_) if text.len() as u64 > LARGEST => {
+            return Err(wrong("the file is larger than 4 MiB".to_owned()));
+        }
+        Ok(_) if text.trim().is_empty() => return Ok(Raw::new()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Raw::new()),
+        Err(why) => return Err(SkillError::Io { path: path.to_owned(), why }),
+    }
+    object(&text).map_err(wrong)
+}
+
+fn object(text: &str) -> Result<Raw, String> {
+    serde_json::from_str(text)
+        .map_err(|error| format!("this is not a JSON object ({error}): mend it by hand"))
+}
+
+fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, String> {
+    let text = serde_json::to_string(value).and_then(RawValue::from_string);
+    text.map_err(|error| error.to_string())
+}
+
+/// Writes beside the file and renames.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), SkillError> {
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = place.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = folder.join(format!(".{name}.{}.part", uuid::Uuid::now_v7()));
+    let mode = fs::metadata(&place).map_or(0o600, |meta| meta.mode() & 0o777);
+    let write = || {
+        fs::create_dir_all(&folder)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, &place)?;
+        fs::File::open(&folder)?.sync_all()
+    };
+    write().map_err(|error| {
+        fs::remove_file(&beside).ok();
+        SkillError::io(path)(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn house() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("extensions_config.json");
+        (dir, path)
+    }
+
+    #[test]
+    fn a_switch_changes_nothing_else_of_the_file() {
+        let (_dir, path) = house();
+        let text = "{\"mcpServers\": {\"a\":   {\"env\": {\"K\": \"$KEY\"}, \"n\": 1e2}},\n \"skills\": {\"x\": {\"enabled\": true, \"note\": [1 ,2]}}, \"zzz\": null}";
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write(&path, "x", false).unwrap();
+        write(&path, "new", true).unwrap();
+        let now = fs::read_to_string(&path).unwrap();
+        let expect = "{\n  \"mcpServers\": {\"a\":   {\"env\": {\"K\": \"$KEY\"}, \"n\": 1e2}},\n  \"skills\": {\"x\":{\"enabled\":false,\"note\":[1 ,2]},\"new\":{\"enabled\":true}},\n  \"zzz\": null\n}\n";
+        assert_eq!(now, expect);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(read(&path).unwrap(), Switches::from([("x".into(), false), ("new".into(), true)]));
+        forget(&path, "x").unwrap();
+        forget(&path, "never").unwrap();
+        assert_eq!(read(&path).unwrap(), Switches::from([("new".into(), true)]));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn no_file_switches_nothing_and_the_first_switch_makes_one_that_others_cannot_read() {
+        let (_dir, path) = house();
+        assert_eq!(read(&path).unwrap(), Switches::new());
+        write(&path, "a", false).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(read(&path).unwrap(), Switches::from([("a".into(), false)]));
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let (dir, path) = house();
+        let real = dir.path().join("real.json");
+        fs::write(&real, "{}").unwrap();
+        std::os::unix::fs::symlink(&real, &path).unwrap();
+        write(&path, "a", true).unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+        assert!(fs::read_to_string(&real).unwrap().contains("\"a\":{\"enabled\":true}"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_understood_is_left_alone() {
+        let (_dir, path) = house();
+        for (text, expect) in [
+            ("{", "not a JSON object"),
+            ("[]", "not a JSON object"),
+            ("{\"skills\": []}", "`skills`: this is not"),
+            ("{\"skills\": {\"a\": 1}}", "`skills.a`: this is not"),
+        ] {
+            fs::write(&path, text).unwrap();
+            for error in [read(&path).unwrap_err(), write(&path, "a", true).unwrap_err()] {
+                assert!(error.to_string().contains(expect), "{text}: {error}");
+            }
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, "{\"skills\": {\"a\": {\"enabled\": 1}}}").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("neither true nor false"));
+    }
+}

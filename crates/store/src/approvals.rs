@@ -1,0 +1,122 @@
+//! What agents asked people to approve, and what was decided.
+//!
+//! A question is bound to one call of one run and to its exact arguments; the first decision stays. Who may
+//! decide is for the caller to say.
+
+use crate::{Db, StoreError, crash};
+use pudu_base::{CallId, RunId, ThreadId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+/// Something that somebody is asked to approve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Names it; nobody guesses it.
+    pub id: String,
+    /// The run that asks.
+    pub run: RunId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The tool.
+    pub tool: String,
+    /// A digest of the call's arguments: approved are exactly these.
+    pub arguments: String,
+    /// What is to be done, in a line for people.
+    pub wish: String,
+    /// The account by which the one who is asked came; empty if none.
+    pub account: String,
+    /// The one who is asked: the platform's id.
+    pub person: String,
+    /// Their name.
+    pub name: String,
+    /// Since when it is asked, in milliseconds since 1970.
+    pub asked: i64,
+    /// Until when somebody can decide.
+    pub deadline: i64,
+    /// What was decided.
+    pub ruling: Option<Ruling>,
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// Whether it may be done.
+    pub approved: bool,
+    /// Who decided; nobody if time ran out.
+    pub by: Option<String>,
+    /// When.
+    pub at: i64,
+}
+
+const BY_ID: &str = "SELECT * FROM approvals WHERE id = $1";
+const BY_CALL: &str = "SELECT * FROM approvals WHERE run = $1 AND call = $2";
+
+impl FromRow<'_, AnyRow> for Approval {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        let text = |at: &str| row.try_get::<String, _>(at);
+        let ruling = match row.try_get::<Option<i64>, _>("approved")? {
+            Some(approved) => Some(Ruling {
+                approved: approved != 0,
+                by: row.try_get("decided_by")?,
+                at: row.try_get("decided")?,
+            }),
+            None => None,
+        };
+        Ok(Self {
+            id: text("id")?,
+            run: text("run")?.into(),
+            call: text("call")?.into(),
+            thread: text("thread")?.into(),
+            tool: text("tool")?,
+            arguments: text("arguments")?,
+            wish: text("wish")?,
+            account: text("account")?,
+            person: text("person")?,
+            name: text("name")?,
+            asked: row.try_get("asked")?,
+            deadline: row.try_get("deadline")?,
+            ruling,
+        })
+    }
+}
+
+impl Db {
+    /// Keeps a question. One that was asked for this call before is returned as it stands instead.
+    pub async fn ask(&self, approval: &Approval) -> Result<Approval, StoreError> {
+        self.write(&crash::ASK, approval.clone(), |approval, tx| Box::pin(ask(tx, approval))).await
+    }
+
+    /// Decides a question, unless it is decided. Returns it as it stands then; `None` if it is unknown.
+    pub async fn decide(&self, id: &str, ruling: Ruling) -> Result<Option<Approval>, StoreError> {
+        self.write(&crash::DECIDE, (id.to_owned(), ruling), |(id, ruling), tx| {
+            Box::pin(decide(tx, id, ruling))
+        })
+        .await
+    }
+
+    /// Returns a question.
+    pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
+        Ok(sqlx::query_as(BY_ID).bind(id).fetch_optional(self.reads()).await?)
+    }
+}
+
+async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, StoreError> {
+    let sql = "INSERT INTO approvals
+        (id, run, call, thread, tool, arguments, wish, account, person, name, asked, deadline)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (run, call) DO NOTHING";
+    let Approval { id, run, call, thread, tool, arguments, wish, account, person, name, .. } = approval;
+    let texts =
+        [id, run.as_str(), call.as_str(), thread.as_str(), tool, arguments, wish, account, person, name];
+    let insert = texts.into_iter().fold(sqlx::query(sql), |query, text| query.bind(text));
+    insert.bind(approval.asked).bind(approval.deadline).execute(&mut *tx).await?;
+    Ok(sqlx::query_as(BY_CALL).bind(run.as_str()).bind(call.as_str()).fetch_one(tx).await?)
+}
+
+async fn decide(tx: &mut AnyConnection, id: &str, ruling: &Ruling) -> Result<Option<Approval>, StoreError> {
+    let sql = "UPDATE approvals SET approved = $1, decided_by = $2, decided = $3
+        WHERE id = $4 AND approved IS NULL";
+    let update = sqlx::query(sql).bind(i64::from(ruling.approved)).bind(&ruling.by).bind(ruling.at);
+    update.bind(id).execute(&mut *tx).await?;
+    Ok(sqlx::query_as(BY_ID).bind(id).fetch_optional(tx).await?)
+}

@@ -1,0 +1,94 @@
+//! What agents did with their sandboxes, for people to look at: who, where, what, whether it was let through,
+//! and how it ended. A line is there before the deed.
+
+use crate::{Db, StoreError, crash};
+use pudu_base::{RunId, ThreadId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+/// One deed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// When it began, in milliseconds since 1970.
+    pub at: i64,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// The account by which the one came for whom it was done; empty if none.
+    pub account: String,
+    /// For whom it was done: the platform's id.
+    pub person: String,
+    /// What kind of deed: `exec`, `write`.
+    pub action: String,
+    /// What exactly: the command, or the file's path.
+    pub detail: String,
+    /// Whether it was let through, and by whom.
+    pub verdict: String,
+    /// A command's exit code, once it has one.
+    pub code: Option<i64>,
+    /// When it was over.
+    pub ended: Option<i64>,
+}
+
+/// Names a line of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeedId(i64);
+
+impl FromRow<'_, AnyRow> for Deed {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        let text = |at: &str| row.try_get::<String, _>(at);
+        Ok(Self {
+            at: row.try_get("at")?,
+            thread: text("thread")?.into(),
+            run: text("run")?.into(),
+            account: text("account")?,
+            person: text("person")?,
+            action: text("action")?,
+            detail: text("detail")?,
+            verdict: text("verdict")?,
+            code: row.try_get("code")?,
+            ended: row.try_get("ended")?,
+        })
+    }
+}
+
+impl Db {
+    /// Notes that something is about to be done, or was refused.
+    pub async fn deed_begins(&self, deed: Deed) -> Result<DeedId, StoreError> {
+        self.write(&crash::DEED_BEGINS, deed, |deed, tx| Box::pin(begins(tx, deed))).await
+    }
+
+    /// Notes how it ended.
+    pub async fn deed_ends(&self, id: DeedId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
+        self.write(&crash::DEED_ENDS, (id, code, now), |(id, code, now), tx| {
+            Box::pin(ends(tx, *id, *code, *now))
+        })
+        .await
+    }
+
+    /// Returns the newest deeds, the newest first; of one thread, or of all.
+    pub async fn deeds(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Deed>, StoreError> {
+        let query = match thread {
+            Some(thread) => sqlx::query_as("SELECT * FROM audit WHERE thread = $1 ORDER BY id DESC LIMIT $2")
+                .bind(thread.as_str()),
+            None => sqlx::query_as("SELECT * FROM audit ORDER BY id DESC LIMIT $1"),
+        };
+        Ok(query.bind(i64::from(most)).fetch_all(self.reads()).await?)
+    }
+}
+
+async fn begins(tx: &mut AnyConnection, deed: &Deed) -> Result<DeedId, StoreError> {
+    let sql = "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
+    let Deed { thread, run, account, person, action, detail, verdict, .. } = deed;
+    let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
+    let insert =
+        texts.into_iter().fold(sqlx::query_scalar(sql).bind(deed.at), |query, text| query.bind(text));
+    Ok(DeedId(insert.bind(deed.code).bind(deed.ended).fetch_one(tx).await?))
+}
+
+async fn ends(tx: &mut AnyConnection, id: DeedId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
+    sqlx::query(sql).bind(code).bind(now).bind(id.0).execute(tx).await?;
+    Ok(())
+}

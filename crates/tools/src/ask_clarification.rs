@@ -1,0 +1,77 @@
+//! Asks the people in the chat, and ends the run: their answer begins the next.
+
+use pudu_base::{Question, ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// At most so many answers are offered.
+const OPTIONS: usize = 24;
+/// A text is no longer, in characters.
+const LONGEST: usize = 4_000;
+
+pub(crate) struct AskClarification;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The question, in a sentence or two.
+    question: String,
+    /// Why you ask.
+    clarification_type: Kind,
+    /// What people have to know to answer. Leave it out if the question says it all.
+    context: Option<String>,
+    /// Answers to choose from, a few words each. People may always answer in their own words.
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// Something is not said that you need.
+    MissingInfo,
+    /// It can be read in more than one way.
+    AmbiguousRequirement,
+    /// There is more than one good way to do it.
+    ApproachChoice,
+    /// It may do harm.
+    RiskConfirmation,
+    /// You propose something.
+    Suggestion,
+}
+
+impl Kind {
+    fn sign(&self) -> &'static str {
+        match self {
+            Self::MissingInfo | Self::AmbiguousRequirement => "❓",
+            Self::ApproachChoice => "🔀",
+            Self::RiskConfirmation => "⚠️",
+            Self::Suggestion => "💡",
+        }
+    }
+}
+
+impl TypedTool for AskClarification {
+    type Args = Args;
+    const NAME: &'static str = "ask_clarification";
+    const ABOUT: &'static str = "Asks the people in the chat a question and waits for their answer. Your turn ends with it, \
+         so do first whatever does not depend on the answer, and ask everything at once.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.question.trim().is_empty() {
+            return Err(ToolError("the question is empty".to_owned()));
+        }
+        if args.options.len() > OPTIONS {
+            return Err(ToolError(format!("offer at most {OPTIONS} options")));
+        }
+        let context = args.context.filter(|context| !context.trim().is_empty());
+        let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();
+        let text = format!("{context}{} {}", args.clarification_type.sign(), args.question.trim());
+        let text = text.chars().take(LONGEST).collect();
+        let options = args.options.iter().map(|option| option.trim().to_owned());
+        let options: Vec<String> = options.filter(|option| !option.is_empty()).collect();
+        let question = Some(Question { text, options });
+        let text = "The question is asked. The answer is the next message.".to_owned();
+        Ok(ToolOutput { text, question, ..ToolOutput::default() })
+    }
+}

@@ -1,0 +1,66 @@
+//! Finds files by their names.
+
+use crate::failed;
+use globset::{GlobBuilder, GlobMatcher};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// So many entries are looked at.
+pub(crate) const LOOKED_AT: usize = 50_000;
+/// So many levels are looked into.
+pub(crate) const DEPTH: usize = 32;
+/// So many are returned, if nothing else is asked for, and at most.
+const RESULTS: (usize, usize) = (200, 1_000);
+
+pub(crate) struct Glob;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The pattern, for example `**/*.csv`; relative to the path.
+    pattern: String,
+    /// The folder to look in, an absolute path.
+    path: String,
+    /// Whether folders are found as well.
+    #[serde(default)]
+    include_dirs: bool,
+    /// At most so many are returned; 200 if left out, 1000 at most.
+    max_results: Option<usize>,
+}
+
+impl TypedTool for Glob {
+    type Args = Args;
+    const NAME: &'static str = "glob";
+    const ABOUT: &'static str = "Finds files by a pattern of their names, below a folder.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let pattern = matcher(&args.pattern)?;
+        let most = args.max_results.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
+        let entries = cx.sandbox.list(&args.path, DEPTH, LOOKED_AT).await.map_err(failed)?;
+        let all = entries.len() < LOOKED_AT;
+        let found = entries.into_iter().filter(|entry| args.include_dirs || !entry.folder);
+        let mut found = found.filter(|entry| pattern.is_match(below(&entry.path, &args.path)));
+        let listed = found.by_ref().take(most).enumerate();
+        let lines: Vec<String> = listed.map(|(at, entry)| format!("{}. {}", at + 1, entry.path)).collect();
+        let more = match (found.next().is_some(), all) {
+            (true, _) => "\n[… more match: narrow the pattern …]",
+            (false, false) => "\n[… the folder has too many entries to look at all: choose one below it …]",
+            (false, true) => "",
+        };
+        let none = format!("No files match {} below {}.", args.pattern, args.path);
+        Ok((if lines.is_empty() { none } else { lines.join("\n") } + more).into())
+    }
+}
+
+/// Reads a pattern; one without a slash is for names at any depth.
+pub(crate) fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
+    let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
+    Ok(glob.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))?.compile_matcher())
+}
+
+/// Returns a path as it is below a folder.
+pub(crate) fn below<'a>(path: &'a str, folder: &str) -> &'a str {
+    path.strip_prefix(folder.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/')
+}

@@ -1,0 +1,180 @@
+//! DuckDuckGo, by its pages for people: it has no API for searches. It answers a robot with a riddle now and
+//! then, by address and mood; then only another provider or patience helps, and the text says so.
+
+use super::{Desk, Hit, Image, Safe, image_search};
+use dom_query::{Document, Selection};
+use pudu_base::ToolError;
+use pudu_net::reqwest::{Client, RequestBuilder, Url};
+use serde::Deserialize;
+
+/// Results for browsers without scripts.
+const HTML: &str = "https://html.duckduckgo.com";
+/// The page that hands out the token for images, and the images.
+const HOME: &str = "https://duckduckgo.com";
+/// It refuses what does not call itself a browser.
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+/// What only the riddle's page has.
+const RIDDLE: &[&str] = &["anomaly-modal", "challenge-form"];
+/// Everybody's results.
+const EVERYWHERE: &str = "wt-wt";
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    results: Vec<Picture>,
+}
+
+#[derive(Deserialize)]
+struct Picture {
+    title: Option<String>,
+    image: String,
+    thumbnail: Option<String>,
+    url: Option<String>,
+}
+
+pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+    let endpoint = desk.endpoint(HTML, "/html/");
+    let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
+    let asked = [("q", query), ("kl", region), ("kp", safe(desk.settings.safe))];
+    let page = page(desk, |client| client.get(&endpoint).query(&asked)).await?;
+    let document = Document::from(page.as_str());
+    let mut hits = Vec::new();
+    for result in document.select("div.result").iter().filter(|result| !result.has_class("result--ad")) {
+        let link = result.select("a.result__a");
+        let address = link.attr("href").and_then(|href| target(&href));
+        if let (Some(url), true) = (address, hits.len() < most) {
+            hits.push(Hit { title: words(&link), url, snippet: words(&result.select(".result__snippet")) });
+        }
+    }
+    Ok(hits)
+}
+
+pub(super) async fn images(
+    desk: &Desk,
+    query: &str,
+    args: &image_search::Args,
+) -> Result<Vec<Image>, ToolError> {
+    let home = desk.endpoint(HOME, "/");
+    let asked = [("q", query), ("iax", "images"), ("ia", "images")];
+    let page = page(desk, |client| client.get(&home).query(&asked)).await?;
+    let token = token(&page).ok_or_else(|| robot(desk))?;
+    let filter = |name: &str, value: &Option<String>| match value.as_deref().map(str::trim) {
+        Some(value) if value.len() <= 20 && value.chars().all(|c| c.is_ascii_alphabetic()) => {
+            format!("{name}:{value}")
+        }
+        _ => String::new(),
+    };
+    let filters = format!(
+        ",{},,{},{},",
+        filter("size", &args.size),
+        filter("type", &args.type_image),
+        filter("layout", &args.layout)
+    );
+    let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
+    let strict = if desk.settings.safe == Safe::Off { "-1" } else { "1" };
+    let endpoint = desk.endpoint(HOME, "/i.js");
+    let asked =
+        [("o", "json"), ("q", query), ("l", region), ("vqd", token), ("p", strict), ("f", filters.as_str())];
+    let answer =
+        desk.exchange.json(|client| browser(client.get(&endpoint).query(&asked)).header("referer", &home));
+    let found: Found = desk.exchange.read(answer.await?)?;
+    let image = |picture: Picture| Image {
+        title: picture.title.unwrap_or_default(),
+        image_url: picture.image,
+        thumbnail_url: picture.thumbnail.unwrap_or_default(),
+        source_url: picture.url.unwrap_or_default(),
+    };
+    Ok(found.results.into_iter().map(image).collect())
+}
+
+/// Fetches a page for people, unless it is the riddle.
+async fn page(desk: &Desk, request: impl Fn(&Client) -> RequestBuilder) -> Result<String, ToolError> {
+    let answer = desk.exchange.send(|client| browser(request(client))).await?;
+    let page = String::from_utf8_lossy(&answer.body).into_owned();
+    if answer.status == 202 || RIDDLE.iter().any(|mark| page.contains(mark)) {
+        return Err(robot(desk));
+    }
+    Ok(page)
+}
+
+fn browser(request: RequestBuilder) -> RequestBuilder {
+    request.header("user-agent", BROWSER).header("accept-language", "en,*;q=0.5")
+}
+
+fn robot(desk: &Desk) -> ToolError {
+    ToolError(format!(
+        "{} takes us for a robot at the moment: try again in some minutes. Whoever runs this bot may \
+         configure another provider",
+        desk.provider.title()
+    ))
+}
+
+fn safe(safe: Safe) -> &'static str {
+    match safe {
+        Safe::On => "1",
+        Safe::Moderate => "-1",
+        Safe::Off => "-2",
+    }
+}
+
+/// Links lead through DuckDuckGo, which has the target in `uddg`; what stays there is an advertisement.
+fn target(href: &str) -> Option<String> {
+    let base = Url::parse(HOME).ok()?;
+    let url = base.join(href).ok()?;
+    let theirs =
+        url.domain().is_some_and(|name| name == "duckduckgo.com" || name.ends_with(".duckduckgo.com"));
+    if !theirs {
+        return Some(url.into());
+    }
+    let (_, target) = url.query_pairs().find(|(key, _)| key == "uddg")?;
+    (url.path() == "/l/").then(|| target.into_owned())
+}
+
+fn words(selection: &Selection<'_>) -> String {
+    selection.text().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Finds the token without which there are no images: `vqd="…"`, `vqd='…'` or `vqd=…&`.
+fn token(page: &str) -> Option<&str> {
+    let (_, after) = page.split_once("vqd=")?;
+    let after = after.trim_start_matches(['"', '\'']);
+    let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))?;
+    let (token, _) = after.split_at(end);
+    (!token.is_empty() && token.len() <= 200).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_their_target_and_advertisements_nowhere() {
+        for (href, expect) in [
+            (
+                "//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx%3Fy%3D1&rut=abc",
+                Some("https://a.example/x?y=1"),
+            ),
+            ("/l/?uddg=https%3A%2F%2Fa.example%2F", Some("https://a.example/")),
+            ("https://a.example/", Some("https://a.example/")),
+            ("https://duckduckgo.com/y.js?ad_domain=a.example&uddg=x", None),
+            ("//duckduckgo.com/settings", None),
+            ("http://[", None),
+        ] {
+            assert_eq!(target(href).as_deref(), expect, "{href}");
+        }
+    }
+
+    #[test]
+    fn the_token_is_found_however_it_is_written() {
+        for (page, expect) in [
+            ("x vqd=\"4-123_a\",", Some("4-123_a")),
+            ("vqd='4-1'", Some("4-1")),
+            ("&vqd=4-12&p=1", Some("4-12")),
+            ("vqd=\"\"", None),
+            ("vqd=", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(token(page), expect, "{page}");
+        }
+    }
+}

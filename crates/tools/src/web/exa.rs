@@ -1,0 +1,61 @@
+//! Exa: <https://exa.ai/docs>.
+
+use super::{Desk, Hit, Page};
+use pudu_base::ToolError;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const BASE: &str = "https://api.exa.ai";
+/// So much of a page is asked for, in characters: what is fetched is paid for.
+const LONGEST: usize = 200_000;
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    results: Vec<Item>,
+    #[serde(default)]
+    statuses: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    title: Option<String>,
+    url: String,
+    text: Option<String>,
+    highlights: Option<Vec<String>>,
+}
+
+pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+    let highlights = json!({"maxCharacters": desk.settings.max_chars.min(10_000)});
+    let body = json!({
+        "query": query, "type": "auto", "numResults": most.min(100), "contents": {"highlights": highlights},
+    });
+    let hit = |item: Item| Hit {
+        title: item.title.unwrap_or_default(),
+        url: item.url,
+        snippet: item.highlights.unwrap_or_default().join(" … "),
+    };
+    Ok(ask(desk, "/search", &body).await?.results.into_iter().map(hit).collect())
+}
+
+/// A page that could not be read is told in the answer, whose own status is 200.
+pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+    let body = json!({"urls": [url], "text": {"maxCharacters": LONGEST}});
+    let mut found = ask(desk, "/contents", &body).await?;
+    if let Some(item) = found.results.pop() {
+        let (title, text) = (item.title.unwrap_or_default(), item.text.unwrap_or_default());
+        return Ok(Page { url: item.url, title, text });
+    }
+    let why = found.statuses.iter().find_map(|status| status.pointer("/error/tag")?.as_str());
+    Err(ToolError(format!(
+        "Exa could not read {url}: {}",
+        super::foreign::line(why.unwrap_or_default(), 100)
+    )))
+}
+
+async fn ask(desk: &Desk, path: &str, body: &Value) -> Result<Found, ToolError> {
+    let (key, endpoint) = (desk.key()?.expose_secret(), desk.endpoint(BASE, path));
+    let answer = desk.exchange.json(|client| client.post(&endpoint).header("x-api-key", key).json(body));
+    desk.exchange.read(answer.await?)
+}

@@ -1,0 +1,222 @@
+//! One request to a provider: asked again a little where that helps, its answer bounded, its refusals told so
+//! that a model knows whether to try again, to ask otherwise, or to go on without.
+
+use backon::{ExponentialBuilder, Retryable};
+use pudu_base::ToolError;
+use pudu_net::{
+    reqwest::{Client, Error, RequestBuilder, Response},
+    retry,
+    scrub::Scrubber,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+
+/// The largest answer of a provider, in bytes.
+const LARGEST: usize = 8 * 1024 * 1024;
+/// How often a request that may succeed later is made again.
+const AGAIN: usize = 2;
+/// A provider that wants to be left alone for longer is not waited for: the model is told.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// So much of a provider's complaint is passed on, in characters.
+const WORDS: usize = 300;
+
+/// How a provider is asked.
+pub(crate) struct Exchange {
+    client: Client,
+    title: &'static str,
+    timeout: Duration,
+    scrubber: Scrubber,
+}
+
+/// What a provider answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+struct Trouble {
+    said: String,
+    /// Whether it may be gone by now, and when at the earliest.
+    again: Option<Duration>,
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        title: &'static str,
+        api_key: Option<SecretString>,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
+        // A provider that repeats the key in its complaint must not tell it to the chat.
+        let key = api_key.map(|key| key.expose_secret().to_owned());
+        Ok(Self { client: pudu_net::client()?, title, timeout, scrubber: Scrubber::new(key) })
+    }
+
+    /// Asks and returns the answer as JSON.
+    pub(crate) async fn json(&self, request: impl Fn(&Client) -> RequestBuilder) -> Result<Value, ToolError> {
+        let answer = self.send(request).await?;
+        serde_json::from_slice(&answer.body).map_err(|_| {
+            ToolError(format!("{} answered with something that is no JSON: try again later", self.title))
+        })
+    }
+
+    /// Understands an answer.
+    pub(crate) fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, ToolError> {
+        serde_json::from_value(answer).map_err(|error| {
+            tracing::warn!(provider = self.title, %error, "an answer to the web tools is not understood");
+            ToolError(format!("{} answered with something that is not understood: go on without", self.title))
+        })
+    }
+
+    /// Asks and returns the answer of a request that went well.
+    pub(crate) async fn send(
+        &self,
+        request: impl Fn(&Client) -> RequestBuilder,
+    ) -> Result<Answer, ToolError> {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(500))
+            .with_max_delay(PATIENCE)
+            .with_max_times(AGAIN);
+        let once = || async {
+            let asked = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
+            asked.await.unwrap_or_else(|_| {
+                let said = format!("does not answer within {} s: try again later", self.timeout.as_secs());
+                Err(Trouble { said, again: None })
+            })
+        };
+        let answer = once
+            .retry(pauses)
+            .when(|trouble| trouble.again.is_some_and(|wait| wait <= PATIENCE))
+            .adjust(|trouble, pause| Some(pause?.max(trouble.again?)));
+        answer.await.map_err(|Trouble { said, .. }| ToolError(format!("{} {said}", self.title)))
+    }
+
+    async fn once(&self, request: RequestBuilder) -> Result<Answer, Trouble> {
+        let unreachable = |error: Error| {
+            let why = error.without_url().to_string();
+            tracing::debug!(provider = self.title, %why, "a provider of the web tools cannot be reached");
+            Trouble { said: "cannot be reached: try again later".to_owned(), again: Some(Duration::ZERO) }
+        };
+        let mut response = request.send().await.map_err(unreachable)?;
+        let wait = retry::after(response.headers(), SystemTime::now());
+        let status = response.status();
+        let body = body(&mut response).await.map_err(|error| match error {
+            Some(error) => unreachable(error),
+            None => Trouble {
+                said: format!("answered with more than {} MiB", LARGEST / 1024 / 1024),
+                again: None,
+            },
+        })?;
+        if status.is_success() {
+            return Ok(Answer { status: status.as_u16(), body });
+        }
+        Err(self.trouble(status.as_u16(), wait, &body))
+    }
+
+    /// Tells what a status means for whoever asked.
+    fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> Trouble {
+        let detail = detail(body);
+        let detail = self.scrubber.scrub(&detail);
+        let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
+        let operator = "whoever runs this bot has to mend it; go on without";
+        // Brave says 422 to a key that it does not know.
+        let key = status == 422 && detail.to_lowercase().contains("token is invalid");
+        let (said, again) = match status {
+            _ if key => (format!("refused the API key ({told}): {operator}"), None),
+            401 | 403 => (format!("refused the API key or the request ({told}): {operator}"), None),
+            402 | 432 | 433 => (format!("has no credit left for us ({told}): {operator}"), None),
+            408 | 425 | 429 => {
+                let when = match wait {
+                    Some(wait) => format!("in {} s", wait.as_secs().max(1)),
+                    None => "in a while".to_owned(),
+                };
+                let said = format!("was asked too often ({told}): try again {when}");
+                (said, Some(wait.unwrap_or(Duration::from_secs(1))))
+            }
+            300..=399 => (format!("redirects elsewhere ({told}): {operator}"), None),
+            400..=499 => (format!("did not accept the request ({told}): ask otherwise"), None),
+            _ => (format!("is in trouble ({told}): try again later"), Some(wait.unwrap_or(Duration::ZERO))),
+        };
+        Trouble { said, again }
+    }
+}
+
+/// Reads an answer; `None` as an error stands for one that is too large.
+async fn body(response: &mut Response) -> Result<Vec<u8>, Option<Error>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(Some)? {
+        if body.len() + chunk.len() > LARGEST {
+            return Err(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Finds the words in a complaint: providers put them under various keys.
+fn detail(body: &[u8]) -> String {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else { return String::new() };
+    let paths = [
+        "/detail/error",
+        "/error/detail",
+        "/error/message",
+        "/error",
+        "/message",
+        "/detail",
+        "/readableMessage",
+    ];
+    let words = paths.iter().find_map(|path| value.pointer(path)?.as_str());
+    super::foreign::line(words.unwrap_or_default(), WORDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_whether_to_try_again_to_ask_otherwise_or_to_go_on_without() {
+        let key = SecretString::from("tvly-secret-key-1234");
+        let exchange = Exchange::new("Tavily", Some(key), Duration::from_secs(1)).unwrap();
+        let seconds = Duration::from_secs;
+        for (status, wait, body, said, again) in [
+            (
+                401,
+                None,
+                r#"{"detail": {"error": "Unauthorized: tvly-secret-key-1234 is no key"}}"#,
+                "refused the API key or the request (401: Unauthorized: [secret] is no key): whoever runs this bot has to mend it; go on without",
+                None,
+            ),
+            (
+                432,
+                None,
+                r#"{"detail": {"error": "over the plan's limit"}}"#,
+                "has no credit left for us (432: over the plan's limit): whoever runs this bot has to mend it; go on without",
+                None,
+            ),
+            (429, Some(seconds(7)), "", "was asked too often (429): try again in 7 s", Some(seconds(7))),
+            (429, None, "slow", "was asked too often (429): try again in a while", Some(seconds(1))),
+            (
+                422,
+                None,
+                r#"{"error": {"detail": "q is too long"}}"#,
+                "did not accept the request (422: q is too long): ask otherwise",
+                None,
+            ),
+            (
+                301,
+                None,
+                "",
+                "redirects elsewhere (301): whoever runs this bot has to mend it; go on without",
+                None,
+            ),
+            (503, None, "<html>", "is in trouble (503): try again later", Some(Duration::ZERO)),
+        ] {
+            let trouble = exchange.trouble(status, wait, body.as_bytes());
+            assert_eq!((trouble.said.as_str(), trouble.again), (said, again), "{status}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Searches for images.
+
+use super::{
+    Desk, Image, Provider, brave, duckduckgo, foreign, serper,
+    web_search::{most, nothing, pretty, query},
+};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A title is cut at so many characters.
+const TITLE: usize = 300;
+
+pub(super) struct ImageSearch(pub(super) Desk);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// What the images shall show, in a few specific words.
+    query: String,
+    /// How many images to return at most. The usual number if left out.
+    max_results: Option<usize>,
+    /// The size: Small, Medium, Large or Wallpaper. Not every provider looks at it.
+    pub(super) size: Option<String>,
+    /// The kind: photo, clipart, gif, transparent or line. Not every provider looks at it.
+    pub(super) type_image: Option<String>,
+    /// The shape: Square, Tall or Wide. Not every provider looks at it.
+    pub(super) layout: Option<String>,
+}
+
+impl TypedTool for ImageSearch {
+    type Args = Args;
+    const NAME: &'static str = "image_search";
+    const ABOUT: &'static str = "Searches the web for images. Returns JSON with a title, the image's URL, a thumbnail's \
+         URL and the page that shows it. Look at the page for who made the image and whether it may be used.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let Self(desk) = self;
+        let query = query(&args.query)?;
+        let most = most(args.max_results, desk.settings.max_results);
+        let images = match desk.provider {
+            Provider::DuckDuckGo => duckduckgo::images(desk, query, &args).await,
+            Provider::Brave => brave::images(desk, query, most).await,
+            Provider::Serper => serper::images(desk, query, most).await,
+            // `tool` makes no such search.
+            _ => Ok(Vec::new()),
+        }?;
+        let listed: Vec<_> = images.iter().filter_map(listed).take(most).collect();
+        if listed.is_empty() {
+            return Ok(nothing("No images found", query).into());
+        }
+        let found = json!({
+            "query": query,
+            "total_results": listed.len(),
+            "results": listed,
+            "usage_hint": "An image_url can serve as a reference for making an image; download it first if needed.",
+        });
+        Ok(pretty(&found).into())
+    }
+}
+
+fn listed(image: &Image) -> Option<Value> {
+    let image_url = foreign::address(&image.image_url)?;
+    let thumbnail = foreign::address(&image.thumbnail_url).unwrap_or_else(|| image_url.clone());
+    Some(json!({
+        "title": foreign::line(&image.title, TITLE),
+        "image_url": image_url,
+        "thumbnail_url": thumbnail,
+        "source_url": foreign::address(&image.source_url).unwrap_or_default(),
+    }))
+}

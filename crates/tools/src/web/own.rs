@@ -1,0 +1,84 @@
+//! pudu's own fetch: through the guard, and made readable here.
+
+use super::{Desk, Page, page};
+use pudu_base::ToolError;
+use pudu_net::{
+    guard::{Bounds, Fetched, GuardError},
+    reqwest::{
+        Url,
+        header::{ACCEPT, ACCEPT_LANGUAGE, HeaderMap, HeaderValue},
+    },
+};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// The largest page, in bytes.
+const LARGEST: usize = 10 * 1024 * 1024;
+/// Reading pages takes a processor; so many are read at once, the others wait.
+static READERS: Semaphore = Semaphore::const_new(2);
+/// A page that is not read by then is given up; its reader keeps its place until it is through.
+const LONGEST: Duration = Duration::from_secs(20);
+/// A host that failed is asked once more after so long.
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+    let mut fetched = once(desk, url).await;
+    let again = match &fetched {
+        Ok(fetched) => matches!(fetched.status, 502..=504),
+        Err(error) => matches!(error, GuardError::Unreachable(_)),
+    };
+    if again {
+        tokio::time::sleep(PAUSE).await;
+        fetched = once(desk, url).await;
+    }
+    let fetched = fetched.map_err(|error| ToolError(format!("{url} was not fetched: {error}")))?;
+    match status(&fetched) {
+        Some(said) => Err(ToolError(format!("{} was not fetched: {said}", fetched.url))),
+        None => read(fetched.url, fetched.kind, fetched.body.into()).await,
+    }
+}
+
+async fn once(desk: &Desk, url: &str) -> Result<Fetched, GuardError> {
+    let mut headers = HeaderMap::new();
+    let accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,*/*;q=0.5";
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static("en,*;q=0.5"));
+    let bounds = Bounds { size: LARGEST, time: desk.settings.timeout };
+    desk.guard.fetch(url, headers, bounds).await
+}
+
+/// Tells what a site's refusal means.
+fn status(fetched: &Fetched) -> Option<String> {
+    let said = match fetched.status {
+        200..=299 => return None,
+        401 | 403 | 407 | 451 => "the site does not show it to us: look for the same elsewhere".to_owned(),
+        404 | 410 => "there is no such page: search for it instead of guessing its address".to_owned(),
+        429 => match fetched.retry_after {
+            Some(wait) => format!("the site was asked too often: try again in {} s", wait.as_secs().max(1)),
+            None => "the site was asked too often: try again in a while".to_owned(),
+        },
+        500.. => "the site is in trouble: try again later, or look elsewhere".to_owned(),
+        _ => "the site did not accept the request".to_owned(),
+    };
+    Some(format!("status {}: {said}", fetched.status))
+}
+
+/// Makes a page readable, aside from the threads that serve everybody.
+pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<Page, ToolError> {
+    let address = url.clone();
+    let failed = |said: &str| ToolError(format!("{address} cannot be read: {said}"));
+    let reading = async {
+        // Never closed.
+        let place = READERS.acquire().await.ok();
+        tokio::task::spawn_blocking(move || {
+            let _place = place;
+            page::read(&url, &kind, &body)
+        })
+        .await
+    };
+    match tokio::time::timeout(LONGEST, reading).await {
+        Ok(Ok(page)) => page.map_err(|said| failed(&said)),
+        Ok(Err(_)) => Err(failed("the page is broken")),
+        Err(_) => Err(failed("the page is too intricate")),
+    }
+}

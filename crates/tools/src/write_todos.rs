@@ -1,0 +1,32 @@
+//! The agent's own list of what is to be done.
+
+use pudu_base::{Todo, ToolCx, ToolError, ToolOutput, TypedTool, Update};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// A list has at most so many entries.
+const MOST: usize = 100;
+
+pub(crate) struct WriteTodos;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The whole list, in order.
+    todos: Vec<Todo>,
+}
+
+impl TypedTool for WriteTodos {
+    type Args = Args;
+    const NAME: &'static str = "write_todos";
+    const ABOUT: &'static str = "Keeps a list of what is to be done, for work of three steps or more. Write the whole list each \
+         time; have one entry in progress, and complete an entry as soon as it is done.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.todos.len() > MOST {
+            return Err(ToolError(format!("a list has at most {MOST} entries")));
+        }
+        let text = format!("The list has {} entries now.", args.todos.len());
+        Ok(ToolOutput { text, updates: vec![Update::Todos(args.todos)], ..ToolOutput::default() })
+    }
+}

@@ -1,0 +1,62 @@
+//! Asks the daemon that runs in this folder.
+
+use crate::{
+    config::{self, Start},
+    gateway::token,
+    home,
+};
+use anyhow::{Context, Result, bail};
+use pudu_client::net::{self, reqwest::Method};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use std::{process::ExitCode, time::Duration};
+
+/// The daemon answers at once or not at all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Calls the daemon's API with the operator's token; its refusal is the error.
+pub(super) async fn call(
+    start: &Start,
+    method: Method,
+    path: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Value> {
+    let home = start.home();
+    let place = home::neighbour(&home).context("no pudu runs in this folder: start it first")?;
+    let mut url = url::Url::parse(&place)?;
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.clear().push("api").extend(path);
+    }
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    let mut request = net::client()?.request(method, url).timeout(PATIENCE);
+    let chosen = config::load(start).ok().and_then(|loaded| loaded.config.fixed.gateway.token);
+    if let Some(token) = chosen.or_else(|| token::found(&home)) {
+        request = request.bearer_auth(token.expose_secret());
+    }
+    let answer = request.send().await.context("the daemon does not answer")?;
+    let good = answer.status().is_success();
+    let facts: Value = answer.json().await.context("the daemon's answer cannot be read")?;
+    if !good {
+        bail!("{}", facts.get("detail").and_then(Value::as_str).unwrap_or("the daemon refused"));
+    }
+    Ok(facts)
+}
+
+/// Does something that needs a runtime, and prints what came of it.
+pub(super) fn print(work: impl Future<Output = Result<String>>) -> ExitCode {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return ExitCode::FAILURE;
+    };
+    match runtime.block_on(work) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `pudu skill`: which skills there are, switching, installing and removing them.
+//!
+//! It works on the disk and needs no daemon; one that runs sees the change with its next run.
+
+use super::run;
+use crate::{config::Start, skills};
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use pudu_client::skills::{Broken, Entry, Skills, Verdict};
+use std::{
+    fmt::Write as _,
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// List the skills, those that are off, and those that are broken.
+    List,
+    /// Show a skill and its SKILL.md.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Install a skill from a .skill archive.
+    Install {
+        /// The archive.
+        file: PathBuf,
+        /// Put it in the place of an installed one of its name.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Switch a skill on.
+    Enable {
+        /// Its name.
+        name: String,
+    },
+    /// Switch a skill off.
+    Disable {
+        /// Its name.
+        name: String,
+    },
+    /// Remove a skill that was installed.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Does what is asked for and says it.
+pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
+    let loaded = match run::load(start) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let opened = skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref());
+    match opened.and_then(|skills| act(&skills, verb)) {
+        Ok(words) => {
+            io::stdout().write_all(words.as_bytes()).ok();
+            ExitCode::SUCCESS
+        }
+        Err(error) => run::fail(&error),
+    }
+}
+
+fn act(skills: &Skills, verb: &Verb) -> Result<String> {
+    Ok(match verb {
+        Verb::List => list(skills),
+        Verb::Show { name } => {
+            show(skills.read().get(name).with_context(|| format!("there is no skill `{name}`"))?)
+        }
+        Verb::Install { file, replace } => install(skills, file, *replace)?,
+        Verb::Enable { name } => switched(&skills.set_enabled(name, true)?),
+        Verb::Disable { name } => switched(&skills.set_enabled(name, false)?),
+        Verb::Remove { name } => {
+            skills.remove(name)?;
+            format!("{name} is removed\n")
+        }
+    })
+}
+
+fn list(skills: &Skills) -> String {
+    let catalog = skills.read();
+    let mut out = String::new();
+    let width = catalog.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    for Entry { name, about, category, enabled, .. } in &catalog.entries {
+        let state = if *enabled { "on " } else { "off" };
+        let about = crate::dispatch::command::brief(about);
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{state}  {:6}  {name:width$}  {about}", category.name());
+    }
+    if catalog.entries.is_empty() {
+        out.push_str("no skills\n");
+    }
+    for Broken { folder, why } in &catalog.broken {
+        let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());
+    }
+    out
+}
+
+fn show(entry: &Entry) -> String {
+    let mut out = format!("{}\n  {}\n", entry.name, entry.about);
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "  {name:9} {value}");
+    };
+    line("state", if entry.enabled { "on" } else { "off" });
+    line("category", entry.category.name());
+    line("licence", entry.license.as_deref().unwrap_or("not said"));
+    line("tools", &entry.tools.as_ref().map_or("all".to_owned(), |tools| tools.join(", ")));
+    line("folder", &entry.folder.display().to_string());
+    line("agent", &entry.path);
+    out + "\n" + &entry.text
+}
+
+fn install(skills: &Skills, file: &std::path::Path, replace: bool) -> Result<String> {
+    let installed = skills.install(file, replace)?;
+    let mut out =
+        format!("{} is installed: {} file(s), {} bytes\n", installed.name, installed.files, installed.bytes);
+    match installed.report.verdict() {
+        Verdict::Allow => out.push_str("the scan found nothing\n"),
+        Verdict::Warn | Verdict::Block => {
+            let _ = writeln!(out, "the scan found what a person should look at:\n{}", installed.report);
+        }
+    }
+    if let Some(row) = crate::dispatch::command::TABLE.iter().find(|row| row.name == installed.name) {
+        let _ = writeln!(
+            out,
+            "/{} stays the command of that name: the agent uses the skill by itself only",
+            row.name
+        );
+    }
+    Ok(out)
+}
+
+fn switched(entry: &Entry) -> String {
+    format!("{} is {}\n", entry.name, if entry.enabled { "on" } else { "off" })
+}

@@ -1,0 +1,74 @@
+//! Where skills are, on this machine and for the agent.
+
+use super::{Start, reader::Section};
+use std::path::{Component, Path, PathBuf};
+
+/// Skills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shelf {
+    /// The operator's own folder of skills, with `public` and `custom` in it.
+    pub(crate) path: PathBuf,
+    /// Where the agent finds skills: below `/mnt`, without a slash at the end.
+    pub(crate) container_path: String,
+}
+
+/// Where the agent finds skills if nobody says otherwise.
+const USUAL: &str = "/mnt/skills";
+/// What the agent has for other things.
+const TAKEN: [&str; 2] = ["/mnt/user-data", "/mnt/acp-workspace"];
+
+pub(super) fn read(top: &Section<'_>, start: &Start) -> Shelf {
+    let section = top.section("skills");
+    section.later(&["use", "deferred_discovery"]);
+    let path = section.text("path").optional("`skills` in the home folder");
+    let typed = section.text("container_path").or(USUAL.to_owned());
+    let container_path = typed.trim_end_matches('/').to_owned();
+    if !is_free(&container_path) {
+        let what = format!("\"{typed}\" is no place for skills");
+        section.refuse(
+            "container_path",
+            what,
+            "choose a path below /mnt that is not the agent's own, such as /mnt/skills",
+        );
+    }
+    Shelf {
+        path: path.map_or_else(|| start.home().join("skills"), |path| start.dir.join(path)),
+        container_path,
+    }
+}
+
+/// Tells whether a path is below `/mnt` and meets nothing else that is there.
+fn is_free(path: &str) -> bool {
+    let plain = Path::new(path).components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+    let clean = !path.contains("//")
+        && !path.split('/').any(|part| part == ".")
+        && !path.chars().any(char::is_control);
+    let meets = |taken: &&str| Path::new(path).starts_with(taken);
+    plain && clean && path.starts_with("/mnt/") && !TAKEN.iter().any(meets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skills_get_a_place_of_their_own_below_mnt() {
+        for path in ["/mnt/skills", "/mnt/a/b", "/mnt/user-data2"] {
+            assert!(is_free(path), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "/mnt",
+            "/etc",
+            "mnt/skills",
+            "/mnt/../etc",
+            "/mnt/user-data/x",
+            "/mnt/user-data",
+            "/mnt//x",
+            "/mnt/./x",
+        ] {
+            assert!(!is_free(path), "{path}");
+        }
+    }
+}

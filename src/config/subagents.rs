@@ -1,0 +1,99 @@
+//! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
+
+use super::reader::Section;
+use pudu_client::harness::{Bounds, subagent};
+use std::time::Duration;
+
+/// A kind of sub-agent, before its model is looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subagent {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) system: String,
+    /// The tools that it has; all of its parent's if not said.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Tools that it does not have.
+    pub(crate) without: Vec<String>,
+    /// A model's name; its parent's if not said.
+    pub(crate) model: Option<String>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What DeerFlow calls the parent's model.
+const INHERIT: &str = "inherit";
+/// How many model calls a kind of the operator's may take.
+const TURNS: u32 = 50;
+/// How long a piece of work of such a kind may take.
+const TIME: Duration = Duration::from_secs(900);
+
+/// Reads them.
+pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
+    let section = top.section("subagents");
+    section.later(&["max_total_per_run", "token_budget"]);
+    let enabled = section.flag("enabled").or(true);
+    let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
+    let turns = section.number("max_turns", 1..=1000).optional("as each kind has it");
+    let changes = section.section("agents");
+    let builtin = subagent::builtin().into_iter().map(|kind| {
+        let steps = turns.unwrap_or(kind.bounds.steps);
+        Subagent {
+            name: kind.name,
+            about: kind.about,
+            system: kind.system.to_string(),
+            tools: kind.tools,
+            without: kind.without,
+            model: None,
+            bounds: Bounds { steps, time },
+        }
+    });
+    let custom = section.section("custom_agents");
+    let own =
+        custom.present().filter_map(|entry| own(&custom.section_like(&entry.key, "researcher"), &entry.key));
+    let mut all: Vec<Subagent> = builtin.chain(own).collect();
+    for entry in changes.present() {
+        let change = changes.section_like(&entry.key, "bash");
+        match all.iter_mut().find(|kind| kind.name == entry.key) {
+            Some(kind) => alter(kind, &change),
+            None => {
+                change.ignore_rest();
+                change.warn_here("there is no such sub-agent", "define it under `subagents.custom_agents`");
+            }
+        }
+    }
+    if enabled { all } else { Vec::new() }
+}
+
+/// Reads a kind of the operator's.
+fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
+    section.later(&["skills"]);
+    let about = section.text("description").required("say what it is good for: the agent chooses by that");
+    let system = section.text("system_prompt").required("say who it is and how it works");
+    Some(Subagent {
+        name: name.to_owned(),
+        about: about?,
+        system: system?,
+        tools: section.names("tools").optional("all of the agent's"),
+        without: section.names("disallowed_tools").or_told(Vec::new(), "none"),
+        model: model(section),
+        bounds: Bounds {
+            steps: section.number("max_turns", 1..=1000).or(TURNS),
+            time: section.seconds("timeout_seconds", 1.0).or(TIME),
+        },
+    })
+}
+
+/// Takes over what the operator changes of a kind.
+fn alter(kind: &mut Subagent, section: &Section<'_>) {
+    section.later(&["skills"]);
+    if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
+        kind.bounds.time = time;
+    }
+    if let Some(steps) = section.number("max_turns", 1..=1000).optional("as above") {
+        kind.bounds.steps = steps;
+    }
+    kind.model = model(section).or_else(|| kind.model.take());
+}
+
+fn model(section: &Section<'_>) -> Option<String> {
+    section.text("model").optional(INHERIT).filter(|model| model != INHERIT)
+}

@@ -1,0 +1,116 @@
+//! Somebody presses Approve or Deny.
+//!
+//! Only a button decides, never a typed text, and only for those who may: the one for whom the run works, or
+//! those whom the operator named for the account. What is decided on is the stored question, not what the
+//! press says.
+
+use super::{Account, Shared, conversation::Conversation};
+use crate::bus::Arrival;
+use pudu_channels::{FinalView, Kind};
+use pudu_client::store::Approval;
+use std::{sync::Arc, time::Instant};
+
+const APPROVE: &str = "/approve ";
+const DENY: &str = "/deny ";
+
+/// What a button for a question does.
+pub(super) fn action(key: &str, approve: bool) -> String {
+    format!("{}{key}", if approve { APPROVE } else { DENY })
+}
+
+/// Returns the question that a button decides, and how.
+pub(super) fn pressed(kind: &Kind) -> Option<(&str, bool)> {
+    let Kind::Press { action } = kind else { return None };
+    let approve = action.strip_prefix(APPROVE).map(|key| (key.trim(), true));
+    approve.or_else(|| Some((action.strip_prefix(DENY)?.trim(), false)))
+}
+
+impl Shared {
+    /// Decides a question, if this person may. The message with the question shows what came of it; only who
+    /// may not, or comes too late, is told.
+    pub(super) async fn decide(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        arrival: Arrival,
+        key: &str,
+        approve: bool,
+    ) {
+        match self.ruled(account, &arrival, key, approve).await {
+            Ok(()) => self.ignore(&arrival),
+            Err(why) => self.excuse(account, arrival, key, why),
+        }
+    }
+
+    async fn ruled(
+        &self,
+        account: &Account,
+        arrival: &Arrival,
+        key: &str,
+        approve: bool,
+    ) -> Result<(), &'static str> {
+        const BROKEN: &str = "I could not note that just now. Try again in a moment.";
+        let sender = &arrival.inbound.sender;
+        let approvals = self.client.approvals();
+        let broken = |error| {
+            tracing::error!(%error, "an approval could not be stored");
+            BROKEN
+        };
+        let Some(asked) = approvals.get(key).await.map_err(broken)? else { return Err("That is over.") };
+        if !may_decide(account, arrival, &asked) {
+            tracing::info!(
+                approval = key,
+                person = sender.id,
+                "somebody wanted to decide what is not theirs"
+            );
+            return Err("Somebody else has to decide that.");
+        }
+        // Some platforms tell no name with a press.
+        let by = if asked.person == sender.id { &asked.name } else { &sender.name };
+        let decided = approvals.decide(key, approve, by).await.map_err(broken)?;
+        // A press that a platform delivers again finds its own decision.
+        let ruling = decided.and_then(|asked| asked.ruling);
+        match ruling.is_some_and(|r| r.approved == approve && r.by.as_deref() == Some(by)) {
+            true => Ok(()),
+            false => Err("That was decided already."),
+        }
+    }
+
+    /// Tells a person once an hour what came of their press.
+    fn excuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, key: &str, why: &str) {
+        let inbound = &arrival.inbound;
+        let who = format!("approval:{key}:{}", inbound.sender.id);
+        if !self.refusals.due(&inbound.address.account, &who, Instant::now()) {
+            self.ignore(&arrival);
+            return;
+        }
+        let view = FinalView { text: why.to_owned(), ..FinalView::default() };
+        let answer = Conversation::new(self.clone(), account.clone(), inbound.address.key());
+        answer.answer_with(arrival, view, Vec::new());
+    }
+}
+
+/// Tells whether the sender may decide: where approvers are named, only they.
+fn may_decide(account: &Account, arrival: &Arrival, asked: &Approval) -> bool {
+    let (address, sender) = (&arrival.inbound.address, &arrival.inbound.sender);
+    let policy = account.policy();
+    let named = match policy.approvers.is_empty() {
+        true => asked.person == sender.id,
+        false => policy.approvers.contains(&sender.id),
+    };
+    named && asked.account == address.account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_button_decides() {
+        let press = |action: &str| Kind::Press { action: action.into() };
+        assert_eq!(pressed(&press(&action("k", true))), Some(("k", true)));
+        assert_eq!(pressed(&press(&action("k", false))), Some(("k", false)));
+        assert_eq!(pressed(&press("/stop")), None);
+        let typed = Kind::Message { text: action("k", true), attachments: Vec::new(), album: None };
+        assert_eq!(pressed(&typed), None);
+    }
+}

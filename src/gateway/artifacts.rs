@@ -1,0 +1,125 @@
+//! What the agent made for people, and what they sent: files of a thread by their paths, and files inside
+//! skill archives.
+
+use super::{
+    Gateway,
+    file::{self, Show},
+    guard::refuse,
+    thread,
+};
+use axum::{
+    extract::{Path, Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use pudu_client::{base::SandboxError, documents::member};
+use serde::Deserialize;
+
+/// Where an artifact's path begins.
+const ROOT: &str = "mnt/user-data/";
+/// Whose files are shown.
+const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
+/// The ending of archives that are looked into.
+const ARCHIVE: &str = ".skill/";
+/// The largest archive that is looked into, and the largest file that is sent from one, in bytes.
+const LARGEST: (u64, u64) = (64 * 1024 * 1024, 16 * 1024 * 1024);
+
+/// How an artifact is to come.
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    #[serde(default)]
+    download: String,
+}
+
+/// Sends a file of a thread.
+pub(super) async fn get(
+    State(gateway): State<Gateway>,
+    Path((thread, path)): Path<(String, String)>,
+    Query(wish): Query<Wish>,
+    headers: HeaderMap,
+) -> Response {
+    let thread = match thread::id(&thread) {
+        Ok(thread) => thread,
+        Err(refusal) => return *refusal,
+    };
+    let path = match agents(&path) {
+        Ok(path) => path,
+        Err(refusal) => return *refusal,
+    };
+    let show = match wish.download.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Show::Download,
+        _ => Show::Inline,
+    };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let sandbox = gateway.0.shared.client.files(&thread);
+    if let Some((archive, inner)) = archived(&path) {
+        return match sandbox.open(&archive).await {
+            Ok((open, size)) => inside(open, size, inner, name, show).await,
+            Err(error) => refused(&error),
+        };
+    }
+    match sandbox.open(&path).await {
+        Ok((open, _)) => file::send(&headers, open, name, show).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, path, "an artifact could not be sent");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be read")
+        }),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Turns an address's path into the agent's, if it is one of those that are shown.
+fn agents(path: &str) -> Result<String, Box<Response>> {
+    let refused = |status, detail| Err(Box::new(refuse(status, detail)));
+    let path = path.trim_start_matches('/');
+    if path.contains(['\0', '\\']) || path.split('/').any(|part| matches!(part, ".." | ".")) {
+        return refused(StatusCode::FORBIDDEN, "Access denied: path traversal detected");
+    }
+    let Some(inner) = path.strip_prefix(ROOT) else {
+        return refused(StatusCode::BAD_REQUEST, "the path begins with mnt/user-data/");
+    };
+    if !SHOWN.iter().any(|folder| inner.starts_with(folder)) {
+        return refused(StatusCode::FORBIDDEN, "Access denied: only outputs and uploads are shown");
+    }
+    Ok(format!("/{path}"))
+}
+
+/// An archive's path, and the path of a file inside it.
+fn archived(path: &str) -> Option<(String, &str)> {
+    let (archive, inner) = path.split_once(ARCHIVE)?;
+    Some((format!("{archive}{}", ARCHIVE.trim_end_matches('/')), inner))
+}
+
+async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: Show) -> Response {
+    if size > LARGEST.0 {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the archive is too large to be looked into");
+    }
+    let wanted = inner.to_owned();
+    let read = tokio::task::spawn_blocking(move || member(open, &wanted, LARGEST.1)).await;
+    match read {
+        Ok(Ok(bytes)) => {
+            let mut response = file::send_bytes(bytes, name, show);
+            let kept = HeaderValue::from_static("private, max-age=300");
+            response.headers_mut().insert(header::CACHE_CONTROL, kept);
+            response
+        }
+        Ok(Err(error)) => {
+            let detail = format!("there is no file {inner} in the archive: {error}");
+            refuse(StatusCode::NOT_FOUND, &detail)
+        }
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the archive could not be read"),
+    }
+}
+
+/// What a sandbox's refusal is over HTTP.
+pub(super) fn refused(error: &SandboxError) -> Response {
+    let status = match error {
+        SandboxError::Missing { .. } => StatusCode::NOT_FOUND,
+        SandboxError::Outside { .. } | SandboxError::ReadOnly { .. } => StatusCode::FORBIDDEN,
+        SandboxError::Refused(_) | SandboxError::TooLarge { .. } => StatusCode::BAD_REQUEST,
+        SandboxError::Io { .. } => {
+            tracing::warn!(%error, "a thread's file could not be had");
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the file could not be had");
+        }
+    };
+    refuse(status, &error.to_string())
+}

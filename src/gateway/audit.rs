@@ -1,0 +1,52 @@
+//! What agents did with their sandboxes, for whoever runs pudu.
+
+use super::Gateway;
+use crate::clock;
+use axum::{
+    Json,
+    extract::{Query, State},
+    http::StatusCode,
+};
+use pudu_client::store::Deed;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// So many deeds are told, if nothing else is asked for, and at most.
+const DEEDS: (u32, u32) = (100, 1000);
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    limit: Option<u32>,
+    thread: Option<String>,
+}
+
+/// Lists the newest deeds, the newest first.
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    Query(asked): Query<Asked>,
+) -> (StatusCode, Json<Value>) {
+    let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
+    let thread = asked.thread.map(Into::into);
+    match gateway.0.shared.db.deeds(thread.as_ref(), most).await {
+        Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds.iter().map(told).collect::<Vec<_>>() }))),
+        Err(error) => {
+            tracing::error!(%error, "the audit could not be read");
+            (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be read just now" })))
+        }
+    }
+}
+
+fn told(deed: &Deed) -> Value {
+    json!({
+        "at": clock::text(deed.at),
+        "thread": deed.thread,
+        "run": deed.run,
+        "account": deed.account,
+        "person": deed.person,
+        "action": deed.action,
+        "detail": deed.detail,
+        "verdict": deed.verdict,
+        "code": deed.code,
+        "ended": deed.ended.map(clock::text),
+    })
+}

@@ -1,0 +1,148 @@
+//! Skills: which there are, switching them, and installing one from a thread's files. Shapes are DeerFlow's.
+//!
+//! Whoever may ask the API sees them. What changes them asks for the operator's token: a skill tells the agent
+//! what to do, for everybody.
+
+use super::Gateway;
+use crate::sent;
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use pudu_client::{
+    base::{SandboxError, ThreadId},
+    skills::{Entry, Finding, Installed, Severity, SkillError, Skills},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+type Told = (StatusCode, Json<Value>);
+
+/// Lists the skills, by name.
+pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+    let catalog = gateway.0.shared.client.catalog().await;
+    Json(json!({ "skills": catalog.entries.iter().map(shown).collect::<Vec<_>>() }))
+}
+
+/// Shows one skill.
+pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+    match gateway.0.shared.client.catalog().await.get(&name) {
+        Some(entry) => (StatusCode::OK, Json(shown(entry))),
+        None => refused(&SkillError::Unknown(name)),
+    }
+}
+
+/// What a skill is switched to.
+#[derive(Deserialize)]
+pub(super) struct Switch {
+    enabled: bool,
+}
+
+/// Switches a skill on or off, from the next run on.
+pub(super) async fn switch(
+    State(gateway): State<Gateway>,
+    Path(name): Path<String>,
+    Json(Switch { enabled }): Json<Switch>,
+) -> Told {
+    match work(&gateway, move |skills| skills.set_enabled(&name, enabled)).await {
+        Ok(entry) => {
+            tracing::info!(skill = entry.name, enabled, "a skill was switched");
+            (StatusCode::OK, Json(shown(&entry)))
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// Where the archive is.
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    thread_id: String,
+    path: String,
+}
+
+/// Installs a skill from an archive among a thread's files.
+pub(super) async fn install(
+    State(gateway): State<Gateway>,
+    Json(Wish { thread_id, path }): Json<Wish>,
+) -> Told {
+    let told = |status, why: &str| (status, Json(json!({ "detail": why })));
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if thread_id.is_empty() || thread_id.len() > 64 || !thread_id.chars().all(plain) {
+        return told(StatusCode::UNPROCESSABLE_ENTITY, "`thread_id` is no thread's");
+    }
+    if !path.ends_with(".skill") {
+        return told(StatusCode::BAD_REQUEST, "the file's name has to end in .skill");
+    }
+    // DeerFlow's clients leave the slash at the beginning out.
+    let path = if path.starts_with('/') { path } else { format!("/{path}") };
+    let thread = ThreadId::from(thread_id.as_str());
+    // What is looked through is what is installed, whatever a command does to the file meanwhile.
+    let shared = &gateway.0.shared;
+    let file = match sent::keep(&shared.home, &shared.client.files(&thread), &path).await {
+        Ok(file) => file,
+        Err(error @ SandboxError::Missing { .. }) => return told(StatusCode::NOT_FOUND, &error.to_string()),
+        Err(error) => return told(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    match work(&gateway, move |skills| skills.install(&file, false)).await {
+        Ok(Installed { name, report, .. }) => {
+            tracing::info!(skill = name, findings = report.findings.len(), "a skill was installed");
+            let message = format!("Skill '{name}' installed successfully");
+            let findings: Vec<Value> = report.findings.iter().map(finding).collect();
+            let answer =
+                json!({ "success": true, "skill_name": name, "message": message, "findings": findings });
+            (StatusCode::OK, Json(answer))
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// Works on skills where it may block.
+async fn work<T: Send + 'static>(
+    gateway: &Gateway,
+    work: impl FnOnce(Skills) -> Result<T, SkillError> + Send + 'static,
+) -> Result<T, SkillError> {
+    let skills = gateway.0.shared.client.skills();
+    tokio::task::spawn_blocking(move || work(skills)).await.unwrap_or_else(|error| {
+        Err(SkillError::Io { path: "skills".into(), why: std::io::Error::other(error) })
+    })
+}
+
+fn shown(entry: &Entry) -> Value {
+    json!({
+        "name": entry.name,
+        "description": entry.about,
+        "license": entry.license,
+        "category": entry.category.name(),
+        "enabled": entry.enabled,
+        "editable": entry.editable,
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let severity = match finding.severity {
+        Severity::Warn => "warn",
+        Severity::Block => "block",
+    };
+    json!({ "severity": severity, "file": finding.file, "line": finding.line, "rule": finding.rule, "what": finding.what })
+}
+
+fn refused(error: &SkillError) -> Told {
+    let (status, detail) = match error {
+        SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
+        SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),
+        SkillError::Fixed { .. } => (StatusCode::FORBIDDEN, json!(error.to_string())),
+        SkillError::Refused(_) => (StatusCode::BAD_REQUEST, json!(error.to_string())),
+        SkillError::Blocked { name, report } => {
+            let message = format!("the scan of `{name}` blocks it");
+            let findings: Vec<Value> = report.findings.iter().map(finding).collect();
+            (StatusCode::BAD_REQUEST, json!({ "message": message, "skill_name": name, "findings": findings }))
+        }
+        SkillError::State { .. } | SkillError::Io { .. } => {
+            tracing::error!(%error, "a skill could not be changed");
+            let why = "that could not be kept; whoever runs this finds the reason in the log";
+            (StatusCode::INTERNAL_SERVER_ERROR, json!(why))
+        }
+    };
+    (status, Json(json!({ "detail": detail })))
+}

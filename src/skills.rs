@@ -1,0 +1,37 @@
+//! Where the daemon and the command line have their skills.
+
+use crate::{
+    config::{Fixed, Start},
+    extensions,
+};
+use anyhow::{Context, Result};
+use pudu_client::skills::{Places, Skills, shipped};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
+
+/// The folder of the shipped skills in the home.
+const SHIPPED: &str = "shipped-skills";
+/// Where skills are installed, in the home.
+const OWN: &str = "users/default/skills/custom";
+
+/// Makes the handle; writes the shipped skills into the home if they are not there. `file` is the configuration's.
+pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<Skills> {
+    let home = &fixed.home;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
+    made.with_context(|| format!("cannot make the folder {}", home.display()))?;
+    // Where a sandbox finds them is no matter of where pudu happens to stand.
+    let home = home.canonicalize().with_context(|| format!("cannot find the folder {}", home.display()))?;
+    let shipped =
+        shipped::unpack(&home.join(SHIPPED)).context("cannot write out the skills that ship with pudu")?;
+    Ok(Skills::new(Places {
+        shipped,
+        shelf: fixed.skills.path.clone(),
+        own: home.join(OWN),
+        state: extensions::place(start, file),
+        container: fixed.skills.container_path.clone(),
+    }))
+}
+
+/// Takes away what older versions wrote. Only the process that has the home may do that.
+pub(crate) fn tidy(skills: &Skills) {
+    shipped::tidy(&skills.places().shipped);
+}

@@ -1,0 +1,233 @@
+//! What the agent asks people, and what it does not do unasked, on every platform.
+
+use crate::{
+    house::{House, SOON, Talker, http},
+    platforms::on_each_platform,
+    scenarios::{Scene, is_final},
+};
+use pudu_sim::{
+    model::{Answer, Reply},
+    platform::Shown,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+on_each_platform!([
+    a_question_is_answered_by_a_button
+    what_is_approved_is_done_and_that_stays_in_the_message
+    what_is_denied_is_not_done
+    a_restart_keeps_the_question_open
+    nobody_else_decides
+]);
+
+fn question(options: &[&str]) -> Reply {
+    let asked =
+        json!({"question": "Which one?", "clarification_type": "approach_choice", "options": options});
+    Reply::tool("ask_clarification", &asked).into()
+}
+
+/// A write that needs approval.
+fn wish() -> Reply {
+    Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"})).into()
+}
+
+/// What people see of it, in any of the platforms' markup.
+const WISH: &str = "write_file";
+
+async fn a_question_is_answered_by_a_button(scene: Scene) {
+    scene.house.model.next(question(&["the fast one", "the safe one"]));
+    scene.say("do it");
+    let asked =
+        |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "the safe one")).cloned();
+    let asked = scene.sees(&scene.chat, asked).await;
+    assert!(asked.text.contains("Which one?") && is_final(&asked), "{asked:?}");
+    assert!(scene.platform.press(&scene.chat, &scene.ada, &asked.id, "the safe one"));
+    scene.reads(&scene.chat, "echo: the safe one").await;
+    let last = scene.house.model.requests().pop().unwrap();
+    let roles: Vec<&str> = last.messages().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
+}
+
+/// Ada asks for something that needs approval, and sees the question.
+async fn ask(scene: &Scene) -> Shown {
+    scene.house.model.next(wish());
+    scene.say("write it");
+    waits(scene).await
+}
+
+async fn waits(scene: &Scene) -> Shown {
+    let waits = |shown: &[Shown]| {
+        let asked = shown.iter().find(|shown| shown.buttons.iter().any(|button| button == "Approve"))?;
+        asked.text.contains(WISH).then(|| asked.clone())
+    };
+    scene.sees(&scene.chat, waits).await
+}
+
+/// Waits for the answer, which says what was decided.
+async fn decided(scene: &Scene, sign: &str) -> Shown {
+    let done = |shown: &[Shown]| {
+        let last = shown.last()?;
+        (is_final(last) && last.text.contains(sign)).then(|| last.clone())
+    };
+    scene.sees(&scene.chat, done).await
+}
+
+/// From the next message on.
+fn be_careful(scene: &Scene) {
+    scene.house.configure("", "approvals: {tools: [write_file]}\n");
+}
+
+async fn what_is_approved_is_done_and_that_stays_in_the_message(scene: Scene) {
+    be_careful(&scene);
+    let asked = ask(&scene).await;
+    scene.house.model.next(Reply::text("It is written."));
+    assert!(scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve"));
+    let answer = decided(&scene, " approved write_file").await;
+    assert!(answer.text.contains("It is written.") && answer.buttons.is_empty(), "{answer:?}");
+    assert_eq!(scene.house.model.requests()[1].last_tool(), "OK");
+    assert_eq!(scene.platform.shown(&scene.chat).len(), 1, "one message from the question to the answer");
+}
+
+async fn what_is_denied_is_not_done(scene: Scene) {
+    be_careful(&scene);
+    let asked = ask(&scene).await;
+    assert!(scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Deny"));
+    let answer = decided(&scene, " did not allow write_file").await;
+    assert!(answer.text.contains("echo: write it"), "{answer:?}");
+    let told = scene.house.model.requests()[1].last_tool();
+    assert!(told.contains("did not allow this."), "{told}");
+    scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve");
+    assert_eq!(scene.model_calls(), 2, "it stays denied");
+}
+
+async fn a_restart_keeps_the_question_open(mut scene: Scene) {
+    be_careful(&scene);
+    ask(&scene).await;
+    scene.house.kill();
+    scene.start().await;
+    let asked = waits(&scene).await;
+    scene.house.model.next(Reply::text("It is written."));
+    // A press that meets the end of the old connection is lost, and people press again.
+    let done = || {
+        let last = scene.platform.shown(&scene.chat).pop()?;
+        (is_final(&last) && last.text.contains(" approved write_file")).then_some(())
+    };
+    for _ in 0..SOON.as_secs() {
+        scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve");
+        let patience = Duration::from_secs(1);
+        if scene.platform.wait(&scene.chat, patience, |_| done()).await.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(scene.house.model.requests().pop().unwrap().last_tool(), "OK");
+    assert_eq!(scene.platform.shown(&scene.chat).len(), 1, "{:?}", scene.words(&scene.chat));
+}
+
+async fn nobody_else_decides(scene: Scene) {
+    be_careful(&scene);
+    let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
+    let room = scene.platform.group("Herd", &[&ada, &bob]);
+    scene.house.model.next(wish());
+    scene.write(&room, &ada, "write it", true, None);
+    let waits = |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "Approve")).cloned();
+    let asked = scene.sees(&room, waits).await;
+    assert!(scene.platform.press(&room, &bob, &asked.id, "Approve"));
+    let told =
+        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("Somebody else has to decide")).then_some(());
+    scene.sees(&room, told).await;
+    assert_eq!(scene.model_calls(), 1, "nothing was decided");
+    assert!(scene.platform.press(&room, &ada, &asked.id, "Approve"));
+    let done =
+        |shown: &[Shown]| shown.iter().any(|s| is_final(s) && s.text.contains("Ada approved")).then_some(());
+    scene.sees(&room, done).await;
+}
+
+#[tokio::test]
+async fn an_approval_that_nobody_gives_in_time_is_a_no() {
+    let rest = "approvals: {tools: [write_file], timeout_seconds: 1}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(wish());
+    ada.say("write it");
+    let answer = ada.reads_so(|text| text.contains("echo: write it")).await;
+    assert!(answer.contains("⌛ Nobody allowed"), "{answer}");
+    assert!(house.model.requests()[1].last_tool().starts_with("Error: nobody approved this in time."));
+}
+
+#[tokio::test]
+async fn typed_words_approve_nothing() {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(wish());
+    ada.say("write it");
+    let question = house
+        .telegram
+        .wait(SOON, |view| view.answers(ada.chat).into_iter().find(|answer| answer.text.contains("May I?")));
+    question.await.unwrap();
+    ada.say("/approve yes");
+    ada.reads_so(|text| text.contains("/help")).await;
+    assert_eq!(house.model.count(), 1);
+}
+
+#[tokio::test]
+async fn what_was_done_and_decided_can_be_looked_up() {
+    let rest = "approvals: {dangerous: block}\nsandbox: {allow_host_bash: true}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("bash", &json!({"command": "echo hi; exit 3"})));
+    house.model.next(Reply::tool("bash", &json!({"command": "rm -rf /mnt/user-data"})));
+    house.model.next(wish());
+    ada.say("work");
+    ada.reads("echo: work").await;
+    assert!(house.model.requests()[2].last_tool().contains("not allowed here"));
+    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+    let url = format!("http://{}/api/audit?limit=10", house.address);
+    assert_eq!(http().get(&url).send().await.unwrap().status(), 401);
+    let told = http().get(&url).bearer_auth(token).send().await.unwrap().text().await.unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let deeds: Vec<Value> = told["deeds"].as_array().unwrap().clone();
+    let seen: Vec<_> = deeds
+        .iter()
+        .map(|deed| json!([deed["action"], deed["detail"], deed["verdict"], deed["code"]]))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            json!(["write", "/mnt/user-data/outputs/a.txt", "allowed", 0]),
+            json!(["ask", "`rm -rf /mnt/user-data`", "blocked", null]),
+            json!(["exec", "echo hi; exit 3", "allowed", 3]),
+        ]
+    );
+    assert!(
+        deeds.iter().all(|deed| deed["account"] == "telegram" && deed["person"] == ada.person.to_string())
+    );
+}
+
+fn slow(words: &str) -> Answer {
+    Reply::text(words).after(Duration::from_millis(1500)).usage(20, 2)
+}
+
+#[tokio::test]
+async fn sub_agents_are_seen_at_work_and_their_tokens_are_counted() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let hand = |about: &str| json!({"description": about, "prompt": format!("please {about}"), "subagent_type": "general-purpose"});
+    let (apples, pears) = (hand("count apples"), hand("count pears"));
+    house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
+        ("compare", "user") => Reply::tool("task", &apples).tool("task", &pears).usage(10, 1).into(),
+        ("compare", _) => Reply::text("More pears.").usage(40, 4).into(),
+        ("please count apples", _) => slow("Seven apples.").into(),
+        _ => slow("Nine pears.").into(),
+    });
+    ada.say("compare");
+    ada.reads_so(|text| text.contains("Working on: count apples; count pears…")).await;
+    ada.reads("More pears.").await;
+    let last = house.model.requests().pop().unwrap();
+    let told: Vec<String> = last.messages().iter().map(|m| m["content"].to_string()).collect();
+    assert!(told.iter().any(|text| text.contains("Task Succeeded. Result: Seven apples.")), "{told:?}");
+    ada.say("/usage");
+    ada.reads_so(|text| text.contains("90") && text.contains('9')).await;
+}

@@ -1,0 +1,172 @@
+//! Documents that people send, from the chat to the model; and the process that reads them.
+
+use crate::house::{House, SOON, Talker};
+use pudu_client::documents::{Converter, Error, Kind, Limits};
+use pudu_sim::{
+    model::Reply,
+    telegram::{Post, Upload},
+};
+use serde_json::json;
+use std::{
+    io::{Cursor, Write},
+    time::{Duration, Instant},
+};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+/// A Word document with a heading for each title.
+pub(crate) fn docx(titles: &[&str]) -> Vec<u8> {
+    let heading = |title: &&str| {
+        format!(
+            r#"<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>{title}</w:t></w:r></w:p><w:p><w:r><w:t>About {title}.</w:t></w:r></w:p>"#
+        )
+    };
+    let body: String = titles.iter().map(heading).collect();
+    let main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
+    let office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let package = "http://schemas.openxmlformats.org/package/2006";
+    let files = [
+        ("[Content_Types].xml", format!(r#"<Types xmlns="{package}/content-types"/>"#)),
+        (
+            "_rels/.rels",
+            format!(
+                r#"<Relationships xmlns="{package}/relationships"><Relationship Id="r" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>"#
+            ),
+        ),
+        (
+            "word/_rels/document.xml.rels",
+            format!(
+                r#"<Relationships xmlns="{package}/relationships"><Relationship Id="r" Type="{office}/styles" Target="styles.xml"/></Relationships>"#
+            ),
+        ),
+        (
+            "word/styles.xml",
+            format!(
+                r#"<w:styles xmlns:w="{main}"><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:pPr><w:outlineLvl w:val="0"/></w:pPr></w:style></w:styles>"#
+            ),
+        ),
+        (
+            "word/document.xml",
+            format!(r#"<w:document xmlns:w="{main}"><w:body>{body}</w:body></w:document>"#),
+        ),
+    ];
+    archive(&files.map(|(name, text)| (name, text.into_bytes())))
+}
+
+pub(crate) fn archive(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn a_document_in_a_chat_reaches_the_model_with_its_headings_and_can_be_read() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let document = docx(&["Aims 目标", "Costs"]);
+    let post = Post::text("summarise").file(Upload::document("plan.docx", DOCX, document));
+    let read = json!({"path": "/mnt/user-data/uploads/plan.md", "start_line": 7, "end_line": 9});
+    house.model.next(Reply::tool("read_file", &read));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    house.model.wait(SOON, |_| (house.model.count() == 2).then_some(())).await.unwrap();
+    let requests = house.model.requests();
+    let asked = requests[0].messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    let (first, told) = asked.split_once(" at /mnt/user-data/uploads/plan.docx]\n").unwrap();
+    assert!(first.starts_with("summarise\n[file: plan.docx ("), "{asked}");
+    assert_eq!(
+        told,
+        "[it is a Word document; its text is at /mnt/user-data/uploads/plan.md, 9 lines of Markdown: read_file \
+         reads it by lines]\n[its headings, by line:]\n3: # Aims 目标\n7: # Costs"
+    );
+    assert_eq!(requests[1].last_tool(), "# Costs\n\nAbout Costs.");
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_is_told_to_people_and_model() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let broken = docx(&["x"]).split_off(200);
+    let broken = [b"PK\x03\x04", broken.as_slice()].concat();
+    let post = Post::text("look").file(Upload::document("plan.docx", DOCX, broken));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    let text = ada.reads_so(|text| text.contains("⚠️")).await;
+    assert!(text.contains("⚠️ plan.docx could not be read: it is damaged"), "{text}");
+    let requests = house.model.requests();
+    let asked = requests[0].messages().last().unwrap()["content"].to_string();
+    assert!(asked.contains("[its text could not be read: it is damaged"), "{asked}");
+}
+
+#[tokio::test]
+async fn documents_stay_as_they_are_where_the_operator_wants_it() {
+    let mut house =
+        House::furnish(Default::default(), "", "uploads: {auto_convert_documents: false}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let post = Post::text("look").file(Upload::document("plan.docx", DOCX, docx(&["x"])));
+    house.model.next(Reply::tool("list_uploaded_files", &json!({})));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    house.model.wait(SOON, |_| (house.model.count() == 2).then_some(())).await.unwrap();
+    let listed = house.model.requests()[1].last_tool();
+    assert!(listed.starts_with("/mnt/user-data/uploads/plan.docx (") && !listed.contains('\n'), "{listed}");
+}
+
+/// A converter whose child is the real program.
+fn converter(change: impl FnOnce(&mut Limits)) -> Converter {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    Converter::child(env!("CARGO_BIN_EXE_pudu"), ["read-document"], limits)
+}
+
+fn file(bytes: &[u8]) -> std::fs::File {
+    use std::io::Seek;
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+#[tokio::test]
+async fn a_process_of_its_own_reads_a_document() {
+    let converter = converter(|_| ());
+    let document = converter.convert(file(&docx(&["One"])), "a").await.unwrap();
+    assert_eq!((document.kind, document.markdown.as_str()), (Kind::Docx, "# One\n\nAbout One.\n"));
+    assert_eq!(converter.convert(file(b"words"), "a.txt").await, Err(Error::Unknown));
+    assert!(matches!(
+        converter.convert(file(b"%PDF-1.4 no"), "a").await,
+        Err(Error::Damaged(_) | Error::Empty)
+    ));
+}
+
+/// Each document harms its own process at most, and what became of it is told.
+#[tokio::test]
+async fn a_document_that_wants_too_much_takes_only_its_reader_down() {
+    let rows = "<r/>".repeat(2_000_000);
+    let hungry = archive(&[("word/document.xml", rows.into_bytes())]);
+    let begun = Instant::now();
+    let starved = converter(|limits| limits.memory = 96 * 1024 * 1024);
+    assert_eq!(starved.convert(file(&vec![b'a'; 60_000_000]), "a.csv").await, Err(Error::TooHungry));
+    let hurried = converter(|limits| limits.time = Duration::from_millis(5));
+    assert_eq!(hurried.convert(file(&hungry), "a.docx").await, Err(Error::TooSlow));
+    let absent = Converter::child("/no/such/program", ["x"], Limits::default());
+    assert!(matches!(absent.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Unavailable(_))));
+    let other = Converter::child("/bin/false", ["x"], Limits::default());
+    assert_eq!(other.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Broke));
+    assert!(begun.elapsed() < SOON);
+}
+
+/// The program reads documents for nobody but itself, and has no secret to tell while it does.
+#[tokio::test]
+async fn asked_by_hand_it_says_what_it_is_for() {
+    let house = House::build("").await;
+    let (well, said) = house.pudu(&["read-document"]);
+    assert_eq!(
+        (well, said.as_str()),
+        (false, "this is for pudu itself: it converts documents in processes of their own\n")
+    );
+    let (_, help) = house.pudu(&["--help"]);
+    assert!(!help.contains("read-document"), "{help}");
+}

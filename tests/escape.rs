@@ -1,0 +1,169 @@
+//! The agent's shell, from a chat: what it can do, and that nothing it does reaches the daemon. Many more ways out
+//! are tried in `crates/sandbox/tests/suite/escape.rs`; here it is the real daemon with its secrets.
+
+use crate::house::{House, SOON, Talker};
+use pudu_sim::model::Reply;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// What the daemon has in its environment and nobody else may see.
+const SECRET: &str = "hunter2-of-the-daemon";
+
+/// A house with a secret, whose model runs what people write; `None`, and a word, where the kernel does not
+/// confine commands.
+async fn house(sandbox: &str) -> Option<House> {
+    let mut house = House::furnish(Default::default(), "", sandbox).await;
+    house.set("OPENAI_API_KEY", SECRET);
+    house.start();
+    let confined = house.log().contains("commands are confined");
+    if !confined && std::env::var_os("PUDU_REQUIRE_SANDBOX").is_some() {
+        panic!("commands cannot be confined here:\n{}", house.log());
+    }
+    if !confined {
+        println!("skipped: commands cannot be confined here");
+    }
+    confined.then_some(house)
+}
+
+/// Lets the model run a script, and returns what it was told of it.
+async fn run(house: &House, ada: &Talker, script: &str) -> String {
+    let before = house.model.count();
+    house.model.next(Reply::tool("bash", &json!({"command": script})));
+    ada.say("go on");
+    house.model.wait(SOON, |_| (house.model.count() >= before + 2).then_some(())).await.unwrap();
+    house.model.requests().last().unwrap().last_tool()
+}
+
+#[tokio::test]
+async fn a_shell_is_offered_and_sees_what_people_sent_and_what_they_get() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    assert_eq!(
+        run(&house, &ada, "pwd; echo report > ../outputs/a.md; ls ..").await.lines().collect::<Vec<_>>(),
+        ["/mnt/user-data/workspace", "outputs", "uploads", "workspace"]
+    );
+    let about = house.model.requests()[0].body["tools"].to_string();
+    assert!(about.contains("Linux shell of your own") && about.contains("There is no network"), "{about}");
+    house.model.next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/a.md"]})));
+    ada.say("show me");
+    let sent = house.telegram.wait(SOON, |view| {
+        let file = view.answers(ada.chat).into_iter().find_map(|answer| answer.file)?;
+        view.bytes(&file)
+    });
+    assert_eq!(sent.await.unwrap().as_ref(), b"report\n");
+}
+
+#[tokio::test]
+async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
+    let Some(house) = house("").await else { return };
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    run(&house, &bob, "echo of-bob > private").await;
+    let home = house.path("");
+    let pid = house.pid().as_raw_nonzero().get();
+    let port = house.address.rsplit(':').next().unwrap().to_owned();
+    for (attempt, script) in [
+        ("read the configuration", "cat HOMEconfig.yaml"),
+        ("read the database", "cat HOME.pudu/data/pudu.db"),
+        ("read the token", "cat HOME.pudu/*token* HOME.pudu/link-key"),
+        ("read another thread", "grep -rs of-bob / --include=private --exclude-dir=proc"),
+        ("read the daemon's environment", "cat /proc/PID/environ; cat /proc/[0-9]*/environ; env"),
+        ("read the daemon's memory", "cat /proc/PID/maps; cat /proc/1/maps"),
+        (
+            "speak to the daemon",
+            "exec 3<>/dev/tcp/127.0.0.1/PORT && echo -e 'GET /health HTTP/1.0\\n' >&3 && cat <&3",
+        ),
+        ("kill the daemon", "kill -9 PID -1 2>&1; echo"),
+        ("fork without end", "b() { b | b & }; timeout 1 bash -c 'b() { b | b & }; b; sleep 2'; echo"),
+        ("take all memory", "tail /dev/zero 2>&1 | tail -c 100; head -c 3G /dev/zero | tail -n 1 | wc -c"),
+        ("leave something running", "setsid nohup sleep 98765701 > /dev/null 2>&1 & disown; echo"),
+        (
+            "plant a link for the daemon",
+            "rm -rf ../outputs; ln -s HOME ../outputs; ln -s HOME.pudu/data planted; echo",
+        ),
+    ] {
+        let script = script
+            .replace("HOME", home.to_str().unwrap())
+            .replace("PID", &pid.to_string())
+            .replace("PORT", &port);
+        let said = run(&house, &ada, &script).await;
+        for secret in [SECRET, "SQLite format", "of-bob", "api_key", "healthy", &house.telegram.token()] {
+            assert!(!said.contains(secret), "{attempt}: {said}");
+        }
+        assert_eq!(house.get("/health").await.0, 200, "{attempt}");
+    }
+    // What was planted leads nowhere from the daemon's side either.
+    house.model.next(Reply::tool("read_file", &json!({"path": "/mnt/user-data/workspace/planted/pudu.db"})));
+    house.model.next(Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/x", "content": "x"})));
+    house
+        .model
+        .next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/config.yaml"]})));
+    house.model.next(Reply::text("all tried"));
+    ada.says("and now?", "all tried").await;
+    let asked = house.model.requests();
+    let told: Vec<String> = asked.iter().rev().take(3).map(|request| request.last_tool()).collect();
+    assert!(told.iter().all(|text| text.contains("outside the sandbox")), "{told:?}");
+    assert!(!house.path("x").exists());
+    gone("98765701").await;
+    // Nobody else noticed.
+    assert_eq!(run(&house, &bob, "cat private").await, "of-bob");
+}
+
+#[tokio::test]
+async fn stop_ends_a_command_and_all_that_it_started() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("bash", &json!({"command": "setsid sleep 98765702 & sleep 98765702"})));
+    ada.say("wait for me");
+    alive("98765702").await;
+    ada.say("/stop");
+    gone("98765702").await;
+    ada.reads_so(|text| text.contains("Stopped")).await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_killed_leaves_no_command_behind() {
+    let Some(mut house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("bash", &json!({"command": "setsid sleep 98765703 & sleep 98765703"})));
+    ada.say("wait for me");
+    alive("98765703").await;
+    house.kill();
+    gone("98765703").await;
+}
+
+#[tokio::test]
+async fn the_doctor_tries_to_get_out_and_says_that_it_could_not() {
+    let Some(house) = house("sandbox: {network: full}\n").await else { return };
+    let (_, said) = house.pudu(&["doctor"]);
+    assert!(said.contains("ok    shell: confined: namespaces and seccomp"), "{said}");
+    assert!(
+        said.contains("the whole network") && said.contains("ok    escape: tried and failed: read"),
+        "{said}"
+    );
+    assert!(!said.contains("reach the network"), "{said}");
+}
+
+/// Waits until a process has the word in its command line.
+async fn alive(word: &str) {
+    until(word, |count| count > 0).await;
+}
+
+/// Waits until no process has.
+async fn gone(word: &str) {
+    until(word, |count| count == 0).await;
+}
+
+async fn until(word: &str, wanted: impl Fn(usize) -> bool) {
+    let deadline = Instant::now() + SOON;
+    let count = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        lines
+            .filter(|line| line.starts_with(b"sleep") && String::from_utf8_lossy(line).contains(word))
+            .count()
+    };
+    while !wanted(count()) {
+        assert!(Instant::now() < deadline, "{word}: {} processes", count());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
