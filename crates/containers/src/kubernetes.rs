@@ -318,4 +318,11 @@ impl Engine for Kubernetes {
             Ok(running.filter_map(|pod| pod.labels().get(pod::SANDBOX)).map(BoxId::new).collect())
         })
     }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.tasks.close();
+            self.0.tasks.wait().await;
+        })
+    }
 }

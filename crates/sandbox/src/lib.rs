@@ -29,6 +29,7 @@ mod share;
 mod shell;
 mod watch;
 
+pub use capture::{Capture, END};
 pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
@@ -41,3 +42,4 @@ pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove};
 pub use share::Upload;
+pub use watch::disk;

@@ -61,6 +61,30 @@ impl Local {
         Self { folders, jail, options: Arc::new(options) }
     }
 
+    /// Returns what a thread finds where, its own folder first, and its files as they are reached on this machine:
+    /// for whoever runs the commands somewhere else, where the same mounts are shown. The folder is there after this.
+    ///
+    /// # Errors
+    /// When the thread's folder cannot be made.
+    pub async fn furnish(&self, thread: &ThreadId) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+        let place = self.place(thread, self.shelf().await);
+        let mounts = blocking(&place.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
+        Ok((mounts, Arc::new(place)))
+    }
+
+    /// Returns whom the files of threads belong to, where that is not the daemon's own user.
+    #[must_use]
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        self.folders.owner()
+    }
+
+    async fn shelf(&self) -> Vec<Mount> {
+        match self.options.shelf.clone() {
+            Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+
     fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> Place {
         let folder = self.folders.thread(thread);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
@@ -78,13 +102,7 @@ impl Local {
 
 impl SandboxProvider for Local {
     fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move {
-            let shelf = match self.options.shelf.clone() {
-                Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
-                None => Vec::new(),
-            };
-            Ok(Arc::new(self.place(thread, shelf)) as Arc<dyn Sandbox>)
-        })
+        Box::pin(async move { Ok(Arc::new(self.place(thread, self.shelf().await)) as Arc<dyn Sandbox>) })
     }
 
     /// Nothing of a sandbox here lives longer than a command.

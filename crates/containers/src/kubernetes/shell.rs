@@ -22,7 +22,6 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::Mutex,
 };
-use uuid::Uuid;
 
 /// Longer ones do not go through a shell's `-c`, in bytes.
 const LONGEST: usize = 100 * 1024;
@@ -126,7 +125,7 @@ impl PodShell {
             let text = "the command is too long for a shell: write it to a file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
-        let mark = Uuid::new_v4().to_string();
+        let mark = crate::word()?;
         let (mut running, leash) = self.start(&mark, script.len()).await?;
         let (mut out, mut err) = (Capture::default(), Trailer::new(&mark));
         let work = async {
