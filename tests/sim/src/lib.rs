@@ -9,7 +9,9 @@
 //! with the client would agree with the client's mistakes; official clients prove these instead
 //! (`conformance/`).
 
+pub mod aio;
 mod calls;
+mod cell;
 mod control;
 pub mod dingtalk;
 pub mod discord;
@@ -17,6 +19,7 @@ mod fault;
 pub mod feishu;
 mod gate;
 mod http;
+pub mod kubernetes;
 pub mod model;
 pub mod platform;
 pub mod slack;
@@ -30,6 +33,7 @@ pub use discord::Discord;
 pub use fault::{Fault, When};
 pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};
+pub use kubernetes::Kubernetes;
 pub use model::Model;
 pub use platform::Platform;
 pub use slack::Slack;

@@ -8,7 +8,7 @@ use kube::{
     Api,
     api::{AttachParams, AttachedProcess},
 };
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// So much of an output is on its way inside of this process, in bytes.
@@ -24,7 +24,8 @@ pub(crate) struct Target {
     pub(crate) container: &'static str,
 }
 
-/// What runs there. It is cut off, not ended, when this is dropped.
+/// What runs there. It is cut off, not ended, when this is dropped. Where the connection breaks only `end` says so: the
+/// library leaves the outputs open then.
 pub(crate) struct Running {
     process: AttachedProcess,
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
@@ -80,9 +81,12 @@ impl Target {
         let command: Vec<&str> = ["/bin/sh", "-c", script, "pudu"].into_iter().chain(args.iter().copied()).collect();
         let work = async {
             let running = self.start(&command).await?;
-            let Running { process, stdin, stdout, stderr, end } = running;
-            let (stdout, stderr) = tokio::join!(begins(stdout, most), begins(stderr, most));
-            let code = end.await?;
+            let Running { process, stdin, stdout, stderr, mut end } = running;
+            let mut reading = pin!(async { tokio::join!(begins(stdout, most), begins(stderr, most)) });
+            let (code, (stdout, stderr)) = tokio::select! {
+                read = &mut reading => (end.await?, read),
+                code = &mut end => (code?, reading.await),
+            };
             drop((process, stdin));
             Ok(Answer { code, stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })
         };

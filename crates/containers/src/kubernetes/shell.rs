@@ -51,12 +51,17 @@ const KILL: &str = r#"
 tr '\0' '\n' </proc/1/environ | grep -qx "$3=1" || exit 97
 turn=0
 while [ "$turn" -lt 50 ]; do
-  if [ "$2" = all ]; then kill -9 -1 2>/dev/null; exit 0; fi
+  if [ "$2" = all ]; then
+    kill -9 -1 2>/dev/null
+    # The first process, what it waits with, and this one.
+    set -- "$1" all "$3" /proc/[0-9]*
+    [ $# -gt 6 ] || exit 0
+  fi
   found=
   for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do
     at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null && found=1
   done
-  [ -n "$found" ] || exit 0
+  [ -n "$found" ] || [ "$2" = all ] || exit 0
   turn=$((turn + 1))
 done
 exit 98
@@ -171,9 +176,9 @@ fn broke(trouble: &Trouble) -> SandboxError {
 /// Reads both outputs to the command's end.
 async fn follow(running: &mut Running, out: &mut Capture, err: &mut Trailer) -> End {
     let (mut from_out, mut from_err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
-    let (mut out_open, mut err_open) = (true, true);
+    let (mut out_open, mut err_open, mut end) = (true, true, None);
     while out_open || err_open {
-        let said = err.code.is_some();
+        let rest = err.code.is_some() || matches!(end, Some(Err(_)));
         tokio::select! {
             count = read(&mut running.stdout, &mut from_out), if out_open => match count {
                 Some(count) => out.push(from_out.get(..count).unwrap_or_default()),
@@ -183,12 +188,14 @@ async fn follow(running: &mut Running, out: &mut Capture, err: &mut Trailer) -> 
                 Some(count) => err.push(from_err.get(..count).unwrap_or_default()),
                 None => err_open = false,
             },
-            () = tokio::time::sleep(DRAIN), if said => break,
+            ended = &mut running.end, if end.is_none() => end = Some(ended),
+            () = tokio::time::sleep(DRAIN), if rest => break,
         }
     }
-    match err.code {
-        Some(code) => End::Said(code),
-        None => End::Silent((&mut running.end).await),
+    match (err.code, end) {
+        (Some(code), _) => End::Said(code),
+        (None, Some(end)) => End::Silent(end),
+        (None, None) => End::Silent((&mut running.end).await),
     }
 }
 
@@ -258,8 +265,9 @@ impl Hold {
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        if let Some(hold) = self.hold.take() {
-            self.tasks.spawn(hold.kill());
+        // Where the process itself ends, the next one clears the Pod when it finds it.
+        if let (Some(hold), Ok(runtime)) = (self.hold.take(), tokio::runtime::Handle::try_current()) {
+            self.tasks.spawn_on(hold.kill(), &runtime);
         }
     }
 }
