@@ -133,6 +133,7 @@ impl Api {
                 Err(Trouble::Missing) => Err(Trouble::Taken(why)),
                 found => found,
             },
+            Err(Trouble::Missing) => Err(self.nowhere()),
             made => made.and_then(|made: Made| same(made, wanted.sandbox_id)),
         }
     }
@@ -147,8 +148,11 @@ impl Api {
     /// Returns all sandboxes that it has, whoever had them made.
     pub(crate) async fn list(&self) -> Result<Vec<Made>, Trouble> {
         let path = ["api", "sandboxes"];
-        let all: All = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await?;
-        Ok(all.sandboxes)
+        let all = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await;
+        match all {
+            Err(Trouble::Missing) => Err(self.nowhere()),
+            all => all.map(|all: All| all.sandboxes),
+        }
     }
 
     /// Has a sandbox taken away. One that is not there is no error.
@@ -254,6 +258,12 @@ impl Api {
                 Trouble::Refused(self.advice(&format!("refuses the request ({status}): {said}"), mend))
             }
         }
+    }
+
+    /// What answers there is another service.
+    fn nowhere(&self) -> Trouble {
+        let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+        Trouble::Refused(self.advice("has no /api/sandboxes", mend))
     }
 
     fn advice(&self, what: &str, mend: &str) -> String {
