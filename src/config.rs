@@ -22,6 +22,7 @@ mod gateway;
 mod later;
 mod limits;
 mod model;
+mod place;
 mod problem;
 mod raw;
 mod reader;
@@ -43,6 +44,7 @@ pub(crate) use {
     gateway::Gateway,
     limits::{Runs, Uploads},
     model::ModelConfig,
+    place::{Keeping, Maker, Place, Provisioner},
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
     skills::Shelf,
@@ -50,6 +52,9 @@ pub(crate) use {
     watch::Watcher,
     web::WebConfig,
 };
+
+#[cfg(feature = "kubernetes")]
+pub(crate) use place::{Home, Kubernetes};
 
 use indexmap::IndexMap;
 use raw::Node;
@@ -92,6 +97,8 @@ pub(crate) struct Fixed {
     pub(crate) capacity: Capacity,
     /// Where skills are.
     pub(crate) skills: Shelf,
+    /// Where commands run.
+    pub(crate) place: Place,
 }
 
 /// What is looked up for each message.
@@ -260,6 +267,9 @@ fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, rea
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let live = live(&reader.live(), &start.env);
+    if let Some(fixed) = &fixed {
+        place::agree(&reader.live(), &fixed.place, &live.sandbox);
+    }
     let log = reader.finish();
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
     (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
@@ -270,10 +280,10 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
     let database = database::read(top, start);
-    sandbox::provider(top);
+    let place = sandbox::provider(top);
     let capacity = channel::capacity(top);
     let skills = skills::read(top, start);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills })
+    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, place: place? })
 }
 
 fn live(top: &Section<'_>, env: &Env) -> Live {

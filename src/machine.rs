@@ -1,16 +1,19 @@
 //! What this machine has to offer: models that answer on it, and what its kernel does to confine commands.
 
+mod elsewhere;
+
 use crate::{
-    config::{Live, ModelConfig},
+    config::{Live, ModelConfig, Place},
     discover,
 };
+use elsewhere::Elsewhere;
 use pudu_client::{
-    base::{Network, SandboxProvider, Shell},
+    base::{Network, SandboxError, SandboxProvider, Shell},
     egress::Proxy,
     sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
     skills::Skills,
 };
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// What was found when the daemon started. It does not change while it runs.
 pub(crate) struct Machine {
@@ -20,6 +23,8 @@ pub(crate) struct Machine {
     pub(crate) folders: Folders,
     jail: Result<Arc<Jail>, Unconfined>,
     shelf: Arc<Skillshelf>,
+    /// Where commands run, if not here.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// The skills that are on, as sandboxes show them.
@@ -38,15 +43,28 @@ impl Shelf for Skillshelf {
 
 impl Machine {
     /// Looks around; also returns which model answers, and why that one.
-    pub(crate) async fn look(home: &Path, live: &Live, skills: Skills) -> (Self, String) {
+    pub(crate) async fn look(home: &Path, place: &Place, live: &Live, skills: Skills) -> (Self, String) {
         let (jail, (models, model)) = tokio::join!(Jail::probe(), discover::models(live));
         let jail = jail.map(Arc::new);
-        let folders = Folders::new(home.to_owned(), jail.as_ref().ok().and_then(|jail| jail.owner()));
-        (Self { models, folders, jail, shelf: Arc::new(Skillshelf(skills)) }, model)
+        let owner = match place {
+            Place::Here => jail.as_ref().ok().and_then(|jail| jail.owner()),
+            Place::Elsewhere(..) => elsewhere::owner(place),
+        };
+        let folders = Folders::new(home.to_owned(), owner);
+        let shelf = Arc::new(Skillshelf(skills));
+        let elsewhere = Elsewhere::new(place, &folders, shelf.clone());
+        (Self { models, folders, jail, shelf, elsewhere }, model)
     }
 
     /// Returns the sandboxes that a configuration asks for.
-    pub(crate) fn sandboxes(&self, live: &Live) -> Local {
+    pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+        match &self.elsewhere {
+            Some(elsewhere) => Arc::new(elsewhere.pool(live)),
+            None => Arc::new(self.here(live)),
+        }
+    }
+
+    fn here(&self, live: &Live) -> Local {
         let sandbox = &live.sandbox;
         let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
         let options = Options {
@@ -63,6 +81,9 @@ impl Machine {
 
     /// Says in one line what commands run in.
     pub(crate) fn words(&self, live: &Live) -> String {
+        if let Some(elsewhere) = &self.elsewhere {
+            return elsewhere.words(live);
+        }
         match (self.sandboxes(live).shell(), &self.jail) {
             (Some(Shell::Confined(network)), Ok(jail)) => {
                 let network = match network {
@@ -79,6 +100,9 @@ impl Machine {
 
     /// Says in the log what is not as it should be.
     pub(crate) fn tell(&self, live: &Live) {
+        if let Some(elsewhere) = &self.elsewhere {
+            return tracing::info!(place = elsewhere.words(live), "commands run elsewhere");
+        }
         match (&self.jail, live.sandbox.allow_host_bash) {
             (Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
             (Err(Unconfined { why, mend }), true) => {
@@ -91,6 +115,29 @@ impl Machine {
         for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);
             tracing::warn!(%folder, path, "a mount of the sandbox is left out: there is no such folder");
+        }
+    }
+
+    /// Looks after sandboxes that are elsewhere until the future is dropped.
+    pub(crate) async fn keep(&self) {
+        match &self.elsewhere {
+            Some(elsewhere) => elsewhere.keep().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes sandboxes that are elsewhere away, within a time.
+    pub(crate) async fn close(&self, patience: Duration) {
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.close(patience).await;
+        }
+    }
+
+    /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where commands run here.
+    pub(crate) async fn examine(&self, live: &Live) -> Option<Result<String, SandboxError>> {
+        match &self.elsewhere {
+            Some(elsewhere) => Some(elsewhere.examine(live).await),
+            None => None,
         }
     }
 

@@ -10,11 +10,20 @@ use crate::{
 };
 use pudu_channels::{Check, Found};
 use pudu_client::{
-    sandbox::{Proof, Unconfined, prove},
+    base::{Command, Exec, Network, SandboxError, Shell, ThreadId},
+    sandbox::{Proof, Unconfined, prove, prove_in},
     skills::Skills,
 };
 use std::{fmt::Write, io, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, time::Duration};
 
+/// What is to be done where this machine does not hold commands as it should.
+const TELL_US: &str = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
+/// The thread whose sandbox is tried where sandboxes are elsewhere.
+const PATIENT: &str = "pudu-doctor";
+/// A sandbox that is elsewhere is there after this: an image may have to be fetched.
+const MAKING: Duration = Duration::from_secs(300);
+/// It is gone after this.
+const GOODBYE: Duration = Duration::from_secs(20);
 /// No account is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,7 +50,10 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
-    let (machine, model) = Machine::look(&loaded.config.fixed.home, live, Skills::none()).await;
+    let (machine, model) = {
+        let fixed = &loaded.config.fixed;
+        Machine::look(&fixed.home, &fixed.place, live, Skills::none()).await
+    };
     let mut general = vec![config, Check::good("default model", model)];
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
@@ -65,6 +77,11 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
 /// Says what commands run in, and proves it by trying to get out.
 async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
     let words = machine.words(live);
+    if let Some(found) = machine.examine(live).await {
+        let checks = elsewhere(machine, live, words, found).await;
+        machine.close(GOODBYE).await;
+        return checks;
+    }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
         Err(Unconfined { why, mend }) if live.sandbox.allow_host_bash => {
@@ -86,13 +103,59 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         return checks;
     };
     checks.push(match prove(jail, &folder.0, live.sandbox.network).await {
-        Ok(proofs) => verdict(&proofs),
+        Ok(proofs) => verdict(&proofs, TELL_US),
         Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
     });
     checks
 }
 
-fn verdict(proofs: &[Proof]) -> Check {
+/// Has a sandbox made by whoever makes them, runs a command in it, and tries to get out.
+async fn elsewhere(
+    machine: &Machine,
+    live: &Live,
+    words: String,
+    found: Result<String, SandboxError>,
+) -> Vec<Check> {
+    const MEND: &str = "see docs/sandbox.md";
+    let mut checks = match found {
+        Ok(said) => vec![Check::good("shell", words), Check::good("maker", said)],
+        Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
+    };
+    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
+    let acquired = tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await;
+    let sandbox = match acquired {
+        Ok(Ok(sandbox)) => sandbox,
+        Ok(Err(error)) => {
+            checks.push(Check::bad("sandbox", error.to_string(), MEND));
+            return checks;
+        }
+        Err(_) => {
+            checks.push(Check::bad("sandbox", "none was made in time", MEND));
+            return checks;
+        }
+    };
+    let command = Command { script: "uname -sr; id -u".to_owned(), timeout: Duration::from_secs(20) };
+    checks.push(match sandbox.exec(&command).await {
+        Ok(Exec { code: Some(0), stdout, .. }) => {
+            let said: Vec<&str> = stdout.lines().collect();
+            Check::good("command", format!("ran in one: {}", said.join(", as user ")))
+        }
+        Ok(done) => Check::bad("command", format!("ended with {:?}: {}", done.code, done.stderr.trim()), MEND),
+        Err(error) => Check::bad("command", error.to_string(), MEND),
+    });
+    let network = match sandboxes.shell() {
+        Some(Shell::Confined(network)) => network,
+        _ => Network::Full,
+    };
+    checks.push(match prove_in(&*sandbox, network).await {
+        Ok(proofs) => verdict(&proofs, "hold its containers tighter: docs/sandbox.md says how, for each maker"),
+        Err(error) => Check::bad("escape", error.to_string(), MEND),
+    });
+    sandboxes.release(&thread).await;
+    checks
+}
+
+fn verdict(proofs: &[Proof], mend: &str) -> Check {
     let broken: Vec<&str> = proofs.iter().filter(|proof| proof.broken.is_some()).map(|p| p.attempt).collect();
     match broken.as_slice() {
         [] => {
@@ -100,7 +163,6 @@ fn verdict(proofs: &[Proof]) -> Check {
             Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
         }
         broken => {
-            let mend = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
             Check::bad("escape", format!("a command can {}", broken.join(", ")), mend)
         }
     }
@@ -144,9 +206,9 @@ mod tests {
     #[test]
     fn a_way_out_is_told_as_what_a_command_can_do() {
         let proof = |attempt, broken: Option<&str>| Proof { attempt, broken: broken.map(str::to_owned) };
-        let fine = verdict(&[proof("mount", None), proof("be root", None)]);
+        let fine = verdict(&[proof("mount", None), proof("be root", None)], "m");
         assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
-        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
+        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)], "m")]);
         assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        mend: "), "{bad}");
     }
 

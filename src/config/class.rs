@@ -15,14 +15,25 @@ use super::{
 pub(super) enum Class {
     /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
     Model(Dialect),
-    /// The sandbox that pudu has: on this machine.
-    Sandbox,
+    /// Where commands run.
+    Sandbox(Where),
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
     Refused(Kind, &'static str),
     /// A tool that is left out of this version.
     NotYet,
+}
+
+/// The places where commands run, as `use` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    /// This machine.
+    Here,
+    /// Containers with the all-in-one image's API.
+    Aio,
+    /// Pods of a cluster.
+    Kubernetes,
 }
 
 /// The kinds of parts that have a path.
@@ -153,8 +164,9 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
     ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
-    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
-    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox(Where::Here)),
+    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Sandbox(Where::Aio)),
+    ("pudu.sandbox:KubernetesProvider", Class::Sandbox(Where::Kubernetes)),
     ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
@@ -205,7 +217,7 @@ impl Class {
     fn kind(self) -> Kind {
         match self {
             Self::Model(_) => Kind::Model,
-            Self::Sandbox => Kind::Sandbox,
+            Self::Sandbox(_) => Kind::Sandbox,
             Self::Tool(_) | Self::NotYet => Kind::Tool,
             Self::Refused(kind, _) => kind,
         }

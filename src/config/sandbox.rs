@@ -3,6 +3,7 @@
 use super::{
     class::{self, Class, Kind, Native},
     env::Env,
+    place::{self, Place},
     raw::Value,
     reader::{Section, describe},
     web::{self, WebConfig},
@@ -62,13 +63,10 @@ const NETWORKS: &[(&str, Network)] =
 const LATER: &[&str] = &[
     "api_key",
     "base_url",
-    "container_prefix",
     "cpu_cores",
     "cpus",
     "health_check_skip_seconds",
     "home_dir",
-    "idle_timeout",
-    "image",
     "max_duration",
     "memory_mb",
     "memory_mib",
@@ -76,19 +74,15 @@ const LATER: &[&str] = &[
     "ownership",
     "port",
     "project_id",
-    "provisioner_api_key",
-    "provisioner_url",
-    "replicas",
     "sticky",
-    "thread_data_mounts",
     "workspace_id",
 ];
 
-/// Checks that the sandbox is the one that pudu has; there is nothing to choose yet.
-pub(super) fn provider(top: &Section<'_>) {
+/// Reads where commands run; `None` if that cannot be.
+pub(super) fn provider(top: &Section<'_>) -> Option<Place> {
     let section = top.section("sandbox");
     section.later(LATER);
-    class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
+    place::read(&section)
 }
 
 /// Reads what may be done in it.

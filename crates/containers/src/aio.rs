@@ -35,6 +35,7 @@ struct Inner {
     base: Url,
     http: Client,
     mounts: Vec<Mount>,
+    environment: Vec<(String, String)>,
     /// What has to be killed after a call was given up is killed here.
     tasks: TaskTracker,
 }
@@ -47,13 +48,27 @@ impl Aio {
     /// # Errors
     /// When the address is none.
     pub fn new(base: &str, mounts: Vec<Mount>, tasks: TaskTracker) -> Result<Self, SandboxError> {
+        Self::with_environment(base, mounts, Vec::new(), tasks)
+    }
+
+    /// Names a container that was made by somebody who could not be told what commands are to find in their
+    /// environment: it goes with each command.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub fn with_environment(
+        base: &str,
+        mounts: Vec<Mount>,
+        environment: Vec<(String, String)>,
+        tasks: TaskTracker,
+    ) -> Result<Self, SandboxError> {
         let refused =
             |error: String| SandboxError::Refused(format!("the sandbox's address is no URL: {error}"));
         let base = Url::parse(base).map_err(|error| refused(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(refused(format!("{} is not http or https", base.scheme())));
         }
-        Ok(Self(Arc::new(Inner { base, http: client()?, mounts, tasks })))
+        Ok(Self(Arc::new(Inner { base, http: client()?, mounts, environment, tasks })))
     }
 
     /// Says whether it answers.

@@ -24,7 +24,11 @@ use pudu_base::{BoxFuture, Network, Sandbox, SandboxError};
 use pudu_sandbox::{Limits, Mount};
 use shell::PodShell;
 use stage::Stage;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::task::TaskTracker;
 use trouble::Trouble;
@@ -84,6 +88,12 @@ pub enum Volume {
     Claim(String),
     /// A folder of every node, which is the home.
     Host(String),
+}
+
+/// Says whose Pods a home's are, wherever its daemon runs: what is in the same place is the same home.
+#[must_use]
+pub fn owner(volume: &Volume, home: &Path) -> String {
+    crate::engine::fingerprint(&format!("{volume:?} {}", home.display()))
 }
 
 /// An engine that makes Pods.

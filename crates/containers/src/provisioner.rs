@@ -42,6 +42,8 @@ pub struct Settings {
     pub folders: Folders,
     /// Folders of the cluster's nodes that all threads find.
     pub mounts: Vec<Mount>,
+    /// What commands find in their environment besides the image's own.
+    pub environment: Vec<(String, String)>,
     /// How much is fetched of what commands put into `outputs`, in bytes.
     pub most: u64,
 }
@@ -82,7 +84,8 @@ impl Provisioner {
     async fn open(&self, order: &Order) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let api = self.api()?;
         let made = self.make(&api, order).await?;
-        let aio = Aio::new(&made.sandbox_url, self.shown(order), self.tasks.clone())?;
+        let environment = self.settings.environment.clone();
+        let aio = Aio::with_environment(&made.sandbox_url, self.shown(order), environment, self.tasks.clone())?;
         self.wait(&api, &order.id, &aio).await?;
         aio.furnish().await?;
         if self.settings.shared {

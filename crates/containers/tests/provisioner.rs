@@ -42,6 +42,7 @@ async fn house(shared: bool) -> Option<House> {
         shared,
         folders: folders.clone(),
         mounts: Vec::new(),
+        environment: vec![("GREETING".to_owned(), "hello".to_owned())],
         most: 1 << 20,
     };
     Some(House { service, home, _there: there, settings, places: Local::new(folders, None, Options::default()) })
@@ -93,8 +94,8 @@ async fn what_people_send_reaches_commands_and_what_commands_make_reaches_people
     let Some(house) = house(false).await else { return };
     let sandbox = house.open().await;
     std::fs::write(house.own("uploads/a b.txt"), "from people").unwrap();
-    let done = run(&sandbox, "cat '../uploads/a b.txt'; pwd; mkdir ../outputs/sub; echo made > ../outputs/sub/ü.txt; exit 3").await;
-    assert_eq!((done.stdout.as_str(), done.code, done.killed), ("from people/mnt/user-data/workspace\n", Some(3), None));
+    let done = run(&sandbox, "cat '../uploads/a b.txt'; echo $GREETING; pwd; mkdir ../outputs/sub; echo made > ../outputs/sub/ü.txt; exit 3").await;
+    assert_eq!((done.stdout.as_str(), done.code, done.killed), ("from peoplehello\n/mnt/user-data/workspace\n", Some(3), None));
     assert_eq!(std::fs::read_to_string(house.own("outputs/sub/ü.txt")).unwrap(), "made\n");
     // What changed is fetched again, also within a second and at the same size.
     run(&sandbox, "echo Made > ../outputs/sub/ü.txt").await;

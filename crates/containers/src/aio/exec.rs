@@ -17,7 +17,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs a command.
 pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxError> {
-    run_with(aio, command, BTreeMap::new()).await
+    let environment = aio.0.environment.iter();
+    run_with(aio, command, environment.map(|(name, value)| (name.as_str(), value.as_str())).collect()).await
 }
 
 /// Runs a command that finds more in its environment.

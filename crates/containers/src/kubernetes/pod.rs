@@ -149,8 +149,12 @@ impl<'s> Places<'s> {
     /// Shows a folder of the home.
     fn own(&mut self, mount: &Mount) -> Result<(), String> {
         let Ok(inner) = mount.host.strip_prefix(&self.settings.home) else {
-            let (host, home) = (mount.host.display(), self.settings.home.display());
-            return Err(format!("{host} cannot be shown at {}: it is not in pudu's home {home}", mount.agent));
+            let (host, home, at) = (mount.host.display(), self.settings.home.display(), &mount.agent);
+            if at == pudu_sandbox::ROOT {
+                return Err(format!("{host} cannot be shown at {at}: it is not in pudu's home {home}"));
+            }
+            tracing::warn!(%host, %home, at, "left out of Pods: it is not in pudu's home, which is all that they are shown");
+            return Ok(());
         };
         let inner = inner.to_string_lossy();
         match &self.settings.volume {
