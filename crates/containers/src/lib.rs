@@ -5,11 +5,13 @@
 //! What is deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
 
 mod aio;
+mod docker;
 mod engine;
 mod pair;
 mod pool;
 
 pub use aio::Aio;
+pub use docker::{Api, Docker, Found, GEM, Settings};
 pub use engine::{BoxId, Engine, Order};
 pub use pair::Pair;
 pub use pool::{Pool, Rules};
