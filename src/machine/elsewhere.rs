@@ -15,8 +15,6 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The user of DeerFlow's image.
-const IMAGE_USER: u32 = 1000;
 /// Whom commands run as where pudu is root: the same that confined commands on this machine have.
 const NOBODY: u32 = 65533;
 
@@ -46,7 +44,7 @@ pub(super) fn owner(place: &Place) -> Option<(u32, u32)> {
     }
     let Place::Elsewhere(_, maker) = place else { return None };
     match maker {
-        Maker::Provisioner(_) => Some((IMAGE_USER, IMAGE_USER)),
+        Maker::Provisioner(_) => Some(containers::GEM),
         #[cfg(feature = "kubernetes")]
         Maker::Kubernetes(kubernetes) => {
             let user = kubernetes.run_as.unwrap_or(NOBODY);

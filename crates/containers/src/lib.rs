@@ -6,6 +6,7 @@
 
 mod aio;
 mod apart;
+mod docker;
 mod engine;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
@@ -14,6 +15,7 @@ mod pool;
 pub mod provisioner;
 
 pub use aio::Aio;
+pub use docker::{Api, Docker, Found, GEM, Settings};
 pub use engine::{BoxId, Engine, Order};
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;

@@ -5,7 +5,7 @@
 
 mod api;
 
-use crate::{Aio, BoxId, Engine, Order, Pair, apart::Apart};
+use crate::{Aio, BoxId, Engine, GEM, Order, Pair, apart::Apart, docker::share};
 use api::{Api, ExtraMount, Made, Status, Trouble, Wanted};
 use pudu_base::{BoxFuture, Sandbox, SandboxError};
 use pudu_sandbox::{Folders, Mount};
@@ -83,6 +83,9 @@ impl Provisioner {
 
     async fn open(&self, order: &Order) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let api = self.api()?;
+        if self.settings.shared && self.settings.folders.owner() != Some(GEM) {
+            share::with_all(order)?;
+        }
         let made = self.make(&api, order).await?;
         let environment = self.settings.environment.clone();
         let aio = Aio::with_environment(&made.sandbox_url, self.shown(order), environment, self.tasks.clone())?;

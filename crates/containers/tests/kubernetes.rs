@@ -7,7 +7,7 @@ use pudu_containers::{
     BoxId, Engine, Order,
     kubernetes::{Kubernetes, Settings, Volume},
 };
-use pudu_sandbox::{Folders, Limits, Local, Options};
+use pudu_sandbox::{Folders, Limits, Local, Options, prove_in};
 use pudu_sim::Kubernetes as Cluster;
 use serde_json::{Value, json};
 use std::{
@@ -382,6 +382,70 @@ async fn what_is_wrong_is_told_with_its_mend() {
     check(start(&Settings { kubeconfig: Some(file), ..usual.clone() }).await, &["cannot be reached", "refused"]);
     let long = house.open().await.exec(&command(&"x".repeat(200_000), 5)).await;
     check(refusal(long), &["too long", "write it to a file"]);
+}
+
+/// On a real cluster, with one command: see docs/sandbox.md. Without one the simulated cluster is tried, whose
+/// containers have no filter of calls.
+#[tokio::test]
+async fn no_way_out_works() {
+    if let Some(place) = std::env::var_os("PUDU_TEST_KUBERNETES") {
+        return on_a_real_cluster(place.to_str().unwrap()).await;
+    }
+    println!("PUDU_TEST_KUBERNETES names no real cluster: the simulated one is tried");
+    let Some(house) = house().await else { return };
+    let sandbox = house.open().await;
+    assert_eq!(ways_out(&*sandbox).await, ["make a namespace", "be without a filter of calls"]);
+}
+
+async fn ways_out(sandbox: &dyn Sandbox) -> Vec<&'static str> {
+    let proofs = prove_in(sandbox, Network::None).await.unwrap();
+    assert!(proofs.len() > 10);
+    proofs.into_iter().filter(|proof| proof.broken.is_some()).map(|proof| proof.attempt).collect()
+}
+
+/// Takes `claim NAME HOME` or `host PATH HOME`: what holds the folder HOME of this machine in the cluster that the
+/// kubeconfig names.
+async fn on_a_real_cluster(place: &str) {
+    let [kind, name, home] = place.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("PUDU_TEST_KUBERNETES is `claim NAME HOME` or `host PATH HOME`");
+    };
+    let volume = match kind {
+        "claim" => Volume::Claim(name.to_owned()),
+        _ => Volume::Host(name.to_owned()),
+    };
+    let meta = std::fs::metadata(home).unwrap();
+    let uid = std::os::unix::fs::MetadataExt::uid(&meta);
+    let user = if uid == 0 { USER } else { (uid, std::os::unix::fs::MetadataExt::gid(&meta)) };
+    let folders = Folders::new(home.into(), (uid == 0).then_some(USER));
+    let engine = Kubernetes::new(Settings {
+        kubeconfig: None,
+        context: None,
+        namespace: None,
+        prefix: "pudu-test".to_owned(),
+        owner: "pudu-test".to_owned(),
+        home: home.into(),
+        volume,
+        image: "python:3.13-slim".to_owned(),
+        pull_secret: None,
+        user,
+        network: Network::None,
+        environment: Vec::new(),
+        mounts: Vec::new(),
+        limits: Limits::default(),
+    });
+    let thread = ThreadId::from("pudu-test-escape");
+    let (mounts, files) = Local::new(folders, None, Options::default()).furnish(&thread).await.unwrap();
+    let order = Order { id: BoxId::of(&thread), thread, mounts, files };
+    let sandbox = engine.start(&order).await.unwrap();
+    let broken = ways_out(&*sandbox).await;
+    let late = command("setsid sleep 98760051 & env -i sleep 98760052 & sleep 98760053", 2);
+    let late = sandbox.exec(&late).await.unwrap().killed;
+    let left = run(&sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 9876005'").await.stdout;
+    let beside = run(&sandbox, "sleep 60 & echo done").await.stdout;
+    let flood = run(&sandbox, "head -c 9000000 /dev/zero | tr '\\0' x").await.stdout.len();
+    engine.stop(&order.id).await.unwrap();
+    assert_eq!((broken, late, left.as_str(), beside.as_str()), (vec![], Some(Killed::Late), "0\n", "done\n"));
+    assert!(flood < 600_000);
 }
 
 #[tokio::test]

@@ -170,6 +170,18 @@ async fn shared_folders_are_one_and_the_same() {
 }
 
 #[tokio::test]
+async fn shared_folders_of_another_user_are_opened_to_that_of_the_image() {
+    let Some(mut house) = house(true).await else { return };
+    let folders = Folders::new(house.home.path().to_owned(), None);
+    house.settings.folders = folders.clone();
+    house.places = Local::new(folders, None, Options::default());
+    let sandbox = house.open().await;
+    sandbox.write("/mnt/user-data/workspace/in", b"from here", false).await.unwrap();
+    assert_eq!(run(&sandbox, "echo out > out; ls").await.stdout, "in\nout\n");
+    assert_eq!(sandbox.read("/mnt/user-data/workspace/out", 9).await.unwrap(), b"out\n");
+}
+
+#[tokio::test]
 async fn folders_that_are_said_to_be_shared_and_are_not_are_told() {
     let Some(mut house) = house(false).await else { return };
     house.settings.shared = true;

@@ -46,7 +46,7 @@ pub(crate) struct Cell {
     outer: Child,
     /// The first process, as this machine knows it.
     pub(crate) pid: u32,
-    root: tempdir::Folder,
+    _root: tempdir::Folder,
 }
 
 impl Cell {
@@ -91,7 +91,7 @@ impl Cell {
             return Err(io::Error::other(format!("the container's root cannot be built: {said}")));
         }
         let pid = child_of(outer.id().unwrap_or_default())?;
-        Ok(Self { outer, pid, root })
+        Ok(Self { outer, pid, _root: root })
     }
 
     /// Whether its first process still is.

@@ -1,5 +1,6 @@
 # Builds a container's root and starts its own process: ROOT BINDS ro|rw first|child COMMAND...
 set -e
+umask 022
 root=$1 binds=$2 mode=$3 place=$4
 shift 4
 mount -t tmpfs -o mode=755 none "$root"
@@ -36,13 +37,18 @@ printf '%s' "$binds" | while IFS="$tab" read -r how source target; do
   mount --bind "$source" "$root$target"
   if [ "$how" = ro ]; then mount -o remount,bind,ro "$root$target"; fi
 done
-if [ "$mode" = ro ]; then mount -o remount,ro "$root"; fi
 cd "$root"
+mkdir .old
+pivot_root . .old
+cd /
+umount -l /.old
+rmdir /.old
+if [ "$mode" = ro ]; then mount -o remount,ro /; fi
 if [ "$place" = first ]; then
   echo ready
-  exec chroot "$root" "$@" >/dev/null 2>&1
+  exec "$@" >/dev/null 2>&1
 fi
-chroot "$root" "$@" >/dev/null 2>&1 &
+"$@" >/dev/null 2>&1 &
 echo ready
 exec >/dev/null 2>&1
 # The first process buries the dead.
