@@ -90,8 +90,8 @@ const LONGEST: usize = 40;
 
 const NO_DOCKER: &str = "set provisioner_url to where DeerFlow's provisioner is; containers of a Docker engine are not in \
      this version";
-const NO_VOLUME: &str = "name the claim that holds pudu's home (kubernetes.claim), or the folder of the nodes that \
-     does (kubernetes.host_path)";
+const NO_HOME: &str =
+    "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
 
 /// Reads where commands run; `None` if that cannot be.
 pub(super) fn read(section: &Section<'_>) -> Option<Place> {
@@ -151,10 +151,6 @@ fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisioner> {
             let mend = "put the key into provisioner_api_key, which is sent in a header";
             section.refuse("provisioner_url", "an address with a name or a password ends up in logs", mend);
         }
-        Some(_) if !wanted => {
-            let mend = "set `use: deerflow.community.aio_sandbox:AioSandboxProvider`, or remove it";
-            section.warn("provisioner_url", "this counts with AioSandboxProvider only", mend);
-        }
         _ => {}
     }
     Some(Provisioner { url: url?, key, shared })
@@ -162,38 +158,35 @@ fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisioner> {
 
 fn kubernetes(section: &Section<'_>, wanted: bool, image: String, prefix: String) -> Option<Kubernetes> {
     let inner = section.section("kubernetes");
-    let claim = inner.text("claim").optional("none");
-    let path = inner.text("host_path").optional("none");
-    let kubernetes = |home| Kubernetes {
-        kubeconfig: inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account").map(PathBuf::from),
-        context: inner.text("context").optional("the current one"),
-        namespace: inner.text("namespace").optional("the context's"),
-        pull_secret: inner.text("pull_secret").optional("none"),
-        run_as: inner.number("run_as", 1..=u32::MAX).optional("pudu's own user; 65533 where that is root"),
-        home,
-        prefix,
-        image,
+    let home = inner.text("home").optional("none");
+    let kubeconfig = inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
+    let context = inner.text("context").optional("the current one");
+    let namespace = inner.text("namespace").optional("the context's");
+    let run_as = inner.number("run_as", 1..=u32::MAX).optional("pudu's own user; 65533 where that is root");
+    let pull_secret = inner.text("pull_secret").optional("none");
+    let home = match home.as_deref().map(str::trim).map(parse) {
+        Some(Some(home)) => home,
+        Some(None) => {
+            inner.refuse("home", "this names neither a claim nor a folder of the nodes", NO_HOME);
+            return None;
+        }
+        None => {
+            if wanted {
+                section.refuse("kubernetes", "nothing says where pudu's home is in the cluster", NO_HOME);
+            }
+            return None;
+        }
     };
-    let volume = match (claim, path) {
-        (Some(claim), None) => Some(Home::Claim(claim)),
-        (None, Some(path)) if path.starts_with('/') => Some(Home::Host(path)),
-        (None, Some(_)) => {
-            inner.refuse("host_path", "this is not an absolute path", "write it as the nodes have it, from `/`");
-            None
-        }
-        (Some(_), Some(_)) => {
-            inner.refuse("host_path", "the home is in the claim already", "keep one of claim and host_path");
-            None
-        }
-        (None, None) if wanted => {
-            section.refuse("kubernetes", "nothing says where pudu's home is in the cluster", NO_VOLUME);
-            None
-        }
-        (None, None) => None,
-    };
-    // The other keys are read in any case, so that they are known.
-    let known = kubernetes(volume.clone().unwrap_or(Home::Claim(String::new())));
-    volume.map(|_| known)
+    let kubeconfig = kubeconfig.map(PathBuf::from);
+    Some(Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
+}
+
+fn parse(text: &str) -> Option<Home> {
+    match text.split_once(' ').map(|(kind, name)| (kind, name.trim()))? {
+        ("claim", name) if !name.contains([' ', '/']) => Some(Home::Claim(name.to_owned())),
+        ("host", path) if path.starts_with('/') => Some(Home::Host(path.to_owned())),
+        _ => None,
+    }
 }
 
 /// Checks what of the rest of the section does not go with the place.

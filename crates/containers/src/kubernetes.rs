@@ -276,8 +276,8 @@ impl Kubernetes {
         let settings = &self.0.settings;
         let home = settings.home.display();
         let volume = match &settings.volume {
-            Volume::Claim(claim) => format!("the claim {claim} (sandbox.kubernetes.claim)"),
-            Volume::Host(path) => format!("the nodes' folder {path} (sandbox.kubernetes.host_path)"),
+            Volume::Claim(claim) => format!("the claim {claim} (sandbox.kubernetes.home)"),
+            Volume::Host(path) => format!("the nodes' folder {path} (sandbox.kubernetes.home)"),
         };
         match code {
             0 => Ok(()),

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Discord, Feishu, Model, Slack, Telegram, dingtalk, discord, feishu,
+    DingTalk, Discord, Feishu, Kubernetes, Model, Slack, Telegram, dingtalk, discord, feishu,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -37,6 +37,9 @@ struct Args {
     /// The port of Discord; not started unless given; 0 takes a free one
     #[arg(long)]
     discord_port: Option<u16>,
+    /// The port of a Kubernetes API server; not started unless given; 0 takes a free one
+    #[arg(long)]
+    kubernetes_port: Option<u16>,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -63,6 +66,7 @@ async fn main() -> io::Result<()> {
         start_dingtalk(args.dingtalk_port).await?,
         start_slack(args.slack_port).await?,
         start_discord(args.discord_port).await?,
+        start_kubernetes(args.kubernetes_port).await?,
     );
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
@@ -112,6 +116,15 @@ async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
     println!("discord {}", discord.url());
     println!("discord-bot-token {}", discord.options().token);
     Ok(Some(discord))
+}
+
+/// Starts a cluster on its port and says what a client needs.
+async fn start_kubernetes(port: Option<u16>) -> io::Result<Option<Kubernetes>> {
+    let Some(port) = port else { return Ok(None) };
+    let cluster = Kubernetes::bind(local(port)).await?;
+    println!("kubernetes {}", cluster.url());
+    println!("kubernetes-token {}", pudu_sim::kubernetes::TOKEN);
+    Ok(Some(cluster))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.

@@ -121,6 +121,8 @@ async fn serve(world: &World, mut socket: WebSocket, newest: bool, pid: u32, pla
             },
             message = socket.recv(), if open => match message {
                 Some(Ok(Message::Binary(bytes))) => take(&mut stdin, &bytes, newest).await,
+                // Some clients send text as text.
+                Some(Ok(Message::Text(text))) => take(&mut stdin, text.as_bytes(), newest).await,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => open = false,
                 Some(Ok(_)) => {}
             },
