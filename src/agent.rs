@@ -7,7 +7,7 @@ use crate::{
 };
 use pudu_client::{
     ModelInfo, Setup,
-    base::{Model, ModelError, SandboxProvider, Shell, Tool},
+    base::{Model, ModelError, Shell, Tool},
     documents::{Converter, Limits},
     harness::{Bounds, Policy, Retry, subagent::Kind},
     model::{Offline, OpenAi, Settings},
@@ -41,7 +41,7 @@ pub(crate) fn setup(
     let tools = tools(live, sandboxes.shell())?.into_iter().chain(extensions);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
-    let setup = Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_subagents(kinds);
+    let setup = Setup::new(models, tools, bounds, sandboxes).with_subagents(kinds);
     let policy = Policy { tools: asked, dangerous };
     Ok(setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()))
 }

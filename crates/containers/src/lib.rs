@@ -9,12 +9,14 @@ mod docker;
 mod engine;
 mod pair;
 mod pool;
+mod prove;
 
 pub use aio::Aio;
 pub use docker::{Api, Docker, Found, GEM, Settings};
 pub use engine::{BoxId, Engine, Order};
 pub use pair::Pair;
 pub use pool::{Pool, Rules};
+pub use prove::prove;
 
 use pudu_base::SandboxError;
 use std::{error::Error, fmt::Write};
