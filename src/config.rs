@@ -15,14 +15,15 @@
 mod approvals;
 mod channel;
 mod class;
+mod containers;
 mod database;
+mod elsewhere;
 mod env;
 mod find;
 mod gateway;
 mod later;
 mod limits;
 mod model;
-mod place;
 mod problem;
 mod raw;
 mod reader;
@@ -38,13 +39,14 @@ pub(crate) use {
     approvals::Approvals,
     channel::{Account, Allow, Capacity, FollowUps, Manners, Session, Timing},
     class::{Dialect, Native},
+    containers::{Docker, Provider},
     database::{Backend, Database},
+    elsewhere::Provisioner,
     env::Env,
     find::Start,
     gateway::Gateway,
     limits::{Runs, Uploads},
     model::ModelConfig,
-    place::{Keeping, Maker, Place, Provisioner},
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
     skills::Shelf,
@@ -54,7 +56,7 @@ pub(crate) use {
 };
 
 #[cfg(feature = "kubernetes")]
-pub(crate) use place::{Home, Kubernetes};
+pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
 use raw::Node;
@@ -98,7 +100,7 @@ pub(crate) struct Fixed {
     /// Where skills are.
     pub(crate) skills: Shelf,
     /// Where commands run.
-    pub(crate) place: Place,
+    pub(crate) provider: Provider,
 }
 
 /// What is looked up for each message.
@@ -266,10 +268,8 @@ fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, rea
     version(&reader.live(), written);
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
-    let live = live(&reader.live(), &start.env);
-    if let Some(fixed) = &fixed {
-        place::agree(&reader.live(), &fixed.place, &live.sandbox);
-    }
+    let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
+    let live = live(&reader.live(), &start.env, &provider);
     let log = reader.finish();
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
     (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
@@ -280,18 +280,18 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
     let database = database::read(top, start);
-    let place = sandbox::provider(top);
+    let provider = sandbox::provider(top, start);
     let capacity = channel::capacity(top);
     let skills = skills::read(top, start);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, place: place? })
+    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
 }
 
-fn live(top: &Section<'_>, env: &Env) -> Live {
+fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
     }
-    let sandbox = sandbox::limits(top);
+    let sandbox = sandbox::limits(top, provider);
     Live {
         models,
         tools: sandbox::tools(top, env),

@@ -39,8 +39,6 @@ const LOOK: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 /// After the turns are done, channels and HTTP get so long to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
-/// Sandboxes that are elsewhere are taken away within this.
-const SANDBOXES: Duration = Duration::from_secs(10);
 
 /// A daemon that runs.
 pub(crate) struct Daemon {
@@ -101,7 +99,7 @@ impl Daemon {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &fixed.place, &live, skills.clone())
+            Machine::look(&fixed.home, &fixed.provider, &live, skills.clone())
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
@@ -224,9 +222,11 @@ impl Daemon {
 
     /// Forgets what nobody uses and deletes what is old.
     fn keep_house(&self) {
+        let (machine, stop) = (self.machine.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(machine.keep()).await;
+        });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
-        let (machine, gone) = (self.machine.clone(), self.stop.clone());
-        self.tasks.spawn(async move { gone.run_until_cancelled(machine.keep()).await });
         self.tasks.spawn(async move {
             let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
             let mut files = tokio::time::interval(SWEEP);
@@ -265,7 +265,7 @@ impl Daemon {
         self.tasks.close();
         tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
         tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
-        self.machine.close(SANDBOXES).await;
+        self.machine.close().await;
         self.shared.db.close().await;
     }
 }

@@ -151,7 +151,7 @@ async fn commands_run_in_a_provisioners_sandboxes_and_files_go_both_ways() {
     assert_eq!(run(&house, &ada, "cat ../outputs/b.txt").await, "HELLO");
     assert_eq!(service.sandboxes().len(), 1);
     let (_, said) = house.pudu(&["doctor"]);
-    assert!(said.contains("ok    maker: the provisioner answers, takes the key, and has 1 sandboxes"), "{said}");
+    assert!(said.contains("ok    maker: it answers, takes the key, and has 1 sandboxes"), "{said}");
     assert!(said.contains("ok    command: ran in one: Linux "), "{said}");
     house.stop().await;
     assert_eq!(service.sandboxes(), []);

@@ -1,29 +1,29 @@
 //! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
 
+mod container;
+mod elsewhere;
 mod model;
 
 use super::run;
 use crate::{
-    config::{Live, Loaded, Start},
+    config::{Live, Loaded, Provider, Start},
     lines,
     machine::Machine,
 };
 use pudu_channels::{Check, Found};
 use pudu_client::{
-    base::{Command, Exec, Network, SandboxError, Shell, ThreadId},
-    sandbox::{Proof, Unconfined, prove, prove_in},
+    sandbox::{Proof, Unconfined, prove},
     skills::Skills,
 };
-use std::{fmt::Write, io, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fmt::Write,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
-/// What is to be done where this machine does not hold commands as it should.
-const TELL_US: &str = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
-/// The thread whose sandbox is tried where sandboxes are elsewhere.
-const PATIENT: &str = "pudu-doctor";
-/// A sandbox that is elsewhere is there after this: an image may have to be fetched.
-const MAKING: Duration = Duration::from_secs(300);
-/// It is gone after this.
-const GOODBYE: Duration = Duration::from_secs(20);
 /// No account is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -45,15 +45,12 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
 }
 
 async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
-    let live = &loaded.config.live;
+    let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
-    let (machine, model) = {
-        let fixed = &loaded.config.fixed;
-        Machine::look(&fixed.home, &fixed.place, live, Skills::none()).await
-    };
+    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
     let mut general = vec![config, Check::good("default model", model)];
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
@@ -77,10 +74,11 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
 /// Says what commands run in, and proves it by trying to get out.
 async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
     let words = machine.words(live);
+    if let Provider::Docker(docker) = machine.provider() {
+        return container::check(machine, docker, live).await;
+    }
     if let Some(found) = machine.examine(live).await {
-        let checks = elsewhere(machine, live, words, found).await;
-        machine.close(GOODBYE).await;
-        return checks;
+        return elsewhere::check(machine, live, found).await;
     }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
@@ -90,11 +88,8 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         Err(Unconfined { why, mend }) => return vec![Check::poor("shell", format!("{words}: {why}"), mend)],
     };
     let mut checks = vec![Check::good("shell", words)];
-    for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
-        let why = format!("there is no folder {}", mount.host.display());
-        checks.push(Check::poor(&mount.agent, why, "make it, or remove the mount"));
-    }
-    let Ok(folder) = Scratch::make() else {
+    checks.extend(mounts(live));
+    let Ok(folder) = Scratch::make(&std::env::temp_dir()) else {
         checks.push(Check::bad(
             "escape",
             "nothing can be written to the folder for temporary files",
@@ -103,59 +98,23 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         return checks;
     };
     checks.push(match prove(jail, &folder.0, live.sandbox.network).await {
-        Ok(proofs) => verdict(&proofs, TELL_US),
+        Ok(proofs) => verdict(&proofs),
         Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
     });
     checks
 }
 
-/// Has a sandbox made by whoever makes them, runs a command in it, and tries to get out.
-async fn elsewhere(
-    machine: &Machine,
-    live: &Live,
-    words: String,
-    found: Result<String, SandboxError>,
-) -> Vec<Check> {
-    const MEND: &str = "see docs/sandbox.md";
-    let mut checks = match found {
-        Ok(said) => vec![Check::good("shell", words), Check::good("maker", said)],
-        Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
-    };
-    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
-    let acquired = tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await;
-    let sandbox = match acquired {
-        Ok(Ok(sandbox)) => sandbox,
-        Ok(Err(error)) => {
-            checks.push(Check::bad("sandbox", error.to_string(), MEND));
-            return checks;
-        }
-        Err(_) => {
-            checks.push(Check::bad("sandbox", "none was made in time", MEND));
-            return checks;
-        }
-    };
-    let command = Command { script: "uname -sr; id -u".to_owned(), timeout: Duration::from_secs(20) };
-    checks.push(match sandbox.exec(&command).await {
-        Ok(Exec { code: Some(0), stdout, .. }) => {
-            let said: Vec<&str> = stdout.lines().collect();
-            Check::good("command", format!("ran in one: {}", said.join(", as user ")))
-        }
-        Ok(done) => Check::bad("command", format!("ended with {:?}: {}", done.code, done.stderr.trim()), MEND),
-        Err(error) => Check::bad("command", error.to_string(), MEND),
+/// Names the mounts that are left out.
+fn mounts(live: &Live) -> Vec<Check> {
+    let missing = live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
+    let told = missing.map(|mount| {
+        let why = format!("there is no folder {}", mount.host.display());
+        Check::poor(&mount.agent, why, "make it, or remove the mount")
     });
-    let network = match sandboxes.shell() {
-        Some(Shell::Confined(network)) => network,
-        _ => Network::Full,
-    };
-    checks.push(match prove_in(&*sandbox, network).await {
-        Ok(proofs) => verdict(&proofs, "hold its containers tighter: docs/sandbox.md says how, for each maker"),
-        Err(error) => Check::bad("escape", error.to_string(), MEND),
-    });
-    sandboxes.release(&thread).await;
-    checks
+    told.collect()
 }
 
-fn verdict(proofs: &[Proof], mend: &str) -> Check {
+fn verdict(proofs: &[Proof]) -> Check {
     let broken: Vec<&str> = proofs.iter().filter(|proof| proof.broken.is_some()).map(|p| p.attempt).collect();
     match broken.as_slice() {
         [] => {
@@ -163,6 +122,7 @@ fn verdict(proofs: &[Proof], mend: &str) -> Check {
             Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
         }
         broken => {
+            let mend = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
             Check::bad("escape", format!("a command can {}", broken.join(", ")), mend)
         }
     }
@@ -172,8 +132,9 @@ fn verdict(proofs: &[Proof], mend: &str) -> Check {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn make() -> io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("pudu-doctor-{}", std::process::id()));
+    fn make(place: &Path) -> io::Result<Self> {
+        let folder = place.join(format!("pudu-doctor-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(place)?;
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Self(folder))
     }
@@ -206,9 +167,9 @@ mod tests {
     #[test]
     fn a_way_out_is_told_as_what_a_command_can_do() {
         let proof = |attempt, broken: Option<&str>| Proof { attempt, broken: broken.map(str::to_owned) };
-        let fine = verdict(&[proof("mount", None), proof("be root", None)], "m");
+        let fine = verdict(&[proof("mount", None), proof("be root", None)]);
         assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
-        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)], "m")]);
+        let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
         assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        mend: "), "{bad}");
     }
 

@@ -15,25 +15,18 @@ use super::{
 pub(super) enum Class {
     /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
     Model(Dialect),
-    /// Where commands run.
-    Sandbox(Where),
+    /// Sandboxes on this machine.
+    Sandbox,
+    /// Sandboxes that are containers.
+    Containers,
+    /// Sandboxes that are Pods.
+    Pods,
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
     Refused(Kind, &'static str),
     /// A tool that is left out of this version.
     NotYet,
-}
-
-/// The places where commands run, as `use` names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Where {
-    /// This machine.
-    Here,
-    /// Containers with the all-in-one image's API.
-    Aio,
-    /// Pods of a cluster.
-    Kubernetes,
 }
 
 /// The kinds of parts that have a path.
@@ -143,7 +136,8 @@ impl Native {
 const NO_LOGIN: &str = "it borrows the login of a command line program, which pudu does not; \
      use langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
 const NO_SANDBOX: &str = "this sandbox is not in this version; \
-     use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out";
+     use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+     deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out";
 
 const fn web(kind: WebKind, provider: Provider) -> Class {
     Class::Tool(Native::Web(kind, provider))
@@ -164,9 +158,9 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.mindie_provider:MindIEChatModel", Class::Model(Dialect::MindIe)),
     ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
-    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox(Where::Here)),
-    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Sandbox(Where::Aio)),
-    ("pudu.sandbox:KubernetesProvider", Class::Sandbox(Where::Kubernetes)),
+    ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
+    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Containers),
+    ("pudu.sandbox:KubernetesProvider", Class::Pods),
     ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
@@ -217,7 +211,7 @@ impl Class {
     fn kind(self) -> Kind {
         match self {
             Self::Model(_) => Kind::Model,
-            Self::Sandbox(_) => Kind::Sandbox,
+            Self::Sandbox | Self::Containers | Self::Pods => Kind::Sandbox,
             Self::Tool(_) | Self::NotYet => Kind::Tool,
             Self::Refused(kind, _) => kind,
         }

@@ -1,9 +1,11 @@
 //! Where the agent's commands run, what a tool may return, and which tools there are.
 
 use super::{
+    Start,
     class::{self, Class, Kind, Native},
+    containers::{self, Keep, Provider},
+    elsewhere,
     env::Env,
-    place::{self, Place},
     raw::Value,
     reader::{Section, describe},
     web::{self, WebConfig},
@@ -17,7 +19,7 @@ use serde_json::Value as Json;
 use std::time::Duration;
 
 /// What may be done in a sandbox, and how much of it is shown to the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sandbox {
     /// Whether the shell of this very machine may be used where commands cannot be confined.
     pub(crate) allow_host_bash: bool,
@@ -31,6 +33,8 @@ pub(crate) struct Sandbox {
     pub(crate) mounts: Vec<Mount>,
     /// What a command may use up.
     pub(crate) limits: Limits,
+    /// How long containers are kept, where there are any.
+    pub(crate) keep: Keep,
     /// How many characters of a command's output are shown.
     pub(crate) bash_output_max_chars: usize,
     /// How many characters of a file are shown.
@@ -64,7 +68,6 @@ const LATER: &[&str] = &[
     "api_key",
     "base_url",
     "cpu_cores",
-    "cpus",
     "health_check_skip_seconds",
     "home_dir",
     "max_duration",
@@ -72,34 +75,58 @@ const LATER: &[&str] = &[
     "memory_mib",
     "overflow_policy",
     "ownership",
-    "port",
     "project_id",
     "sticky",
     "workspace_id",
 ];
 
-/// Reads where commands run; `None` if that cannot be.
-pub(super) fn provider(top: &Section<'_>) -> Option<Place> {
+/// Reads where commands run.
+pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
     let section = top.section("sandbox");
     section.later(LATER);
-    place::read(&section)
+    let class = class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
+    let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
+    let kubernetes = elsewhere::kubernetes(&section, matches!(class, Some(Class::Pods)));
+    section.know_all(containers::KEYS);
+    match (class, provisioner, kubernetes) {
+        (Some(Class::Containers), Some(provisioner), _) => Provider::Provisioner(provisioner),
+        (Some(Class::Containers), None, _) => Provider::Docker(containers::docker(&section, start)),
+        #[cfg(feature = "kubernetes")]
+        (Some(Class::Pods), _, Some(kubernetes)) => Provider::Kubernetes(Box::new(kubernetes)),
+        #[cfg(not(feature = "kubernetes"))]
+        (Some(Class::Pods), ..) => {
+            section.refuse("use", "this pudu was built without Kubernetes", "take one that was built with the feature");
+            Provider::Local
+        }
+        _ => Provider::Local,
+    }
 }
 
-/// Reads what may be done in it.
-pub(super) fn limits(top: &Section<'_>) -> Sandbox {
+/// Reads what may be done there.
+pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
     let section = top.section("sandbox");
-    let network = section.choice("network", NETWORKS).or(Network::None);
+    let network = section
+        .choice("network", NETWORKS)
+        .or_told(provider.network(), "none; full for the all-in-one image");
+    provider.check(&section, network);
+    let network = if matches!(provider, Provider::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
-    let limits = Limits::default();
+    let limits = provider.limits();
+    let told = |usual: u64, aio: u64| format!("{usual}; {aio} for the all-in-one image");
     Sandbox {
+        keep: containers::keep(&section, provider),
         allow_host_bash: section.flag("allow_host_bash").or(false),
         network,
         allowed_domains,
         environment: environment(&section),
         mounts: section.items("mounts").iter().filter_map(mount).collect(),
         limits: Limits {
-            memory: section.number("memory_limit", 64 * MIB..=1 << 50).or(limits.memory),
-            processes: section.number("process_limit", 8..=100_000).or(limits.processes),
+            memory: section
+                .number("memory_limit", 64 * MIB..=1 << 50)
+                .or_told(limits.memory, &told(2 << 30, 8 << 30)),
+            processes: section
+                .number("process_limit", 8..=100_000)
+                .or_told(limits.processes, &told(256, 4096)),
             disk: section.number("disk_limit", MIB..=1 << 50).or(limits.disk),
         },
         bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),

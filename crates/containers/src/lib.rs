@@ -12,6 +12,7 @@ mod engine;
 pub mod kubernetes;
 mod pair;
 mod pool;
+mod prove;
 pub mod provisioner;
 
 pub use aio::Aio;
@@ -21,6 +22,7 @@ pub use engine::{BoxId, Engine, Order};
 pub use kubernetes::Kubernetes;
 pub use pair::Pair;
 pub use pool::{Pool, Rules};
+pub use prove::prove;
 pub use provisioner::Provisioner;
 
 use pudu_base::SandboxError;

@@ -44,17 +44,25 @@ impl Pool {
     /// need no shell.
     #[must_use]
     pub fn new(engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
-        Self { engine, places: Arc::new(places), rules, shelf: Arc::default() }
+        let shelf = Arc::new(Shelf::new(engine.clone(), rules));
+        Self { engine, places: Arc::new(places), rules, shelf }
     }
 
     /// Returns one that makes containers in another way, and knows those of this one.
     #[must_use]
     pub fn renew(&self, engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
+        self.shelf.follow(engine.clone(), rules);
         Self { engine, places: Arc::new(places), rules, shelf: self.shelf.clone() }
     }
 
+    /// Returns the engine that makes its containers.
+    #[must_use]
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        self.engine.clone()
+    }
+
     /// Looks after the containers until the future is dropped: finds those that an earlier daemon left behind, and
-    /// takes away what is not needed any more.
+    /// takes away what is not needed any more, by the rules of the pool that was made last.
     pub async fn keep(&self) {
         let mut found = false;
         loop {
@@ -74,10 +82,9 @@ impl Pool {
             let _alone = self.shelf.alone(id).await;
             stop(&**engine, id).await;
         }));
-        if tokio::time::timeout(patience, async { tokio::join!(stopping, self.engine.close()) })
-            .await
-            .is_err()
-        {
+        let engine = self.shelf.newest().0;
+        let both = async { tokio::join!(stopping, engine.close()) };
+        if tokio::time::timeout(patience, both).await.is_err() {
             tracing::warn!(
                 ?patience,
                 "not all sandboxes could be stopped in time; they are found at the next start"
@@ -87,7 +94,8 @@ impl Pool {
 
     /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine answered.
     async fn find(&self) -> bool {
-        let ids = match self.engine.running().await {
+        let engine = self.shelf.newest().0;
+        let ids = match engine.running().await {
             Ok(ids) => ids,
             Err(error) => {
                 tracing::warn!(%error, "sandboxes of an earlier start cannot be looked for yet");
@@ -96,7 +104,7 @@ impl Pool {
         };
         for id in ids {
             let _alone = self.shelf.alone(&id).await;
-            if self.shelf.park_found(&id, &self.engine) {
+            if self.shelf.park_found(&id, &engine) {
                 tracing::info!(%id, "found the sandbox of an earlier start");
             }
         }
@@ -105,7 +113,7 @@ impl Pool {
 
     /// Takes away what was parked for too long, and what is too many.
     async fn tidy(&self) {
-        let Rules { idle_timeout, replicas, .. } = self.rules;
+        let Rules { idle_timeout, replicas, .. } = self.shelf.newest().1;
         let mut stale = self.shelf.parked_since(idle_timeout);
         stale.extend(self.shelf.surplus(replicas, &stale));
         for id in stale {
@@ -195,7 +203,7 @@ impl SandboxProvider for Pool {
     }
 
     fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()> {
-        self.shelf.give_back(&BoxId::of(thread), self.rules.replicas);
+        self.shelf.give_back(&BoxId::of(thread));
         Box::pin(std::future::ready(()))
     }
 

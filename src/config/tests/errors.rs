@@ -71,9 +71,9 @@ config.yaml:8:1: warning: favourite: pudu does not know this key
 #[test]
 fn keys_that_have_no_effect_yet_are_told_in_one_line() {
     check(
-        "memory: {enabled: true, anything: [1]}\ntitle: {}\nsummarization:\nsandbox: {sticky: 3}\n\
+        "memory: {enabled: true, anything: [1]}\ntitle: {}\nsummarization:\nsandbox: {replicas: 3}\n\
          channels: {telegram: {enabled: false, rich_messages: true}}\n",
-        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, sandbox.sticky, title",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, title",
     );
 }
 
@@ -189,7 +189,7 @@ config.yaml:4:3: error: channels.two: this is the same bot as `channels.one`
 #[test]
 fn a_class_that_cannot_be_had_names_what_to_use() {
     let said = said(
-        "sandbox: {use: deerflow.community.tenki:TenkiSandboxProvider}\n\
+        "sandbox: {use: deerflow.community.boxlite:BoxliteProvider}\n\
          models:\n  - {name: a, use: deerflow.models.claude_provider:ClaudeChatModel}\n\
          \x20 - {name: b, use: langchain_openai:ChatOpenAi, model: b}\n\
          tools:\n  - {use: my_company.tools:lookup}\n",
@@ -199,8 +199,9 @@ fn a_class_that_cannot_be_had_names_what_to_use() {
     assert_eq!(
         lines[..5],
         [
-            "config.yaml:2:16: error: sandbox.use: \"deerflow.community.tenki:TenkiSandboxProvider\" cannot be used",
-            "  mend: this sandbox is not in this version; use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out",
+            "config.yaml:2:16: error: sandbox.use: \"deerflow.community.boxlite:BoxliteProvider\" cannot be used",
+            "  mend: this sandbox is not in this version; use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+             deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out",
             "config.yaml:4:20: error: models[0].use: \"deerflow.models.claude_provider:ClaudeChatModel\" cannot be used",
             "  mend: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
              or langchain_openai:ChatOpenAI with an API key",
@@ -363,6 +364,14 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     check("{mounts: [{host_path: /srv, container_path: /etc}]}", &["/etc is taken", "for example /mnt/data"]);
     check("{mounts: [{host_path: srv, container_path: /mnt/a}]}", &["srv is not an absolute path"]);
     check("{memory_limit: 1}", &["error: sandbox.memory_limit"]);
+    let aio = "use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"";
+    let with = |more: &str| format!("{{{aio}, {more}}}");
+    check(&with("network: proxy"), &["error: sandbox.network", "set `network: none` or `network: full`"]);
+    check(&with("network: none"), &["error: sandbox.network", "set `network: full`", "api: exec"]);
+    check(&with("docker_host: ssh://box"), &["error: sandbox.docker_host", "unix:///path/of/the/socket"]);
+    check(&with("container_prefix: /x"), &["error: sandbox.container_prefix", "letters, digits"]);
+    check(&with("api: grpc"), &["error: sandbox.api", "one of aio, exec"]);
+    check(&with("replicas: 0"), &["error: sandbox.replicas"]);
 }
 
 #[test]
@@ -371,14 +380,12 @@ fn sandboxes_elsewhere_that_cannot_be_made_so_are_refused_with_the_place() {
         let said = said(&format!("sandbox: {text}\n"), []);
         words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
     };
-    let aio = |rest: &str| format!("{{use: deerflow.community.aio_sandbox:AioSandboxProvider{rest}}}");
-    check(&aio(""), &["error: sandbox.use", "no provisioner", "provisioner_url"]);
+    let aio = |rest: &str| format!("{{use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"{rest}}}");
     check(&aio(", provisioner_url: nowhere"), &["error: sandbox.provisioner_url", "https://"]);
     check(&aio(", provisioner_url: \"http://a:b@c\""), &["ends up in logs", "provisioner_api_key"]);
     check(&aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE"), &["provisioner_api_key", "GONE"]);
-    check(&aio(", provisioner_url: \"http://c\", network: none"), &["warning: sandbox.network", "the provisioner decides"]);
-    check(&aio(", provisioner_url: \"http://c\", replicas: 0"), &["error: sandbox.replicas"]);
-    let pods = |rest: &str| format!("{{use: pudu.sandbox:KubernetesProvider{rest}}}");
+    check(&aio(", provisioner_url: \"http://c\", network: none"), &["warning: sandbox.network", "decides"]);
+    let pods = |rest: &str| format!("{{use: \"pudu.sandbox:KubernetesProvider\"{rest}}}");
     check(&pods(""), &["error: sandbox.kubernetes", "home: claim NAME", "home: host PATH"]);
     for home in ["a", "claim", "claim a/b", "host a", "pod a"] {
         check(&pods(&format!(", kubernetes: {{home: {home}}}")), &["error: sandbox.kubernetes.home", "neither"]);
@@ -386,6 +393,5 @@ fn sandboxes_elsewhere_that_cannot_be_made_so_are_refused_with_the_place() {
     check(&pods(", kubernetes: {home: claim a, run_as: 0}"), &["error: sandbox.kubernetes.run_as"]);
     check(&pods(", kubernetes: {home: claim a}, container_prefix: A_b"), &["sandbox.container_prefix", "small letters"]);
     let proxy = ", kubernetes: {home: claim a}, network: proxy, allowed_domains: [a.org]";
-    check(&pods(proxy), &["error: sandbox.network", "Pods cannot have"]);
-    check(&pods(", kubernetes: {home: claim a}, allow_host_bash: true"), &["warning: sandbox.allow_host_bash"]);
+    check(&pods(proxy), &["error: sandbox.network", "Pods have no proxy"]);
 }

@@ -1,6 +1,6 @@
 //! The book on containers: which there are, who works in them, since when they are parked. It calls nobody.
 
-use crate::{BoxId, Engine};
+use crate::{BoxId, Engine, Rules};
 use pudu_base::{Sandbox, SandboxError};
 use pudu_sandbox::Mount;
 use std::{
@@ -14,7 +14,6 @@ use tokio::{
 };
 
 /// What is known of all containers.
-#[derive(Default)]
 pub(super) struct Shelf {
     book: Mutex<Book>,
     /// One at a time does something to a container.
@@ -23,8 +22,9 @@ pub(super) struct Shelf {
     pub(super) crowded: Notify,
 }
 
-#[derive(Default)]
 struct Book {
+    /// Who makes containers at the moment, and by which rules they are kept.
+    newest: (Arc<dyn Engine>, Rules),
     entries: HashMap<BoxId, Entry>,
     /// So many are being made.
     coming: usize,
@@ -60,6 +60,22 @@ impl Entry {
 }
 
 impl Shelf {
+    pub(super) fn new(engine: Arc<dyn Engine>, rules: Rules) -> Self {
+        let book = Book { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
+        Self { book: Mutex::new(book), locks: Mutex::default(), crowded: Notify::new() }
+    }
+
+    /// Another engine makes them from now on, or other rules count.
+    pub(super) fn follow(&self, engine: Arc<dyn Engine>, rules: Rules) {
+        self.lock().newest = (engine, rules);
+        self.crowded.notify_one();
+    }
+
+    /// Returns who makes them now, and by which rules they are kept.
+    pub(super) fn newest(&self) -> (Arc<dyn Engine>, Rules) {
+        self.lock().newest.clone()
+    }
+
     /// Waits until nobody else does something to this container.
     pub(super) async fn alone(&self, id: &BoxId) -> OwnedMutexGuard<()> {
         let lock = {
@@ -98,13 +114,13 @@ impl Shelf {
     }
 
     /// One less works in it.
-    pub(super) fn give_back(&self, id: &BoxId, cap: usize) {
+    pub(super) fn give_back(&self, id: &BoxId) {
         let mut book = self.lock();
         if let Some(entry) = book.entries.get_mut(id) {
             entry.users = entry.users.saturating_sub(1);
             entry.parked = Instant::now();
         }
-        if book.len() > cap {
+        if book.len() > book.newest.1.replicas {
             self.crowded.notify_one();
         }
     }
