@@ -120,7 +120,7 @@ async fn stop_ends_a_command_in_a_pod() {
     ada.reads_so(|text| text.contains("Stopped")).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_asks_the_cluster_and_tries_to_get_out_of_a_pod() {
     let Some((house, cluster)) = in_pods().await else { return };
     let (_, said) = house.pudu(&["doctor"]);
@@ -139,7 +139,7 @@ async fn the_doctor_asks_the_cluster_and_tries_to_get_out_of_a_pod() {
     assert!(!well && said.contains("BAD   sandbox: the cluster does not allow it (403"), "{said}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_run_in_a_provisioners_sandboxes_and_files_go_both_ways() {
     let Some((mut house, service, _there)) = by_provisioner(KEY).await else { return };
     assert!(house.log().contains("files are carried"), "{}", house.log());
@@ -158,7 +158,7 @@ async fn commands_run_in_a_provisioners_sandboxes_and_files_go_both_ways() {
     assert!(!house.log().contains(KEY));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provisioner_that_refuses_is_told_to_the_model_and_by_the_doctor() {
     let Some((house, _service, _there)) = by_provisioner("a-wrong-key-0123456789").await else { return };
     let ada = Talker::new(&house, "Ada");
