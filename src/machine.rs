@@ -151,7 +151,9 @@ impl Machine {
         let made = match pool.take() {
             Some((old, sandbox, made)) if old == recipe && sandbox == live.sandbox => made,
             // The same containers will do, kept by other rules or with other folders.
-            Some((old, _, made)) if old == recipe => made.renew(made.engine(), self.places(live), rules(live)),
+            Some((old, _, made)) if old == recipe => {
+                made.renew(made.engine(), self.places(live), rules(live))
+            }
             Some((.., made)) => made.renew(self.engine(&recipe), self.places(live), rules(live)),
             None => Pool::new(self.engine(&recipe), self.places(live), rules(live)),
         };
@@ -231,7 +233,11 @@ impl Machine {
             (Provider::Provisioner(provisioner), _) => elsewhere::words(provisioner),
             #[cfg(feature = "kubernetes")]
             (Provider::Kubernetes(kubernetes), _) => {
-                let held = if live.sandbox.network == Network::None { ", where the cluster keeps to policies" } else { "" };
+                let held = if live.sandbox.network == Network::None {
+                    ", where the cluster keeps to policies"
+                } else {
+                    ""
+                };
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
             (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),

@@ -2,7 +2,12 @@
 //! each of the two does in detail is tried in `crates/containers/tests`.
 
 use crate::house::{House, SOON, Talker};
-use pudu_sim::{Kubernetes, Provisioner, model::Reply, provisioner::KEY, telegram::{Post, Upload}};
+use pudu_sim::{
+    Kubernetes, Provisioner,
+    model::Reply,
+    provisioner::KEY,
+    telegram::{Post, Upload},
+};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -64,7 +69,9 @@ async fn run(house: &House, ada: &Talker, script: &str) -> String {
 
 /// Sends a file, has a command make another of it, and waits until it is in the chat.
 async fn there_and_back(house: &House, ada: &Talker) {
-    house.model.next(Reply::tool("bash", &json!({"command": "tr a-z A-Z < ../uploads/a.txt > ../outputs/b.txt"})));
+    house
+        .model
+        .next(Reply::tool("bash", &json!({"command": "tr a-z A-Z < ../uploads/a.txt > ../outputs/b.txt"})));
     house.model.next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/b.txt"]})));
     let post = Post::text("louder").file(Upload::document("a.txt", "text/plain", "hello"));
     house.telegram.post(ada.chat, ada.person, &post).unwrap();
@@ -90,7 +97,8 @@ async fn commands_run_in_pods_and_files_go_both_ways() {
     house.kill();
     house.start();
     assert_eq!(run(&house, &ada, "cat ../outputs/b.txt").await, "HELLO");
-    let made = || cluster.asked().iter().filter(|asked| asked.what == "POST /api/v1/namespaces/pudu/pods").count();
+    let made =
+        || cluster.asked().iter().filter(|asked| asked.what == "POST /api/v1/namespaces/pudu/pods").count();
     assert_eq!(made(), 1);
     house.stop().await;
     let begun = Instant::now();

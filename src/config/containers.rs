@@ -99,13 +99,21 @@ impl Provider {
             Self::Docker(docker) => docker,
             Self::Provisioner(_) if network != Network::Full => {
                 let what = "this has no effect: the provisioner decides what its sandboxes reach";
-                section.warn("network", what, "let a NetworkPolicy of the cluster hold them, and set `network: full`");
+                section.warn(
+                    "network",
+                    what,
+                    "let a NetworkPolicy of the cluster hold them, and set `network: full`",
+                );
                 return;
             }
             #[cfg(feature = "kubernetes")]
             Self::Kubernetes(_) if network == Network::Proxy => {
                 let what = "Pods have no proxy for some domains";
-                section.refuse("network", what, "set `network: none`, or `full` with a NetworkPolicy of your own");
+                section.refuse(
+                    "network",
+                    what,
+                    "set `network: none`, or `full` with a NetworkPolicy of your own",
+                );
                 return;
             }
             _ => return,

@@ -52,8 +52,7 @@ pub(crate) enum Home {
 const IMAGE: &str = "python:3.13-slim";
 /// The names of Pods become those of their machines, which are shorter than a container's may be.
 const LONGEST: usize = 40;
-const NO_HOME: &str =
-    "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
+const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
 
 impl PartialEq for Provisioner {
     fn eq(&self, other: &Self) -> bool {
@@ -81,7 +80,8 @@ pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisi
 pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernetes> {
     let inner = section.section("kubernetes");
     let home = inner.text("home").optional("none");
-    let kubeconfig = inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
+    let kubeconfig =
+        inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
     let context = inner.text("context").optional("the current one");
     let namespace = inner.text("namespace").optional("the context's");
     let run_as = inner.number("run_as", 1..=u32::MAX).optional("as for commands on this machine");
@@ -114,7 +114,11 @@ fn prefix(section: &Section<'_>) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if prefix.len() > LONGEST || !prefix.chars().all(plain) || prefix.starts_with('-') {
         let what = format!("no Pod can be called \"{prefix}-…\"");
-        section.refuse("container_prefix", what, format!("use up to {LONGEST} small letters, digits and `-`"));
+        section.refuse(
+            "container_prefix",
+            what,
+            format!("use up to {LONGEST} small letters, digits and `-`"),
+        );
     }
     prefix
 }

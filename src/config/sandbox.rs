@@ -95,7 +95,11 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
         (Some(Class::Pods), _, Some(kubernetes)) => Provider::Kubernetes(Box::new(kubernetes)),
         #[cfg(not(feature = "kubernetes"))]
         (Some(Class::Pods), ..) => {
-            section.refuse("use", "this pudu was built without Kubernetes", "take one that was built with the feature");
+            section.refuse(
+                "use",
+                "this pudu was built without Kubernetes",
+                "take one that was built with the feature",
+            );
             Provider::Local
         }
         _ => Provider::Local,

@@ -1,8 +1,8 @@
 //! Engines for sandboxes that others make.
 
-use crate::config::{Provisioner, Sandbox};
 #[cfg(feature = "kubernetes")]
 use crate::config::{Home, Kubernetes};
+use crate::config::{Provisioner, Sandbox};
 use pudu_client::{
     base::Network,
     containers,
@@ -59,7 +59,8 @@ pub(super) fn kubernetes(
     wanted: Wanted,
 ) -> containers::Kubernetes {
     use containers::kubernetes::{Settings, Volume, owner};
-    let Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } = kubernetes.clone();
+    let Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } =
+        kubernetes.clone();
     let volume = match home {
         Home::Claim(claim) => Volume::Claim(claim),
         Home::Host(path) => Volume::Host(path),

@@ -69,15 +69,23 @@ impl Apart {
                 continue;
             }
             if upload.size > LARGEST {
-                tracing::warn!(file = upload.name, size = upload.size, "an upload is too large to be brought to its sandbox");
+                tracing::warn!(
+                    file = upload.name,
+                    size = upload.size,
+                    "an upload is too large to be brought to its sandbox"
+                );
             } else {
                 let bytes = self.own(&upload.path).await?;
                 self.remote.write(&upload.path, &bytes, false).await?;
             }
             known.brought.insert(upload.path.clone(), version);
         }
-        let gone: Vec<String> =
-            known.brought.keys().filter(|path| uploads.iter().all(|upload| upload.path != **path)).cloned().collect();
+        let gone: Vec<String> = known
+            .brought
+            .keys()
+            .filter(|path| uploads.iter().all(|upload| upload.path != **path))
+            .cloned()
+            .collect();
         for path in gone {
             let script = format!("rm -f -- {}", quoted(&path));
             self.remote.exec(&Command { script, timeout: LOOKING }).await?;
@@ -107,7 +115,10 @@ impl Apart {
         }
         let total: u64 = there.values().map(|stamp| stamp.0).sum();
         if total > self.most {
-            left.push(format!("together they have {total} bytes, more than sandbox.disk_limit ({})", self.most));
+            left.push(format!(
+                "together they have {total} bytes, more than sandbox.disk_limit ({})",
+                self.most
+            ));
             return Ok(left);
         }
         for (path, stamp) in there.into_iter().take(MOST) {
@@ -138,7 +149,10 @@ impl Apart {
         let left = self.fetch().await.unwrap_or_else(|error| vec![error.to_string()]);
         if !left.is_empty() {
             tracing::warn!(?left, "outputs of a command could not all be fetched from its sandbox");
-            done.stderr.push_str(&format!("\n[people cannot get all of /mnt/user-data/outputs: {}]", left.join("; ")));
+            done.stderr.push_str(&format!(
+                "\n[people cannot get all of /mnt/user-data/outputs: {}]",
+                left.join("; ")
+            ));
         }
         Ok(done)
     }
@@ -228,7 +242,10 @@ mod tests {
     #[test]
     fn a_listing_is_read_and_what_is_no_line_of_one_is_left_out() {
         let said = "1700000000\n3 1699999000 ./a b.txt\n0 1699999999 ./sub/ü\nodd\n1 x ./c\n2 1 d\n";
-        let expect = [("/mnt/user-data/outputs/a b.txt", (3, 1_699_999_000)), ("/mnt/user-data/outputs/sub/ü", (0, 1_699_999_999))];
+        let expect = [
+            ("/mnt/user-data/outputs/a b.txt", (3, 1_699_999_000)),
+            ("/mnt/user-data/outputs/sub/ü", (0, 1_699_999_999)),
+        ];
         let expect = expect.map(|(path, (size, changed))| (path.to_owned(), Stamp(size, changed)));
         assert_eq!(stamps(said), (1_700_000_000, BTreeMap::from(expect)));
         assert_eq!(stamps(""), (0, BTreeMap::new()));

@@ -2,8 +2,8 @@
 //! the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a volume that
 //! holds pudu's home, so files are those of this machine.
 //!
-//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches; one role with six rights
-//! is all that this needs.
+//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all that
+//! this needs.
 
 mod connect;
 mod exec;
@@ -190,7 +190,9 @@ impl Kubernetes {
                     match stage::of(&found) {
                         Stage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
                         Stage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
-                        Stage::Failed(why) if made_to(&found) == made_to(&wanted) && !stage::is_over(&found) => {
+                        Stage::Failed(why)
+                            if made_to(&found) == made_to(&wanted) && !stage::is_over(&found) =>
+                        {
                             self.take_away(&order.id).await.ok();
                             return Err(Trouble::Refused(why));
                         }
@@ -324,7 +326,8 @@ impl Engine for Kubernetes {
             let ours = ListParams::default().labels(&format!("{}={}", pod::OWNER, self.0.settings.owner));
             let cluster = self.cluster().await?;
             let pods = connect::soon(cluster.pods.list(&ours)).await?;
-            let running = pods.iter().filter(|pod| matches!(stage::of(pod), Stage::Running | Stage::Waiting(_)));
+            let running =
+                pods.iter().filter(|pod| matches!(stage::of(pod), Stage::Running | Stage::Waiting(_)));
             Ok(running.filter_map(|pod| pod.labels().get(pod::SANDBOX)).map(BoxId::new).collect())
         })
     }

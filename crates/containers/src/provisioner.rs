@@ -88,7 +88,8 @@ impl Provisioner {
         }
         let made = self.make(&api, order).await?;
         let environment = self.settings.environment.clone();
-        let aio = Aio::with_environment(&made.sandbox_url, self.shown(order), environment, self.tasks.clone())?;
+        let aio =
+            Aio::with_environment(&made.sandbox_url, self.shown(order), environment, self.tasks.clone())?;
         self.wait(&api, &order.id, &aio).await?;
         aio.furnish().await?;
         if self.settings.shared {

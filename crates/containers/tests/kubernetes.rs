@@ -138,7 +138,11 @@ async fn the_pod_is_written_as_it_has_to_be() {
     let Some(mut house) = house().await else { return };
     house.settings.pull_secret = Some("registry".to_owned());
     house.open().await;
-    let made = house.cluster.asked().into_iter().find(|asked| asked.what.starts_with("POST") && asked.what.ends_with("/pods"));
+    let made = house
+        .cluster
+        .asked()
+        .into_iter()
+        .find(|asked| asked.what.starts_with("POST") && asked.what.ends_with("/pods"));
     let mut body = made.unwrap().body;
     let id = BoxId::of(&"t".into()).to_string();
     let made_to = body["metadata"]["annotations"]["pudu.dev/made-to"].take();
@@ -213,8 +217,15 @@ async fn a_command_that_takes_too_long_is_killed_with_all_that_it_started() {
     let sandbox = house.open().await;
     let script = "echo begun; setsid nohup sleep 98760001 & env -i sleep 98760002 & (sleep 98760003 &); sleep 98760004";
     let done = sandbox.exec(&command(script, 1)).await.unwrap();
-    assert_eq!(done, Exec { stdout: "begun\n".into(), stderr: String::new(), code: None, killed: Some(Killed::Late) });
-    assert!(!has(&house.cluster.processes(&house.pod()), "9876"), "{:?}", house.cluster.processes(&house.pod()));
+    assert_eq!(
+        done,
+        Exec { stdout: "begun\n".into(), stderr: String::new(), code: None, killed: Some(Killed::Late) }
+    );
+    assert!(
+        !has(&house.cluster.processes(&house.pod()), "9876"),
+        "{:?}",
+        house.cluster.processes(&house.pod())
+    );
     assert_eq!(run(&sandbox, "echo again").await.stdout, "again\n");
 }
 
@@ -258,7 +269,9 @@ async fn a_child_in_the_background_does_not_hang_the_call_and_ends_with_it() {
 async fn of_a_flood_both_ends_are_kept() {
     let Some(house) = house().await else { return };
     let sandbox = house.open().await;
-    let done = run(&sandbox, "echo first; head -c 9000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2").await;
+    let done =
+        run(&sandbox, "echo first; head -c 9000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2")
+            .await;
     assert!(done.stdout.starts_with("first\nxxx") && done.stdout.ends_with("xxx\nlast\n"));
     assert!(done.stdout.contains("bytes left out") && done.stdout.len() < 600_000, "{}", done.stdout.len());
     assert_eq!((done.stderr.as_str(), done.code), ("oops\n", Some(0)));
@@ -302,7 +315,12 @@ async fn a_restart_finds_the_pod_and_ends_what_ran_in_it() {
     let sandbox = after.start(&order).await.unwrap();
     assert!(!has(&house.cluster.processes(&house.pod()), "98760031"));
     assert_eq!(run(&sandbox, "echo here").await.stdout, "here\n");
-    let made = house.cluster.asked().iter().filter(|asked| asked.what == "POST /api/v1/namespaces/pudu/pods").count();
+    let made = house
+        .cluster
+        .asked()
+        .iter()
+        .filter(|asked| asked.what == "POST /api/v1/namespaces/pudu/pods")
+        .count();
     assert_eq!(made, 1);
     after.stop(&order.id).await.unwrap();
     after.stop(&order.id).await.unwrap();
@@ -359,27 +377,42 @@ async fn what_is_wrong_is_told_with_its_mend() {
     let check = |said: String, words: &[&str]| {
         assert!(words.iter().all(|word| said.contains(word)), "{said}\nwithout one of {words:?}");
     };
-    house.cluster.fail("POST /api/v1/namespaces/pudu/pods", 403, "pods is forbidden: User \"x\" cannot create");
+    house.cluster.fail(
+        "POST /api/v1/namespaces/pudu/pods",
+        403,
+        "pods is forbidden: User \"x\" cannot create",
+    );
     check(start(&usual).await, &["403", "cannot create", "role", "docs/sandbox.md"]);
     house.cluster.fail("GET /api/v1", 401, "Unauthorized");
     check(start(&usual).await, &["401", "kubeconfig"]);
     house.cluster.fail("GET /api/v1", 200, "<html>not an API server</html>");
     check(start(&usual).await, &["does not answer like an API server", "kubeconfig"]);
     house.cluster.without_image("gone:1");
-    check(start(&Settings { image: "gone:1".into(), ..usual.clone() }).await, &["ImagePullBackOff", "sandbox.image"]);
+    check(
+        start(&Settings { image: "gone:1".into(), ..usual.clone() }).await,
+        &["ImagePullBackOff", "sandbox.image"],
+    );
     check(
         start(&Settings { namespace: Some("nowhere".into()), ..usual.clone() }).await,
         &["namespaces", "nowhere", "not found"],
     );
     let elsewhere = tempfile::tempdir().unwrap();
     house.cluster.claim("other", elsewhere.path().to_owned());
-    let settings = Settings { volume: Volume::Claim("other".into()), prefix: "other".into(), ..usual.clone() };
+    let settings =
+        Settings { volume: Volume::Claim("other".into()), prefix: "other".into(), ..usual.clone() };
     check(start(&settings).await, &["claim other", "does not hold pudu's home"]);
     let settings = Settings { kubeconfig: Some(house.home.path().join("nothing")), ..usual.clone() };
     check(start(&settings).await, &["no cluster is known", "nothing", "sandbox.kubernetes.kubeconfig"]);
     let file = house.home.path().join("dead");
-    std::fs::write(&file, house.cluster.kubeconfig("pudu").replace(&house.cluster.url(), "http://127.0.0.1:1")).unwrap();
-    check(start(&Settings { kubeconfig: Some(file), ..usual.clone() }).await, &["cannot be reached", "refused"]);
+    std::fs::write(
+        &file,
+        house.cluster.kubeconfig("pudu").replace(&house.cluster.url(), "http://127.0.0.1:1"),
+    )
+    .unwrap();
+    check(
+        start(&Settings { kubeconfig: Some(file), ..usual.clone() }).await,
+        &["cannot be reached", "refused"],
+    );
     let long = house.open().await.exec(&command(&"x".repeat(200_000), 5)).await;
     check(refusal(long), &["too long", "write it to a file"]);
 }
@@ -440,7 +473,8 @@ async fn on_a_real_cluster(place: &str) {
     let broken = ways_out(&*sandbox).await;
     let late = command("setsid sleep 98760051 & env -i sleep 98760052 & sleep 98760053", 2);
     let late = sandbox.exec(&late).await.unwrap().killed;
-    let left = run(&sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 9876005'").await.stdout;
+    let left =
+        run(&sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 9876005'").await.stdout;
     let beside = run(&sandbox, "sleep 60 & echo done").await.stdout;
     let flood = run(&sandbox, "head -c 9000000 /dev/zero | tr '\\0' x").await.stdout.len();
     engine.stop(&order.id).await.unwrap();
@@ -458,7 +492,9 @@ async fn folders_of_nodes_and_a_home_on_them_are_shown_where_they_belong() {
     house.settings.mounts =
         vec![pudu_sandbox::Mount::configured(data.path().to_owned(), "/mnt/data", true).unwrap()];
     let sandbox = house.open().await;
-    let done = run(&sandbox, "cat /mnt/data/x; touch /mnt/data/y 2>/dev/null || echo ' read-only'; echo new > f").await;
+    let done =
+        run(&sandbox, "cat /mnt/data/x; touch /mnt/data/y 2>/dev/null || echo ' read-only'; echo new > f")
+            .await;
     assert_eq!(done.stdout, "of the node read-only\n");
     assert_eq!(sandbox.read("/mnt/user-data/workspace/f", 10).await.unwrap(), b"new\n");
 }

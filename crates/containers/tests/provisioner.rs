@@ -45,7 +45,13 @@ async fn house(shared: bool) -> Option<House> {
         environment: vec![("GREETING".to_owned(), "hello".to_owned())],
         most: 1 << 20,
     };
-    Some(House { service, home, _there: there, settings, places: Local::new(folders, None, Options::default()) })
+    Some(House {
+        service,
+        home,
+        _there: there,
+        settings,
+        places: Local::new(folders, None, Options::default()),
+    })
 }
 
 impl House {
@@ -95,7 +101,10 @@ async fn what_people_send_reaches_commands_and_what_commands_make_reaches_people
     let sandbox = house.open().await;
     std::fs::write(house.own("uploads/a b.txt"), "from people").unwrap();
     let done = run(&sandbox, "cat '../uploads/a b.txt'; echo $GREETING; pwd; mkdir ../outputs/sub; echo made > ../outputs/sub/ü.txt; exit 3").await;
-    assert_eq!((done.stdout.as_str(), done.code, done.killed), ("from peoplehello\n/mnt/user-data/workspace\n", Some(3), None));
+    assert_eq!(
+        (done.stdout.as_str(), done.code, done.killed),
+        ("from peoplehello\n/mnt/user-data/workspace\n", Some(3), None)
+    );
     assert_eq!(std::fs::read_to_string(house.own("outputs/sub/ü.txt")).unwrap(), "made\n");
     // What changed is fetched again, also within a second and at the same size.
     run(&sandbox, "echo Made > ../outputs/sub/ü.txt").await;
@@ -130,7 +139,8 @@ async fn file_tools_work_where_commands_do_and_read_what_only_this_machine_has()
     let Some(mut house) = house(false).await else { return };
     let skills = tempfile::tempdir().unwrap();
     std::fs::write(skills.path().join("SKILL.md"), "a skill").unwrap();
-    let mount = Mount { host: skills.path().to_owned(), agent: "/mnt/skills/public/x".to_owned(), read_only: true };
+    let mount =
+        Mount { host: skills.path().to_owned(), agent: "/mnt/skills/public/x".to_owned(), read_only: true };
     let options = Options { mounts: vec![mount], ..Options::default() };
     house.places = Local::new(house.settings.folders.clone(), None, options);
     let sandbox = house.open().await;
@@ -143,7 +153,8 @@ async fn file_tools_work_where_commands_do_and_read_what_only_this_machine_has()
     assert_eq!(sandbox.read("/mnt/skills/public/x/SKILL.md", 100).await.unwrap(), b"a skill");
     let listed = sandbox.list("/mnt/user-data/workspace", 2, 10).await.unwrap();
     let entry = |path: &str, folder, size| Entry { path: path.to_owned(), folder, size };
-    let expect = [entry("/mnt/user-data/workspace/a", true, 0), entry("/mnt/user-data/workspace/a/b.txt", false, 7)];
+    let expect =
+        [entry("/mnt/user-data/workspace/a", true, 0), entry("/mnt/user-data/workspace/a/b.txt", false, 7)];
     assert_eq!(listed, expect);
     assert!(!house.own("workspace/a").exists());
     for (error, word) in [
@@ -165,7 +176,8 @@ async fn shared_folders_are_one_and_the_same() {
     let done = run(&sandbox, "ls -A; cat in; echo out > out").await;
     assert_eq!((done.stdout.as_str(), done.code), ("in\nfrom here", Some(0)));
     assert_eq!(sandbox.read("/mnt/user-data/workspace/out", 9).await.unwrap(), b"out\n");
-    let paths: Vec<String> = house.service.aio(&id()).unwrap().asked().into_iter().map(|(path, _)| path).collect();
+    let paths: Vec<String> =
+        house.service.aio(&id()).unwrap().asked().into_iter().map(|(path, _)| path).collect();
     assert!(!paths.iter().any(|path| path == "/v1/file/write"), "{paths:?}");
 }
 
@@ -248,7 +260,10 @@ async fn a_sandbox_that_has_come_to_its_end_is_made_anew() {
 async fn a_command_that_takes_too_long_or_is_given_up_is_killed() {
     let Some(house) = house(false).await else { return };
     let sandbox = house.open().await;
-    let late = Command { script: "echo begun; sleep 98770001 & sleep 98770002".to_owned(), timeout: Duration::from_secs(1) };
+    let late = Command {
+        script: "echo begun; sleep 98770001 & sleep 98770002".to_owned(),
+        timeout: Duration::from_secs(1),
+    };
     let done = sandbox.exec(&late).await.unwrap();
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     let doomed = tokio::spawn({
@@ -266,7 +281,8 @@ async fn until(words: &[&str], wanted: impl Fn(usize) -> bool) {
     let count = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-        let sleeps = |line: &Vec<u8>| words.iter().any(|word| *line == format!("sleep\0{word}\0").into_bytes());
+        let sleeps =
+            |line: &Vec<u8>| words.iter().any(|word| *line == format!("sleep\0{word}\0").into_bytes());
         lines.filter(sleeps).count()
     };
     while !wanted(count()) {
@@ -281,7 +297,11 @@ async fn outputs_that_are_too_much_are_told_and_not_fetched() {
     let sandbox = house.open().await;
     let done = run(&sandbox, "head -c 2000000 /dev/zero > ../outputs/big; echo done").await;
     assert_eq!((done.stdout.as_str(), done.code), ("done\n", Some(0)));
-    assert!(done.stderr.contains("people cannot get all") && done.stderr.contains("disk_limit"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("people cannot get all") && done.stderr.contains("disk_limit"),
+        "{}",
+        done.stderr
+    );
     assert!(!house.own("outputs/big").exists());
     let done = run(&sandbox, "rm ../outputs/big; echo small > ../outputs/small").await;
     assert_eq!(done.stderr, "");
@@ -307,12 +327,19 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
     }
     check(refusal(start(usual).await), &["500", "Pod creation failed: Forbidden", "log"]);
     let wrong = Settings { key: Some("wrong-key".into()), ..usual.clone() };
-    check(refusal(start(&wrong).await), &["401", "Invalid or missing API key", "sandbox.provisioner_api_key"]);
+    check(
+        refusal(start(&wrong).await),
+        &["401", "Invalid or missing API key", "sandbox.provisioner_api_key"],
+    );
     for garbage in ["<html>", r#"{"sandbox_id": 1}"#, "[]", &"x".repeat(2_000_000)] {
         house.service.fail("POST", 200, garbage);
         check(refusal(start(usual).await), &["sandbox.provisioner_url"]);
     }
-    house.service.fail("POST", 200, r#"{"sandbox_id": "other", "sandbox_url": "http://x", "status": "Running"}"#);
+    house.service.fail(
+        "POST",
+        200,
+        r#"{"sandbox_id": "other", "sandbox_url": "http://x", "status": "Running"}"#,
+    );
     check(refusal(start(usual).await), &["another sandbox"]);
     house.service.fail("POST", 422, r#"{"detail": [{"loc": ["body", "thread_id"], "msg": "bad"}]}"#);
     check(refusal(start(usual).await), &["422", "thread_id", "version"]);

@@ -48,7 +48,10 @@ const CONTAINED: &[(&str, &str)] = &[
     ("gain rights by a program", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
     ("be without a filter of calls", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"),
     ("open a device", "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
-    ("have an account of the cluster", "test -e /var/run/secrets/kubernetes.io/serviceaccount/token && echo ESCAPED"),
+    (
+        "have an account of the cluster",
+        "test -e /var/run/secrets/kubernetes.io/serviceaccount/token && echo ESCAPED",
+    ),
     (
         NETWORK,
         "timeout 5 bash -c 'exec 3<>/dev/tcp/1.1.1.1/53' 2>/dev/null && echo ESCAPED; \

@@ -59,7 +59,9 @@ async fn command(sandbox: &dyn Sandbox) -> Check {
             let said: Vec<&str> = stdout.lines().collect();
             Check::good("command", format!("ran in one: {}", said.join(", as user ")))
         }
-        Ok(done) => Check::bad("command", format!("ended with {:?}: {}", done.code, done.stderr.trim()), MEND),
+        Ok(done) => {
+            Check::bad("command", format!("ended with {:?}: {}", done.code, done.stderr.trim()), MEND)
+        }
         Err(error) => Check::bad("command", error.to_string(), MEND),
     }
 }

@@ -383,15 +383,24 @@ fn sandboxes_elsewhere_that_cannot_be_made_so_are_refused_with_the_place() {
     let aio = |rest: &str| format!("{{use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"{rest}}}");
     check(&aio(", provisioner_url: nowhere"), &["error: sandbox.provisioner_url", "https://"]);
     check(&aio(", provisioner_url: \"http://a:b@c\""), &["ends up in logs", "provisioner_api_key"]);
-    check(&aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE"), &["provisioner_api_key", "GONE"]);
+    check(
+        &aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE"),
+        &["provisioner_api_key", "GONE"],
+    );
     check(&aio(", provisioner_url: \"http://c\", network: none"), &["warning: sandbox.network", "decides"]);
     let pods = |rest: &str| format!("{{use: \"pudu.sandbox:KubernetesProvider\"{rest}}}");
     check(&pods(""), &["error: sandbox.kubernetes", "home: claim NAME", "home: host PATH"]);
     for home in ["a", "claim", "claim a/b", "host a", "pod a"] {
-        check(&pods(&format!(", kubernetes: {{home: {home}}}")), &["error: sandbox.kubernetes.home", "neither"]);
+        check(
+            &pods(&format!(", kubernetes: {{home: {home}}}")),
+            &["error: sandbox.kubernetes.home", "neither"],
+        );
     }
     check(&pods(", kubernetes: {home: claim a, run_as: 0}"), &["error: sandbox.kubernetes.run_as"]);
-    check(&pods(", kubernetes: {home: claim a}, container_prefix: A_b"), &["sandbox.container_prefix", "small letters"]);
+    check(
+        &pods(", kubernetes: {home: claim a}, container_prefix: A_b"),
+        &["sandbox.container_prefix", "small letters"],
+    );
     let proxy = ", kubernetes: {home: claim a}, network: proxy, allowed_domains: [a.org]";
     check(&pods(proxy), &["error: sandbox.network", "Pods have no proxy"]);
 }

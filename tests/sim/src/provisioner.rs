@@ -85,7 +85,8 @@ impl Provisioner {
     /// # Errors
     /// When no port can be had.
     pub async fn start(home: PathBuf, skills: Option<PathBuf>) -> io::Result<Self> {
-        let world = Arc::new(World { state: Mutex::default(), home, skills, making: tokio::sync::Mutex::default() });
+        let world =
+            Arc::new(World { state: Mutex::default(), home, skills, making: tokio::sync::Mutex::default() });
         let router = Router::new().fallback(serve).with_state(Arc::downgrade(&world));
         let server = Server::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), router).await?;
         Ok(Self { world, server: Arc::new(server) })
@@ -163,18 +164,20 @@ async fn serve(State(world): State<Weak<World>>, request: Request) -> Response {
     };
     match trouble {
         Some((_, 0, _)) => return crate::http::cut(),
-        Some((_, status, body)) => return (StatusCode::from_u16(status).unwrap_or_default(), body).into_response(),
+        Some((_, status, body)) => {
+            return (StatusCode::from_u16(status).unwrap_or_default(), body).into_response();
+        }
         None => {}
     }
     if what == "GET /health" {
         return Json(json!({"status": "ok"})).into_response();
     }
     if key.as_deref() != Some(KEY) {
-        return detail(401, json!("Invalid or missing API key"));
+        return detail(401, &json!("Invalid or missing API key"));
     }
     let (method, path) = what.split_once(' ').unwrap_or_default();
     match (method, path.trim_start_matches("/api/sandboxes").trim_start_matches('/')) {
-        _ if !path.starts_with("/api/sandboxes") => detail(404, json!("Not Found")),
+        _ if !path.starts_with("/api/sandboxes") => detail(404, &json!("Not Found")),
         ("POST", "") => make(&world, &body).await,
         ("GET", "") => {
             let book = world.book();
@@ -183,13 +186,13 @@ async fn serve(State(world): State<Weak<World>>, request: Request) -> Response {
         }
         ("GET", id) => match world.book().boxes.get(id) {
             Some(one) => Json(shown(id, one)).into_response(),
-            None => detail(404, json!(format!("Sandbox '{id}' not found"))),
+            None => detail(404, &json!(format!("Sandbox '{id}' not found"))),
         },
         ("DELETE", id) => {
             world.book().boxes.remove(id);
             Json(json!({"ok": true, "sandbox_id": id})).into_response()
         }
-        _ => detail(405, json!("Method Not Allowed")),
+        _ => detail(405, &json!("Method Not Allowed")),
     }
 }
 
@@ -197,14 +200,17 @@ fn shown(id: &str, one: &Sandbox) -> Value {
     json!({"sandbox_id": id, "sandbox_url": one.url, "status": one.status})
 }
 
-fn detail(status: u16, detail: Value) -> Response {
+fn detail(status: u16, detail: &Value) -> Response {
     (StatusCode::from_u16(status).unwrap_or_default(), Json(json!({"detail": detail}))).into_response()
 }
 
 async fn make(world: &World, body: &Value) -> Response {
     for field in ["sandbox_id", "thread_id"] {
         if !body[field].is_string() {
-            return detail(422, json!([{"loc": ["body", field], "msg": "Field required", "type": "missing"}]));
+            return detail(
+                422,
+                &json!([{"loc": ["body", field], "msg": "Field required", "type": "missing"}]),
+            );
         }
     }
     let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
@@ -212,7 +218,10 @@ async fn make(world: &World, body: &Value) -> Response {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if thread.is_empty() || !thread.chars().all(plain) {
         let wrong = "String should match pattern '^[A-Za-z0-9_\\-]+$'";
-        return detail(422, json!([{"loc": ["body", "thread_id"], "msg": wrong, "type": "string_pattern_mismatch"}]));
+        return detail(
+            422,
+            &json!([{"loc": ["body", "thread_id"], "msg": wrong, "type": "string_pattern_mismatch"}]),
+        );
     }
     let _one = world.making.lock().await;
     if let Some(one) = world.book().boxes.get(&id) {
@@ -226,7 +235,7 @@ async fn make(world: &World, body: &Value) -> Response {
             world.book().boxes.insert(id, one);
             Json(answer).into_response()
         }
-        Err(error) => detail(500, json!(format!("Pod creation failed: {error}"))),
+        Err(error) => detail(500, &json!(format!("Pod creation failed: {error}"))),
     }
 }
 
@@ -238,7 +247,9 @@ async fn start(world: &World, thread: &str, body: &Value) -> io::Result<Sandbox>
         // Where the test is not root, its own user is that of the image.
         std::os::unix::fs::chown(&folder, Some(USER), Some(USER)).ok();
     }
-    let bind = |from: &Path, to: &str, read_only: bool| (from.to_string_lossy().into_owned(), to.to_owned(), read_only);
+    let bind = |from: &Path, to: &str, read_only: bool| {
+        (from.to_string_lossy().into_owned(), to.to_owned(), read_only)
+    };
     let mut binds = vec![bind(&folder, "/mnt/user-data", false)];
     binds.extend(world.skills.iter().map(|skills| bind(skills, "/mnt/skills", true)));
     for mount in body["extra_mounts"].as_array().into_iter().flatten() {

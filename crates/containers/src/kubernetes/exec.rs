@@ -78,7 +78,8 @@ impl Target {
         most: usize,
         patience: Duration,
     ) -> Result<Answer, Trouble> {
-        let command: Vec<&str> = ["/bin/sh", "-c", script, "pudu"].into_iter().chain(args.iter().copied()).collect();
+        let command: Vec<&str> =
+            ["/bin/sh", "-c", script, "pudu"].into_iter().chain(args.iter().copied()).collect();
         let work = async {
             let running = self.start(&command).await?;
             let Running { process, stdin, stdout, stderr, mut end } = running;
@@ -134,7 +135,9 @@ fn code(status: Option<Status>) -> Result<i32, Trouble> {
     let causes = status.details.and_then(|details| details.causes).unwrap_or_default();
     let exit = causes.iter().find(|cause| cause.reason.as_deref() == Some("ExitCode"));
     let code = exit.and_then(|cause| cause.message.as_deref()?.trim().parse().ok());
-    code.ok_or_else(|| Trouble::Broken(super::trouble::plain(status.message.as_deref().unwrap_or("an exec failed"))))
+    code.ok_or_else(|| {
+        Trouble::Broken(super::trouble::plain(status.message.as_deref().unwrap_or("an exec failed")))
+    })
 }
 
 #[cfg(test)]
@@ -146,7 +149,10 @@ mod tests {
     fn the_code_is_read_from_the_status_channel() {
         let check = |status, expect: Result<i32, &str>| {
             let status = serde_json::from_value(status).unwrap();
-            assert_eq!(code(Some(status)).map_err(|trouble| trouble.to_string()), expect.map_err(str::to_owned));
+            assert_eq!(
+                code(Some(status)).map_err(|trouble| trouble.to_string()),
+                expect.map_err(str::to_owned)
+            );
         };
         check(json!({"metadata": {}, "status": "Success"}), Ok(0));
         check(

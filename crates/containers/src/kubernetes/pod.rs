@@ -43,7 +43,7 @@ pub(crate) fn pod(settings: &Settings, order: &Order) -> Result<Pod, String> {
         places.node(mount);
     }
     places.scratch();
-    let spec = spec(settings, places);
+    let spec = spec(settings, &places);
     let made_to = fingerprint(&spec.to_string());
     let pod = json!({
         "apiVersion": "v1",
@@ -64,10 +64,12 @@ pub(crate) fn pod(settings: &Settings, order: &Order) -> Result<Pod, String> {
     serde_json::from_value(pod).map_err(|error| format!("the Pod cannot be written: {error}"))
 }
 
-fn spec(settings: &Settings, places: Places<'_>) -> Value {
+fn spec(settings: &Settings, places: &Places<'_>) -> Value {
     let (user, group) = settings.user;
-    let environment: Vec<Value> =
-        environment(settings).into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let environment: Vec<Value> = environment(settings)
+        .into_iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
     let mut spec = json!({
         "restartPolicy": "Always",
         "automountServiceAccountToken": false,

@@ -23,7 +23,10 @@ const STUCK: &[(&str, &str)] = &[
     ("CreateContainerConfigError", "it asks for what the cluster does not have; see sandbox.kubernetes"),
     ("CreateContainerError", "its container cannot be made; see sandbox.image"),
     ("RunContainerError", "its container cannot be started; the image needs /bin/sh, see sandbox.image"),
-    ("CrashLoopBackOff", "its container ends by itself; the image needs /bin/sh and sleep, see sandbox.image"),
+    (
+        "CrashLoopBackOff",
+        "its container ends by itself; the image needs /bin/sh and sleep, see sandbox.image",
+    ),
 ];
 
 /// Returns how far a Pod is.
@@ -53,9 +56,9 @@ pub(crate) fn of(pod: &Pod) -> Stage {
             return Stage::Running;
         }
     }
-    let conditions = status.conditions.iter().flatten();
-    let held = conditions.filter(|condition| condition.status == "False").map(|one| words(&one.reason, &one.message));
-    Stage::Waiting(held.last().unwrap_or_else(|| "it was not given a node yet".to_owned()))
+    let held = status.conditions.iter().flatten().rfind(|condition| condition.status == "False");
+    let why = held.map(|condition| words(&condition.reason, &condition.message));
+    Stage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
 }
 
 /// Whether a Pod has come to its end: it was evicted, or its node is gone.
@@ -125,7 +128,8 @@ mod tests {
         let ended = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
         let mut again = container(json!({"running": {}}));
         let check = |container: &Value, expect| {
-            let pod = json!({"metadata": {}, "status": {"phase": "Running", "containerStatuses": [container]}});
+            let pod =
+                json!({"metadata": {}, "status": {"phase": "Running", "containerStatuses": [container]}});
             assert_eq!(out_of_memory(&serde_json::from_value(pod).unwrap()), expect);
         };
         check(&again, false);

@@ -79,7 +79,12 @@ fn innermost(error: &dyn std::error::Error) -> String {
 
 /// Makes one short line of what somebody else said.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().take(WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+    text.chars()
+        .take(WORDS)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 impl From<Trouble> for SandboxError {

@@ -116,16 +116,15 @@ impl Api {
 
     /// Says whether it is there at all.
     pub(crate) async fn health(&self) -> Result<(), Trouble> {
-        self.patiently(|| async { self.send(self.request(Method::GET, &["health"], LOOK)).await.map(drop) }).await
+        self.patiently(|| async { self.send(self.request(Method::GET, &["health"], LOOK)).await.map(drop) })
+            .await
     }
 
     /// Returns the sandbox of this name, and has it made if there is none.
     pub(crate) async fn make(&self, wanted: &Wanted<'_>) -> Result<Made, Trouble> {
         let path = ["api", "sandboxes"];
         let made = self
-            .patiently(|| async {
-                self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await
-            })
+            .patiently(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
             .await;
         match made {
             // Of two that make the same at once, DeerFlow's gives both the same; others say so.
@@ -196,7 +195,9 @@ impl Api {
         let body = self.send(request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             let what = format!("does not speak like a provisioner ({error})");
-            Trouble::Refused(self.advice(&what, "see that sandbox.provisioner_url names DeerFlow's provisioner"))
+            Trouble::Refused(
+                self.advice(&what, "see that sandbox.provisioner_url names DeerFlow's provisioner"),
+            )
         })
     }
 

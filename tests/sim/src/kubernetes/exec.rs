@@ -50,7 +50,8 @@ pub(super) async fn open(world: Arc<World>, key: (String, String), request: Requ
         Ok(place) => place,
         Err(response) => return *response,
     };
-    let flag = |name: &str| query.iter().any(|(key, value)| key == name && matches!(value.as_str(), "true" | "1"));
+    let flag =
+        |name: &str| query.iter().any(|(key, value)| key == name && matches!(value.as_str(), "true" | "1"));
     let wanted = Wanted {
         command: query.iter().filter(|(key, _)| key == "command").map(|(_, word)| word.clone()).collect(),
         stdin: flag("stdin"),
@@ -58,13 +59,13 @@ pub(super) async fn open(world: Arc<World>, key: (String, String), request: Requ
         stderr: flag("stderr"),
     };
     if wanted.command.is_empty() {
-        return status::failure(400, "you must specify at least 1 command for the container", json!({}));
+        return status::failure(400, "you must specify at least 1 command for the container", &json!({}));
     }
     if !(wanted.stdin || wanted.stdout || wanted.stderr) {
-        return status::failure(400, "you must specify at least one of stdin, stdout, stderr", json!({}));
+        return status::failure(400, "you must specify at least one of stdin, stdout, stderr", &json!({}));
     }
     let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut head, &()).await else {
-        return status::failure(400, "Upgrade request required", json!({}));
+        return status::failure(400, "Upgrade request required", &json!({}));
     };
     upgrade.protocols(PROTOCOLS).on_upgrade(move |socket| async move {
         let newest = socket.protocol().is_some_and(|name| name == PROTOCOLS[0]);
@@ -85,11 +86,11 @@ fn place(
     let name = named.unwrap_or_else(|| containers.first().map(|one| word(&one["name"])).unwrap_or_default());
     if containers.iter().all(|one| word(&one["name"]) != name) {
         let text = format!("container {name} is not valid for pod {}", key.1);
-        return Err(Box::new(status::failure(400, &text, json!({}))));
+        return Err(Box::new(status::failure(400, &text, &json!({}))));
     }
     let Some(pid) = pod.pid else {
         let text = format!("unable to upgrade connection: container not found (\"{name}\")");
-        return Err(Box::new(status::failure(500, &text, json!({}))));
+        return Err(Box::new(status::failure(500, &text, &json!({}))));
     };
     Ok((pid, pod.plan.clone()))
 }
@@ -185,7 +186,9 @@ async fn outcome(child: &mut Child, command: &[String]) -> Value {
     };
     match status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255) {
         0 => json!({"metadata": {}, "status": "Success"}),
-        127 if command.len() == 1 => broken("OCI runtime exec failed: exec failed: unable to start container process"),
+        127 if command.len() == 1 => {
+            broken("OCI runtime exec failed: exec failed: unable to start container process")
+        }
         code => json!({
             "metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
             "message": format!("command terminated with non-zero exit code: error executing command {command:?}, exit code {code}"),

@@ -107,7 +107,8 @@ impl Held {
 
 fn running(pod: &Value) -> Value {
     let state = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
-    let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(|kind| condition(kind, true, "", ""));
+    let conditions =
+        ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(|kind| condition(kind, true, "", ""));
     json!({
         "phase": "Running", "qosClass": "Burstable", "hostIP": "10.0.0.1", "podIP": ADDRESS,
         "podIPs": [{"ip": ADDRESS}], "startTime": "2026-01-01T00:00:00Z",
@@ -147,12 +148,16 @@ fn plan(state: &State, namespace: &str, pod: &Value) -> Result<(Plan, Vec<Folder
         let Some(root) = volumes.get(word(&mount["name"])) else { continue };
         let inner = root.join(word(&mount["subPath"]));
         if std::fs::create_dir_all(&inner).is_err() {
-            return Err(Held::Node("CreateContainerConfigError", format!("failed to prepare subPath for volumeMount {mount}")));
+            return Err(Held::Node(
+                "CreateContainerConfigError",
+                format!("failed to prepare subPath for volumeMount {mount}"),
+            ));
         }
         let read_only = mount["readOnly"].as_bool().unwrap_or_default();
         binds.push((inner.to_string_lossy().into_owned(), word(&mount["mountPath"]).to_owned(), read_only));
     }
-    let environment = list(&made["env"]).iter().map(|one| format!("{}={}", word(&one["name"]), word(&one["value"])));
+    let environment =
+        list(&made["env"]).iter().map(|one| format!("{}={}", word(&one["name"]), word(&one["value"])));
     let context = |key: &str| match &made["securityContext"][key] {
         Value::Null => spec["securityContext"][key].clone(),
         value => value.clone(),
@@ -161,7 +166,11 @@ fn plan(state: &State, namespace: &str, pod: &Value) -> Result<(Plan, Vec<Folder
     let group = context("runAsGroup").as_u64().unwrap_or(user);
     let plan = Plan {
         binds,
-        command: list(&made["command"]).iter().chain(list(&made["args"])).map(|part| word(part).to_owned()).collect(),
+        command: list(&made["command"])
+            .iter()
+            .chain(list(&made["args"]))
+            .map(|part| word(part).to_owned())
+            .collect(),
         environment: environment.collect(),
         user: format!("{user}:{group}"),
         folder: word(&made["workingDir"]).to_owned(),
@@ -178,12 +187,19 @@ fn volumes(state: &State, spec: &Value) -> Result<(HashMap<String, PathBuf>, Vec
     let (mut found, mut scratch) = (HashMap::new(), Vec::new());
     for volume in list(&spec["volumes"]) {
         let path = if let Some(claim) = volume["persistentVolumeClaim"]["claimName"].as_str() {
-            let missing = || Held::Scheduler(format!("0/1 nodes are available: persistentvolumeclaim \"{claim}\" not found."));
+            let missing = || {
+                Held::Scheduler(format!(
+                    "0/1 nodes are available: persistentvolumeclaim \"{claim}\" not found."
+                ))
+            };
             state.claims.get(claim).cloned().ok_or_else(missing)?
         } else if let Some(path) = volume["hostPath"]["path"].as_str() {
             let kind = word(&volume["hostPath"]["type"]);
             if kind == "Directory" && !Path::new(path).is_dir() {
-                let why = format!("MountVolume.SetUp failed for volume {}: hostPath type check failed: {path} is not a directory", volume["name"]);
+                let why = format!(
+                    "MountVolume.SetUp failed for volume {}: hostPath type check failed: {path} is not a directory",
+                    volume["name"]
+                );
                 return Err(Held::Node("ContainerCreating", why));
             }
             PathBuf::from(path)

@@ -33,7 +33,8 @@ async fn serve(State(world): State<std::sync::Weak<World>>, request: Request) ->
     let Some(world) = world.upgrade() else { return crate::http::cut() };
     let what = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let allowed = request.headers().get("authorization").is_some_and(|value| value == &format!("Bearer {TOKEN}"));
+    let allowed =
+        request.headers().get("authorization").is_some_and(|value| value == &format!("Bearer {TOKEN}"));
     let path = request.uri().path().trim_matches('/').to_owned();
     let parts: Vec<&str> = path.split('/').collect();
     if let ["api", "v1", "namespaces", space, "pods", name, "exec"] = parts.as_slice() {
@@ -60,11 +61,11 @@ fn note(world: &World, what: &str, query: &str, body: Value, allowed: bool) -> R
         return Err(Box::new(match code {
             0 => crate::http::cut(),
             200 => message.into_response(),
-            code => status::failure(code, &message, json!({})),
+            code => status::failure(code, &message, &json!({})),
         }));
     }
     if !allowed {
-        return Err(Box::new(status::failure(401, "Unauthorized", json!({}))));
+        return Err(Box::new(status::failure(401, "Unauthorized", &json!({}))));
     }
     Ok(())
 }
@@ -121,7 +122,14 @@ fn namespace(world: &World, name: &str) -> Response {
         .into_response()
 }
 
-fn pods(world: &Arc<World>, method: &Method, space: &str, rest: &[&str], query: &str, body: Value) -> Response {
+fn pods(
+    world: &Arc<World>,
+    method: &Method,
+    space: &str,
+    rest: &[&str],
+    query: &str,
+    body: Value,
+) -> Response {
     match (method.as_str(), rest) {
         ("GET", []) => listed(world, Some(space), query),
         ("POST", []) => create(world, space, body),
@@ -130,7 +138,11 @@ fn pods(world: &Arc<World>, method: &Method, space: &str, rest: &[&str], query: 
             None => status::missing("pods", name),
         },
         ("DELETE", [name]) => delete(world, space, name, query, &body),
-        (_, [] | [_]) => status::failure(405, "the server does not allow this method on the requested resource", json!({})),
+        (_, [] | [_]) => status::failure(
+            405,
+            "the server does not allow this method on the requested resource",
+            &json!({}),
+        ),
         _ => status::unknown(),
     }
 }
@@ -139,7 +151,7 @@ fn create(world: &Arc<World>, space: &str, mut pod: Value) -> Response {
     let name = word(&pod["metadata"]["name"]).to_owned();
     if let Some(why) = invalid(&pod) {
         let text = format!("Pod \"{name}\" is invalid: {why}");
-        return status::failure(422, &text, json!({"name": name, "kind": "Pod"}));
+        return status::failure(422, &text, &json!({"name": name, "kind": "Pod"}));
     }
     let key = (space.to_owned(), name.clone());
     let mut state = world.state();
@@ -147,7 +159,11 @@ fn create(world: &Arc<World>, space: &str, mut pod: Value) -> Response {
         return status::missing("namespaces", space);
     }
     if state.pods.contains_key(&key) {
-        return status::failure(409, &format!("pods \"{name}\" already exists"), json!({"name": name, "kind": "pods"}));
+        return status::failure(
+            409,
+            &format!("pods \"{name}\" already exists"),
+            &json!({"name": name, "kind": "pods"}),
+        );
     }
     state.version += 1;
     pod["kind"] = json!("Pod");
@@ -175,31 +191,47 @@ fn invalid(pod: &Value) -> Option<String> {
     let name = word(&pod["metadata"]["name"]);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if name.len() > 253 || !name.chars().all(plain) || !edge(name.chars().next()) || !edge(name.chars().next_back()) {
-        return Some(format!("metadata.name: Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"));
+    if name.len() > 253
+        || !name.chars().all(plain)
+        || !edge(name.chars().next())
+        || !edge(name.chars().next_back())
+    {
+        return Some(format!(
+            "metadata.name: Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+        ));
     }
     for (label, value) in pod["metadata"]["labels"].as_object().into_iter().flatten() {
         let value = word(value);
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if value.len() > 63 || !value.chars().all(plain) {
-            return Some(format!("metadata.labels: Invalid value: \"{value}\": a valid label must be 63 characters or less ({label})"));
+            return Some(format!(
+                "metadata.labels: Invalid value: \"{value}\": a valid label must be 63 characters or less ({label})"
+            ));
         }
     }
     let containers = list(&pod["spec"]["containers"]);
     if containers.is_empty() {
         return Some("spec.containers: Required value".to_owned());
     }
-    let volumes: Vec<&str> = list(&pod["spec"]["volumes"]).iter().map(|volume| word(&volume["name"])).collect();
+    let volumes: Vec<&str> =
+        list(&pod["spec"]["volumes"]).iter().map(|volume| word(&volume["name"])).collect();
     for container in containers {
         if word(&container["image"]).is_empty() {
             return Some("spec.containers[0].image: Required value".to_owned());
         }
         for mount in list(&container["volumeMounts"]) {
             if !volumes.contains(&word(&mount["name"])) {
-                return Some(format!("spec.containers[0].volumeMounts[0].name: Not found: {}", mount["name"]));
+                return Some(format!(
+                    "spec.containers[0].volumeMounts[0].name: Not found: {}",
+                    mount["name"]
+                ));
             }
-            if word(&mount["subPath"]).starts_with('/') || word(&mount["subPath"]).split('/').any(|part| part == "..") {
-                return Some("spec.containers[0].volumeMounts[0].subPath: must be a relative path".to_owned());
+            if word(&mount["subPath"]).starts_with('/')
+                || word(&mount["subPath"]).split('/').any(|part| part == "..")
+            {
+                return Some(
+                    "spec.containers[0].volumeMounts[0].subPath: must be a relative path".to_owned(),
+                );
             }
         }
     }
@@ -271,18 +303,21 @@ fn watch(world: &Arc<World>, query: &str, wanted: impl Fn(&Value) -> bool + Send
     } else {
         Vec::new()
     };
-    let events = stream::unfold((first.into_iter(), changes, wanted), move |(mut first, mut changes, wanted)| async move {
-        loop {
-            let (kind, object) = match first.next() {
-                Some(event) => event,
-                None => tokio::time::timeout_at(until, changes.recv()).await.ok()?.ok()?,
-            };
-            if wanted(&object) {
-                let line = format!("{}\n", json!({"type": kind, "object": object}));
-                return Some((Ok::<_, std::io::Error>(Bytes::from(line)), (first, changes, wanted)));
+    let events = stream::unfold(
+        (first.into_iter(), changes, wanted),
+        move |(mut first, mut changes, wanted)| async move {
+            loop {
+                let (kind, object) = match first.next() {
+                    Some(event) => event,
+                    None => tokio::time::timeout_at(until, changes.recv()).await.ok()?.ok()?,
+                };
+                if wanted(&object) {
+                    let line = format!("{}\n", json!({"type": kind, "object": object}));
+                    return Some((Ok::<_, std::io::Error>(Bytes::from(line)), (first, changes, wanted)));
+                }
             }
-        }
-    });
+        },
+    );
     ([("content-type", "application/json")], Body::from_stream(events)).into_response()
 }
 
@@ -322,17 +357,22 @@ fn policies(world: &World, method: &Method, space: &str, rest: &[&str], mut body
             let key = (space.to_owned(), name.clone());
             if state.policies.contains_key(&key) {
                 let text = format!("networkpolicies.networking.k8s.io \"{name}\" already exists");
-                return status::failure(409, &text, json!({"name": name, "kind": "networkpolicies"}));
+                return status::failure(409, &text, &json!({"name": name, "kind": "networkpolicies"}));
             }
             body["metadata"]["namespace"] = json!(space);
             state.policies.insert(key, body.clone());
             (axum::http::StatusCode::CREATED, Json(body)).into_response()
         }
         ("GET", []) => {
-            let items: Vec<Value> =
-                state.policies.iter().filter(|((at, _), _)| at == space).map(|(_, policy)| policy.clone()).collect();
+            let items: Vec<Value> = state
+                .policies
+                .iter()
+                .filter(|((at, _), _)| at == space)
+                .map(|(_, policy)| policy.clone())
+                .collect();
             let kind = "NetworkPolicyList";
-            Json(json!({"kind": kind, "apiVersion": "networking.k8s.io/v1", "metadata": {}, "items": items})).into_response()
+            Json(json!({"kind": kind, "apiVersion": "networking.k8s.io/v1", "metadata": {}, "items": items}))
+                .into_response()
         }
         ("GET", [name]) => match state.policies.get(&(space.to_owned(), (*name).to_owned())) {
             Some(policy) => Json(policy.clone()).into_response(),
@@ -343,7 +383,9 @@ fn policies(world: &World, method: &Method, space: &str, rest: &[&str], mut body
 }
 
 fn parameter(query: &str, name: &str) -> Option<String> {
-    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    url::form_urlencoded::parse(query.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 #[cfg(test)]
@@ -354,8 +396,18 @@ mod tests {
     fn selectors_select_as_documented() {
         let value = |name: &str| (name == "a").then(|| "b".to_owned());
         for (selector, expect) in [
-            ("", true), ("a=b", true), ("a==b", true), ("a=c", false), ("a!=c", true), ("x!=y", true), ("a", true),
-            ("!a", false), ("x", false), ("a in (c, b),a=b", true), ("a in (c)", false), ("a=b,x=y", false),
+            ("", true),
+            ("a=b", true),
+            ("a==b", true),
+            ("a=c", false),
+            ("a!=c", true),
+            ("x!=y", true),
+            ("a", true),
+            ("!a", false),
+            ("x", false),
+            ("a in (c, b),a=b", true),
+            ("a in (c)", false),
+            ("a=b,x=y", false),
         ] {
             assert_eq!(selects(selector, value), expect, "{selector}");
         }

@@ -25,7 +25,7 @@ fn reason(code: u16) -> &'static str {
 }
 
 /// A failure, as an answer.
-pub(super) fn failure(code: u16, message: &str, details: Value) -> Response {
+pub(super) fn failure(code: u16, message: &str, details: &Value) -> Response {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason(code), "details": details, "code": code,
@@ -35,10 +35,10 @@ pub(super) fn failure(code: u16, message: &str, details: Value) -> Response {
 
 /// There is no such object.
 pub(super) fn missing(kind: &str, name: &str) -> Response {
-    failure(404, &format!("{kind} \"{name}\" not found"), json!({"name": name, "kind": kind}))
+    failure(404, &format!("{kind} \"{name}\" not found"), &json!({"name": name, "kind": kind}))
 }
 
 /// There is no such path.
 pub(super) fn unknown() -> Response {
-    failure(404, "the server could not find the requested resource", json!({}))
+    failure(404, "the server could not find the requested resource", &json!({}))
 }
