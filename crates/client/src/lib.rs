@@ -8,6 +8,7 @@ mod audit;
 pub mod egress;
 mod lent;
 mod live;
+mod look;
 mod persona;
 mod run;
 mod setup;
@@ -32,6 +33,7 @@ pub use setup::{ModelInfo, Setup};
 use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
+use look::Look;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -53,6 +55,7 @@ struct Inner {
     folders: Folders,
     setup: RwLock<Arc<Setup>>,
     skills: Skills,
+    look: Look,
     threads: Threads,
     live: Live,
     approvals: Arc<Approvals>,
@@ -74,6 +77,7 @@ impl Client {
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
+            look: Look::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             tasks: TaskTracker::new(),
         }))
@@ -111,8 +115,7 @@ impl Client {
 
     /// Returns the skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        let skills = self.skills();
-        tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default()
+        self.0.look.at(self.skills()).await
     }
 
     /// Returns what a thread remembers.
