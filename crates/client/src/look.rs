@@ -21,7 +21,8 @@ impl Look {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = under_way.as_ref().and_then(WeakShared::upgrade).filter(|look| look.peek().is_none());
         joined.unwrap_or_else(|| {
-            let found = async { tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default() };
+            let found =
+                async { tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default() };
             let look = found.boxed().shared();
             *under_way = look.downgrade();
             look

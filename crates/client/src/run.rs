@@ -11,9 +11,7 @@ use pudu_base::{
     Approver, Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId,
     ThreadId, ThreadState, Update, Usage,
 };
-use pudu_harness::{
-    Agent, Bounds, Nobody, Replay, SkillPolicy, Steering, Turn, lead_chain, skills_prompt,
-};
+use pudu_harness::{Agent, Bounds, Nobody, Replay, SkillPolicy, Steering, Turn, lead_chain, skills_prompt};
 use pudu_skills::Catalog;
 use std::sync::Arc;
 use tokio::sync::oneshot;

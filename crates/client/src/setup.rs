@@ -2,7 +2,10 @@
 
 use pudu_base::{Model, SandboxProvider, Tool};
 use pudu_documents::{Converter, Limits};
-use pudu_harness::{Bounds, Policy, Toolbox, lead_prompt, subagent::{Kind, Kinds}};
+use pudu_harness::{
+    Bounds, Policy, Toolbox, lead_prompt,
+    subagent::{Kind, Kinds},
+};
 use std::{sync::Arc, time::Duration};
 
 /// What runs work with.
