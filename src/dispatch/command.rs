@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Usage,
     /// `/skills`
     Skills,
+    /// `/agent [NAME]`
+    Agent(Option<String>),
     /// `/mode [NAME]`
     Mode(Option<String>),
     /// `/connect CODE`
@@ -65,6 +67,12 @@ pub(crate) const TABLE: &[Row] = &[
         argument: "[name]",
         help: "List the models, or switch to one",
         make: Command::Models,
+    },
+    Row {
+        name: "agent",
+        argument: "[name|new name]",
+        help: "List the agents, switch to one, or make one",
+        make: Command::Agent,
     },
     Row {
         name: "mode",
@@ -200,6 +208,7 @@ mod tests {
         check("/models", Some(Command::Models(None)));
         check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
         check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
+        check("/agent new poet", Some(Command::Agent(Some("new poet".into()))));
         check("/start abc", Some(Command::Start(Some("abc".into()))));
         check("/connect abc", Some(Command::Connect(Some("abc".into()))));
         check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
