@@ -61,7 +61,7 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
     let own = own_tool(client, &setup, task, &role, &catalog, &ledger);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
     let mut agent = Agent {
-        tools: tools(&setup, &role, model.sees(), own.clone()),
+        tools: tools(&setup, &role, model.sees()),
         model,
         sandbox: Arc::new(Audited { sandbox: place.clone(), ledger }),
         log: client.0.threads.log(),
@@ -73,6 +73,10 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
     if !matches!(role, Role::Maker(_))
         && let Some(tool) = subagent::task(&setup.subagents, &agent)
     {
+        agent.tools = agent.tools.with(tool);
+    }
+    // After that, because a sub-agent is nobody who could be asked to change.
+    if let Some(tool) = own {
         agent.tools = agent.tools.with(tool);
     }
     Ok(Cast { agent, skills, place })
@@ -124,17 +128,16 @@ fn shelf(role: &Role, skills: &[Skill]) -> Option<Vec<String>> {
     (!all).then(|| skills.iter().map(folder).collect())
 }
 
-fn tools(setup: &Setup, role: &Role, sees: bool, own: Option<Arc<dyn Tool>>) -> Toolbox {
+fn tools(setup: &Setup, role: &Role, sees: bool) -> Toolbox {
     let groups = match role {
         Role::Custom(persona) => persona.profile.tool_groups.as_deref(),
         Role::Lead | Role::Maker(_) => None,
     };
     let maker = matches!(role, Role::Maker(_));
-    let tools = setup.tools.only(|name| {
+    setup.tools.only(|name| {
         let given = groups.is_none_or(|wanted| setup.groups.give(wanted, name));
         given && (sees || name != VIEW_IMAGE) && (!maker || name == ASK)
-    });
-    own.into_iter().fold(tools, |tools, tool| tools.with(tool))
+    })
 }
 
 /// Returns the tool by which a role makes or changes an agent, if it may.
