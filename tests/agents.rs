@@ -7,7 +7,7 @@ use crate::{
     scenarios::{Scene, last},
 };
 use pudu_sim::{
-    model::{Ask, Reply},
+    model::{Ask, At, Reply},
     platform::Shown,
 };
 use reqwest::Method;
@@ -92,6 +92,25 @@ async fn an_agent_is_made_in_the_chat_and_answers_from_then_on_after_a_restart_t
 }
 
 #[tokio::test]
+async fn a_restart_while_an_agent_is_made_makes_it_once_and_answers() {
+    let mut house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let made = json!({"soul": "You are a poet.", "description": "Writes."});
+    house.model.next(Reply::tool("setup_agent", &made));
+    let mut hold = house.model.hold(2, At::Start);
+    ada.say("/agent new poet all is said");
+    hold.reached().await.unwrap();
+    assert_eq!(house.soul_of("poet"), "You are a poet.\n");
+    house.kill();
+    house.start();
+    hold.cut();
+    ada.reads("echo: /agent new poet all is said").await;
+    assert_eq!(ada.answers().len(), 1);
+    ada.says("hello", "echo: hello").await;
+    assert!(system(&asked(&house)).contains("You are a poet."));
+}
+
+#[tokio::test]
 async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_reason() {
     let house = House::build("").await;
     house.write_agent("poet", "", "You write.");
@@ -100,12 +119,18 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     let ada = Talker::new(&house, "Ada");
     let how = "Write /agent new NAME, and behind it what the agent is for.";
     ada.says("/agent new poet", &format!("there is an agent poet already. {how}")).await;
-    ada.says("/agent new default", &format!("default cannot be the name of an agent: it means something else already. {how}")).await;
+    ada.says(
+        "/agent new default",
+        &format!("default cannot be the name of an agent: it means something else already. {how}"),
+    )
+    .await;
     let letters = "it is made of letters, digits and hyphens";
     ada.says("/agent new ../x", &format!("../x cannot be the name of an agent: {letters}. {how}")).await;
     assert_eq!(house.model.count(), 0);
     house.model.next(Reply::tool("setup_agent", &json!({"soul": " ", "description": "a"})));
-    house.model.next(Reply::tool("setup_agent", &json!({"soul": "a", "description": "a", "skills": ["none"]})));
+    house
+        .model
+        .next(Reply::tool("setup_agent", &json!({"soul": "a", "description": "a", "skills": ["none"]})));
     house.model.next(Reply::tool("bash", &json!({"description": "a", "command": "ls"})));
     house.model.next(Reply::text("Hm."));
     ada.says("/agent new critic", "Hm.").await;
@@ -134,7 +159,10 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     let ada = Talker::new(&house, "Ada");
     ada.says("hello", "echo: hello").await;
     let all: Vec<String> = asked(&house).tools().iter().map(|&tool| tool.to_owned()).collect();
-    assert!(["bash", "web_search", "write_file"].iter().all(|tool| all.contains(&(*tool).to_owned())), "{all:?}");
+    assert!(
+        ["bash", "web_search", "write_file"].iter().all(|tool| all.contains(&(*tool).to_owned())),
+        "{all:?}"
+    );
 
     ada.say("/agent reader");
     let switched = ada.reads_so(|text| text.starts_with("reader answers here from now on: Reads.")).await;
@@ -156,10 +184,24 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     ada.says("read", "Done.").await;
     let requests = house.model.requests();
     let first = &requests[1];
-    let expect = ["ls", "read_file", "glob", "grep", "present_files", "list_uploaded_files", "ask_clarification", "write_todos", "task", "update_agent"];
+    let expect = [
+        "ls",
+        "read_file",
+        "glob",
+        "grep",
+        "present_files",
+        "list_uploaded_files",
+        "ask_clarification",
+        "write_todos",
+        "task",
+        "update_agent",
+    ];
     assert_eq!(first.tools(), expect);
     assert!(system(first).contains("- deep-research: ") && !system(first).contains("- code-review: "));
-    assert_eq!(requests[2].last_tool(), "Error: /mnt/skills/public/code-review/SKILL.md is outside the sandbox: use a path under /mnt/user-data");
+    assert_eq!(
+        requests[2].last_tool(),
+        "Error: /mnt/skills/public/code-review/SKILL.md is outside the sandbox: use a path under /mnt/user-data"
+    );
     assert!(requests[3].last_tool().contains("# Deep research"), "{}", requests[3].last_tool());
     assert_eq!(requests[4].last_user(), "look around");
     let expect = ["ls", "read_file", "glob", "grep", "list_uploaded_files", "write_todos"];
@@ -180,7 +222,11 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
     ada.says("/agent bare", "bare answers here from now on.").await;
     ada.says("hello", "echo: hello").await;
     let bare = asked(&house);
-    assert!(["ls", "bash", "web_fetch"].iter().all(|tool| !bare.tools().contains(tool)), "{:?}", bare.tools());
+    assert!(
+        ["ls", "bash", "web_fetch"].iter().all(|tool| !bare.tools().contains(tool)),
+        "{:?}",
+        bare.tools()
+    );
     assert!(bare.tools().contains(&"present_files") && !system(&bare).contains("<skills>"));
 }
 
@@ -203,7 +249,7 @@ async fn a_command_finds_no_skill_that_its_agent_does_not_have() {
     assert_eq!(asked(&house).last_tool(), "deep-research");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_breaks_answers_nobody_and_says_so_where_people_see_it() {
     let house = House::open("").await;
     house.write_agent("careful", "tool_groups: []\n", "You are careful.");
@@ -218,20 +264,31 @@ async fn an_agent_that_breaks_answers_nobody_and_says_so_where_people_see_it() {
     let list = ada.reads_so(|text| text.starts_with("Agents:")).await;
     assert!(list.contains("⚠️ careful answers nobody: its config.yaml cannot be used"), "{list}");
     ada.say("/agent careful");
-    ada.reads_so(|text| text.starts_with("The agent careful cannot be used") && text.ends_with("those there are.")).await;
+    ada.reads_so(|text| {
+        text.starts_with("The agent careful cannot be used") && text.ends_with("those there are.")
+    })
+    .await;
     assert!(house.log().contains("an agent cannot answer"), "{}", house.log());
     let (_, listed) = house.pudu(&["agent", "list"]);
     assert!(listed.contains("BROKEN  careful"), "{listed}");
+    let (ok, found) = house.pudu(&["doctor"]);
+    assert!(!ok && found.contains("agents\n  BAD   careful: its config.yaml cannot be used"), "{found}");
     house.write_agent("careful", "tool_groups: []\n", "You are careful.");
     ada.says("again", "echo: again").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one() {
     let mut house = House::build("").await;
     house.write_agent("support", "tool_groups: []\n", "You support.");
     house.write_agent("secret", "", "You are secret.");
     let named = "session: {assistant_id: support}\n";
+    house.configure(&format!("{named}agent_choice: create\n"), "");
+    let (_, found) = house.pudu(&["doctor"]);
+    assert!(found.contains("agents\n  ok    secret: can answer\n  ok    support: can answer\n"), "{found}");
+    house.configure("session: {assistant_id: nobody}\n", "");
+    let (ok, found) = house.pudu(&["doctor"]);
+    assert!(!ok && found.contains("BAD   channels.telegram: There is no agent `nobody`."), "{found}");
     house.configure(&format!("{named}agent_choice: create\n"), "");
     house.start();
     let ada = Talker::new(&house, "Ada");
@@ -257,7 +314,11 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     }
     let before = house.model.count();
     house.configure(&format!("{named}agent_choice: choose\n"), "");
-    ada.says("/agent new mine", "New agents are made by whoever runs this bot. /agent lists those there are.").await;
+    ada.says(
+        "/agent new mine",
+        "New agents are made by whoever runs this bot. /agent lists those there are.",
+    )
+    .await;
     ada.says("/agent default", "support answers here from now on.").await;
     ada.says("/agent lead_agent", "lead_agent answers here from now on.").await;
     ada.says("at last", "echo: at last").await;
@@ -345,7 +406,9 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
     ] {
         assert_eq!(house.call(Method::POST, "/api/agents", true, &body).await.0, expect, "{body:.40}");
     }
-    let check = async |name: &str| house.call(Method::GET, &format!("/api/agents/check?name={name}"), false, &none).await;
+    let check = async |name: &str| {
+        house.call(Method::GET, &format!("/api/agents/check?name={name}"), false, &none).await
+    };
     assert_eq!(check("POET").await, (200, json!({"available": false, "name": "poet"})));
     assert_eq!(check("critic").await, (200, json!({"available": true, "name": "critic"})));
     assert_eq!(check("a%2Fb").await.0, 422);
@@ -371,7 +434,19 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
 async fn the_command_line_makes_lists_shows_and_removes() {
     let house = House::build("").await;
     std::fs::write(house.path("soul.md"), "You write poems.").unwrap();
-    let new = ["agent", "new", "Poet", "--soul", "soul.md", "--description", "Writes. A lot.", "--tool-groups", "web, bash", "--skills", ""];
+    let new = [
+        "agent",
+        "new",
+        "Poet",
+        "--soul",
+        "soul.md",
+        "--description",
+        "Writes. A lot.",
+        "--tool-groups",
+        "web, bash",
+        "--skills",
+        "",
+    ];
     assert_eq!(house.pudu(&new), (true, "poet is made; /agent poet in a chat switches to it\n".into()));
     let (ok, said) = house.pudu(&new);
     assert!(!ok && said.contains("there is an agent `poet` already"), "{said}");

@@ -255,7 +255,10 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
             approvers: approvers(&section, reader),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
-            agent_choice: section.choice("agent_choice", CHOOSING).optional("`channels.agent_choice`").or(choosing),
+            agent_choice: section
+                .choice("agent_choice", CHOOSING)
+                .optional("`channels.agent_choice`")
+                .or(choosing),
         };
         section.is_needed().then(|| (name.to_owned(), manners))
     };

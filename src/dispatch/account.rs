@@ -3,10 +3,7 @@
 use super::{Access, Mode};
 use crate::config::{self, Choosing};
 use pudu_channels::Channel;
-use pudu_client::{
-    Authoring,
-    agents::is_lead,
-};
+use pudu_client::{Authoring, agents::is_lead};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,7 +52,7 @@ impl Policy {
     }
 
     /// Returns what holds for runs that answer a person.
-    pub(super) fn session(&self, person: &str) -> Session {
+    pub(crate) fn session(&self, person: &str) -> Session {
         let session = self.session.of_user(person);
         let text = |key| session.context.get(key).and_then(Value::as_str).map(str::to_owned);
         let agent = session.assistant_id.clone().or_else(|| text("agent_name"));

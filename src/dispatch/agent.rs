@@ -3,10 +3,7 @@
 //! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
 //! one from before neither.
 
-use super::{
-    Policy, Session, Shared, command,
-    conversation::Conversation,
-};
+use super::{Policy, Session, Shared, command, conversation::Conversation};
 use crate::{
     bus::{Arrival, patiently},
     config::Choosing,
@@ -65,7 +62,9 @@ pub(super) async fn settle(
     person: &str,
 ) -> Session {
     let (session, choosing) = (policy.session(person), policy.choosing(person));
-    let Some(choice) = chosen.map(Choice::parse).filter(|_| choosing != Choosing::Fixed) else { return session };
+    let Some(choice) = chosen.map(Choice::parse).filter(|_| choosing != Choosing::Fixed) else {
+        return session;
+    };
     match choice {
         Choice::Lead => Session { agent: None, ..session },
         Choice::Named(name) => Session { agent: Some(name), ..session },
@@ -96,7 +95,10 @@ impl Conversation {
             }
             (_, Choosing::Fixed) => self.answer(arrival, FIXED),
             ("new", Choosing::Choose) => {
-                self.answer(arrival, "New agents are made by whoever runs this bot. /agent lists those there are.");
+                self.answer(
+                    arrival,
+                    "New agents are made by whoever runs this bot. /agent lists those there are.",
+                );
             }
             ("new", Choosing::Create) => {
                 let name = rest.split_whitespace().next().unwrap_or_default().to_owned();
@@ -203,7 +205,9 @@ impl Conversation {
             None => !making,
         };
         let name = session.agent_name();
-        (!has).then(|| format!("The skill `/{skill}` is not available to `{name}`. /skills lists those that are."))
+        (!has).then(|| {
+            format!("The skill `/{skill}` is not available to `{name}`. /skills lists those that are.")
+        })
     }
 
     async fn agents(&self, person: &str, choosing: Choosing) -> FinalView {

@@ -107,7 +107,7 @@ pub(super) async fn update(
     if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
         return refusal;
     }
-    let change = Change { about, model, tool_groups, skills, soul };
+    let change = Change { about, model, tool_groups, skills, soul, only_less: false };
     told(StatusCode::OK, work(&gateway, move |agents| agents.update(&name, change)).await)
 }
 

@@ -99,6 +99,19 @@ pub struct Change {
     pub skills: Option<Option<Vec<String>>>,
     /// Who it is.
     pub soul: Option<String>,
+    /// Whether tools and skills may only become fewer.
+    pub only_less: bool,
+}
+
+impl Change {
+    /// Returns what an agent would get that it does not have.
+    fn more(&self, now: &Profile) -> Option<(&'static str, &str)> {
+        let both = [("tools", &self.tool_groups, &now.tool_groups), ("skills", &self.skills, &now.skills)];
+        both.into_iter().find_map(|(what, wanted, has)| match (wanted.as_ref()?, has.as_ref()?) {
+            (None, _) => Some((what, "all")),
+            (Some(wanted), has) => Some((what, wanted.iter().find(|name| !has.contains(name))?.as_str())),
+        })
+    }
 }
 
 /// Why something was not done to an agent. The texts are for people, and name no folder.
@@ -119,7 +132,7 @@ pub enum AgentError {
     #[error("there is an agent `{0}` already")]
     Exists(String),
     /// It cannot be understood.
-    #[error("The agent `{name}` cannot be used: {why}")]
+    #[error("The agent `{name}` cannot be used: {why}.")]
     Broken {
         /// Its name.
         name: String,
@@ -264,6 +277,11 @@ impl Agents {
         let old = self.editable(wanted)?;
         let folder = disk::inside(&root, &old.name)?;
         let now = old.profile.clone();
+        if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
+            let mend = "whoever runs this bot writes it into its config.yaml, or lets people approve \
+                        update_agent (approvals.tools)";
+            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {mend}")));
+        }
         let profile = checked(Profile {
             about: change.about.unwrap_or(now.about),
             model: change.model.unwrap_or(now.model),
@@ -273,7 +291,8 @@ impl Agents {
         })?;
         let mut files = Vec::new();
         if (Profile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
-            let kept = file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
+            let kept =
+                file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
             files.push(file::config(&old.name, &profile, Some(kept)));
         }
         if profile.soul != old.profile.soul {
@@ -354,7 +373,8 @@ fn checked(profile: Profile) -> Result<Profile, AgentError> {
     }
     let names = [&profile.tool_groups, &profile.skills].into_iter().flatten().flatten();
     for name in names.chain(&profile.model) {
-        if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
+        {
             return wrong(format!("{name:?} is no name of a tool group, a skill or a model"));
         }
     }

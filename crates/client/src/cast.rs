@@ -9,7 +9,7 @@ use crate::{
     lent::Lent,
 };
 use pudu_base::{Approver, Skill, Tool, erase};
-use pudu_harness::{Agent, Bounds, Nobody, Toolbox, skills_prompt, subagent};
+use pudu_harness::{Agent, Bounds, Nobody, Toolbox, skills_prompt};
 use pudu_skills::Catalog;
 use std::sync::Arc;
 
@@ -71,9 +71,9 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
         bounds: Bounds { steps, ..setup.bounds },
     };
     if !matches!(role, Role::Maker(_))
-        && let Some(tool) = subagent::task(&setup.subagents, &agent)
+        && let Some(kinds) = &setup.subagents
     {
-        agent.tools = agent.tools.with(tool);
+        agent.tools = agent.tools.with(kinds.task(&agent));
     }
     // After that, because a sub-agent is nobody who could be asked to change.
     if let Some(tool) = own {
@@ -88,7 +88,8 @@ async fn role(client: &Client, setup: &Setup, task: &Task, catalog: &Catalog) ->
     }
     let Some(name) = &task.agent else { return Ok(Role::Lead) };
     let persona = client.persona(name).await.map_err(|why| {
-        tracing::error!(agent = name, why, "an agent cannot answer");
+        let folder = client.0.folders.home().join("users/default/agents");
+        tracing::error!(agent = name, folder = %folder.display(), why, "an agent cannot answer");
         format!("{why} /agent lists those there are.")
     })?;
     client.0.agents.tell(&persona.name, &persona.notes(setup, catalog));
@@ -157,8 +158,8 @@ fn own_tool(
             let models = setup.models.iter().map(|(info, _)| info.name.clone()).collect();
             let known = Known { models, groups: setup.groups.clone(), skills };
             let approved = setup.policy.tools.contains(UPDATE);
-            let persona = (**persona).clone();
-            Some(erase(UpdateAgent { agents, ledger, persona, known, approved }))
+            let name = persona.name.clone();
+            Some(erase(UpdateAgent { agents, ledger, name, known, approved }))
         }
         Role::Custom(_) | Role::Lead => None,
     }

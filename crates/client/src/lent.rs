@@ -14,7 +14,11 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    pub(crate) fn new(provider: Arc<dyn SandboxProvider>, thread: ThreadId, shelf: Option<Vec<String>>) -> Self {
+    pub(crate) fn new(
+        provider: Arc<dyn SandboxProvider>,
+        thread: ThreadId,
+        shelf: Option<Vec<String>>,
+    ) -> Self {
         Self { provider, thread, shelf, place: OnceCell::new() }
     }
 

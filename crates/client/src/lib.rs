@@ -10,6 +10,7 @@ mod cast;
 pub mod egress;
 mod lent;
 mod live;
+mod look;
 mod run;
 mod setup;
 mod threads;
@@ -34,6 +35,7 @@ use agents::{Agents, Persona, Roster};
 use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
+use look::Look;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -55,6 +57,7 @@ struct Inner {
     folders: Folders,
     setup: RwLock<Arc<Setup>>,
     skills: Skills,
+    look: Look,
     agents: Agents,
     threads: Threads,
     live: Live,
@@ -78,6 +81,7 @@ impl Client {
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
+            look: Look::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             tasks: TaskTracker::new(),
         }))
@@ -115,8 +119,7 @@ impl Client {
 
     /// Returns the skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        let skills = self.skills();
-        tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default()
+        self.0.look.at(self.skills()).await
     }
 
     /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and [`Client::persona`] do
@@ -159,12 +162,6 @@ impl Client {
     /// Says what of an agent's wishes there is not at the moment: models, tool groups, skills.
     pub async fn notes(&self, persona: &Persona) -> Vec<String> {
         persona.notes(&self.setup(), &*self.catalog().await)
-    }
-
-    /// Returns the groups of tools that there are.
-    #[must_use]
-    pub fn groups(&self) -> Groups {
-        self.setup().groups.clone()
     }
 
     /// Returns what a thread remembers.

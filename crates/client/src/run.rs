@@ -6,8 +6,8 @@ use crate::{
     now,
 };
 use pudu_base::{
-    Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId,
-    ThreadId, ThreadState, Update, Usage,
+    Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId, ThreadId,
+    ThreadState, Update, Usage,
 };
 use pudu_harness::{Replay, SkillPolicy, Steering, Turn, lead_chain};
 use std::sync::Arc;

@@ -2,7 +2,10 @@
 
 use pudu_base::{Model, SandboxProvider, Tool};
 use pudu_documents::{Converter, Limits};
-use pudu_harness::{Bounds, Policy, Toolbox, lead_prompt, subagent::Kind};
+use pudu_harness::{
+    Bounds, Policy, Toolbox, lead_prompt,
+    subagent::{Kind, Kinds},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -17,7 +20,7 @@ pub struct Setup {
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
-    pub(crate) subagents: Vec<Kind>,
+    pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) patience: Duration,
     pub(crate) documents: Converter,
@@ -70,7 +73,7 @@ impl Setup {
             bounds,
             system: lead_prompt(),
             sandboxes,
-            subagents: Vec::new(),
+            subagents: None,
             policy: Arc::default(),
             patience: PATIENCE,
             documents: Converter::here(Limits::default()),
@@ -92,7 +95,7 @@ impl Setup {
     /// Gives the agent sub-agents.
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
-        Self { subagents, ..self }
+        Self { subagents: Kinds::new(subagents), ..self }
     }
 
     /// Says what must not be done unasked, and how long somebody can decide.

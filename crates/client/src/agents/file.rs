@@ -52,7 +52,8 @@ pub(super) fn mapping(folder: &Path) -> Result<Map<String, Value>, String> {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(format!("its {CONFIG} has no keys: write `key: value` lines")),
         Err(error) => {
-            let words: String = error.to_string().lines().next().unwrap_or_default().chars().take(200).collect();
+            let words: String =
+                error.to_string().lines().next().unwrap_or_default().chars().take(200).collect();
             Err(format!("its {CONFIG} is not YAML: {words}"))
         }
     }
@@ -91,7 +92,9 @@ fn words(config: &Map<String, Value>, key: &str) -> Result<Option<String>, Strin
 }
 
 fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {
-    let wrong = || format!("`{key}` is no list of names; write `{key}: [a, b]`, `[]` for none, or leave it out for all");
+    let wrong = || {
+        format!("`{key}` is no list of names; write `{key}: [a, b]`, `[]` for none, or leave it out for all")
+    };
     match config.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(items)) => {
@@ -110,7 +113,9 @@ fn odd(config: &Map<String, Value>) -> Result<Vec<String>, String> {
         let plain: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
         let shown = key.escape_debug();
         match plain.trim_end_matches('s') {
-            "toolgroup" | "tool" | "group" => return Err(format!("`{shown}` is no key of it; it is called `tool_groups`")),
+            "toolgroup" | "tool" | "group" => {
+                return Err(format!("`{shown}` is no key of it; it is called `tool_groups`"));
+            }
             "skill" => return Err(format!("`{shown}` is no key of it; it is called `skills`")),
             _ => odd.push(format!("`{shown}` in its {CONFIG} has no effect")),
         }

@@ -93,7 +93,10 @@ fn keys_of_others_are_odd_but_no_reason_to_stay_silent() {
     let (home, agents) = house();
     write(&home, "users/default/agents/a", "model_settings: {temperature: 1}\nzzz: 1\n", "You.");
     let odd = agents.find("a").unwrap().odd;
-    assert_eq!(odd, ["`model_settings` in its config.yaml has no effect", "`zzz` in its config.yaml has no effect"]);
+    assert_eq!(
+        odd,
+        ["`model_settings` in its config.yaml has no effect", "`zzz` in its config.yaml has no effect"]
+    );
 }
 
 #[test]
@@ -102,30 +105,44 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     let made = agents.create("Poet", &poet()).unwrap();
     assert_eq!(made.name, "poet");
     let soul = format!("{}\n", poet().soul);
-    let read = |soul: &str| Persona { profile: Profile { soul: soul.into(), ..made.profile.clone() }, ..made.clone() };
+    let read = |soul: &str| Persona {
+        profile: Profile { soul: soul.into(), ..made.profile.clone() },
+        ..made.clone()
+    };
     assert_eq!(agents.find("poet").unwrap(), read(&soul));
     let folder = home.path().join("users/default/agents/poet");
     let mut config = fs::read_to_string(folder.join("config.yaml")).unwrap();
     config.push_str("# a comment\nmodel_settings: {temperature: 0.5}\n\"odd: key\": [1, null]\n");
     fs::write(folder.join("config.yaml"), config).unwrap();
     fs::write(folder.join("memory.json"), "{}").unwrap();
-    let change = Change { model: Some(None), tool_groups: Some(None), skills: Some(names(&["a"])), ..Change::default() };
+    let change = Change {
+        model: Some(None),
+        tool_groups: Some(None),
+        skills: Some(names(&["a"])),
+        ..Change::default()
+    };
     agents.update("poet", change).unwrap();
     let now = agents.find("poet").unwrap().profile;
-    let expect = Profile { model: None, tool_groups: None, skills: names(&["a"]), soul: soul.clone(), ..poet() };
+    let expect =
+        Profile { model: None, tool_groups: None, skills: names(&["a"]), soul: soul.clone(), ..poet() };
     assert_eq!(now, expect);
     let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
     assert!(kept.contains("\"model_settings\": {\"temperature\":0.5}\n\"odd: key\": [1,null]\n"), "{kept}");
     let before = kept;
     agents.update("poet", Change { soul: Some("You rhyme.".into()), ..Change::default() }).unwrap();
-    assert_eq!(fs::read_to_string(folder.join("config.yaml")).unwrap(), before, "the other file is not touched");
+    assert_eq!(
+        fs::read_to_string(folder.join("config.yaml")).unwrap(),
+        before,
+        "the other file is not touched"
+    );
     assert_eq!(fs::read_to_string(folder.join("SOUL.md")).unwrap(), "You rhyme.\n");
     let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["SOUL.md", "config.yaml", "memory.json"], "nothing is left beside them");
     agents.remove("poet").unwrap();
     assert_eq!(agents.list(), Roster::default());
-    let left: Vec<_> = fs::read_dir(folder.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, [".lock"]);
 }
 
@@ -190,43 +207,58 @@ fn a_folder_that_nobody_can_name_is_told_of() {
 }
 
 #[tokio::test]
-async fn an_agent_gives_up_what_it_has_and_takes_more_only_with_approval() {
+async fn what_an_agent_wants_to_be_has_to_be_there() {
     use crate::audit::Ledger;
     use pudu_store::{Db, Location};
-    let (home, agents) = house();
+    let (_home, agents) = house();
     let db = Db::open(&Location::Memory).await.unwrap();
-    let ledger =
-        Ledger { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
+    let ledger = Ledger { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
     let groups = crate::Groups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
-    let check = |config: &str, approved: bool, args: serde_json::Value| {
-        write(&home, "users/default/agents/a", config, "You.");
-        let known = Known {
-            models: vec!["big".into()],
-            groups: groups.clone(),
-            skills: vec!["x".into(), "y".into()],
-        };
-        let (agents, ledger, persona) = (agents.clone(), ledger.clone(), agents.find("a").unwrap());
-        let tool = UpdateAgent { agents, ledger, persona, known, approved };
-        tool.check(&serde_json::from_value(args).unwrap()).map_err(|error| error.0)
-    };
-    let json = |text: &str| serde_json::from_str(text).unwrap();
-    for (config, approved, args, expect) in [
-        ("", false, r#"{"tool_groups": ["web"], "skills": []}"#, None),
-        ("tool_groups: [web, bash]", false, r#"{"tool_groups": ["bash"]}"#, None),
-        ("tool_groups: [web]", false, r#"{"tool_groups": ["bash"]}"#, Some("yourself more tools (bash)")),
-        ("tool_groups: []", false, r#"{"tool_groups": ["web"]}"#, Some("more tools (web)")),
-        ("tool_groups: []", true, r#"{"tool_groups": ["web"]}"#, None),
-        ("skills: [x]", false, r#"{"skills": ["x", "y"]}"#, Some("more skills (y)")),
-        ("", true, r#"{"tool_groups": ["wob"]}"#, Some("no tool group `wob` (there are: bash, web)")),
-        ("", false, r#"{"skills": ["z"]}"#, Some("there is no skill z; there are: x, y")),
-        ("", false, r#"{"model": "small"}"#, Some("there is no model small; there are: big")),
-        ("", false, r#"{"soul": " "}"#, Some("may not be empty")),
-        ("", false, r#"{"soul": null, "description": "b"}"#, None),
+    let known = Known { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
+    let tool = UpdateAgent { agents, ledger, name: "a".into(), known, approved: false };
+    for (args, expect) in [
+        (r#"{"tool_groups": ["web"], "skills": [], "model": "big"}"#, None),
+        (r#"{"tool_groups": ["wob"]}"#, Some("no tool group `wob` (there are: bash, web)")),
+        (r#"{"skills": ["z"]}"#, Some("there is no skill z; there are: x, y")),
+        (r#"{"model": "small"}"#, Some("there is no model small; there are: big")),
+        (r#"{"soul": " "}"#, Some("may not be empty")),
+        (r#"{"soul": null, "description": "b"}"#, None),
     ] {
-        let said = check(config, approved, json(args));
+        let said = tool.check(&serde_json::from_str(args).unwrap()).map_err(|error| error.0);
         match expect {
-            None => assert_eq!(said, Ok(()), "{config} {args}"),
+            None => assert_eq!(said, Ok(()), "{args}"),
             Some(why) => assert!(said.as_ref().is_err_and(|said| said.contains(why)), "{args}: {said:?}"),
         }
     }
+}
+
+#[test]
+fn an_agent_gives_up_what_it_has_and_takes_no_more() {
+    let (home, agents) = house();
+    let check = |config: &str,
+                 tool_groups: Option<&[&str]>,
+                 skills: Option<&[&str]>,
+                 expect: Option<&str>| {
+        write(&home, "users/default/agents/a", config, "You.");
+        let change = |only_less| Change {
+            tool_groups: tool_groups.map(names),
+            skills: skills.map(names),
+            only_less,
+            ..Change::default()
+        };
+        let said = agents.update("a", change(true)).map(drop).map_err(|error| error.to_string());
+        match expect {
+            None => assert_eq!(said, Ok(()), "{config}"),
+            Some(why) => assert!(said.as_ref().is_err_and(|said| said.contains(why)), "{config}: {said:?}"),
+        }
+        agents.update("a", change(false)).unwrap();
+    };
+    check("", Some(&["web"]), Some(&[]), None);
+    check("tool_groups: [web, bash]", Some(&["bash"]), None, None);
+    check("tool_groups: [web]", Some(&["bash"]), None, Some("cannot give yourself more tools (bash)"));
+    check("tool_groups: []", Some(&["web"]), None, Some("more tools (web)"));
+    check("skills: [x]", None, Some(&["x", "y"]), Some("more skills (y)"));
+    write(&home, "users/default/agents/a", "skills: [x]", "You.");
+    let all = Change { skills: Some(None), only_less: true, ..Change::default() };
+    assert!(agents.update("a", all).unwrap_err().to_string().contains("more skills (all)"));
 }

@@ -3,7 +3,7 @@
 //! It may give up tools and skills by itself. That it gets more of them needs a person: the call has to be one
 //! that somebody approves (`approvals.tools`), or an operator edits its file.
 
-use super::{Agents, Change, Persona, notes::unknown_groups, setup_agent};
+use super::{Agents, Change, notes::unknown_groups, setup_agent};
 use crate::{audit::Ledger, setup::Groups};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
@@ -12,8 +12,8 @@ use serde::Deserialize;
 pub(crate) struct UpdateAgent {
     pub(crate) agents: Agents,
     pub(crate) ledger: Ledger,
-    /// The agent as this run knows it.
-    pub(crate) persona: Persona,
+    /// The agent's name.
+    pub(crate) name: String,
     /// What there is.
     pub(crate) known: Known,
     /// Whether somebody approves each call.
@@ -60,8 +60,9 @@ impl TypedTool for UpdateAgent {
             tool_groups: tool_groups.map(Some),
             skills: skills.map(Some),
             soul,
+            only_less: !self.approved,
         };
-        let (agents, name) = (self.agents.clone(), self.persona.name.clone());
+        let (agents, name) = (self.agents.clone(), self.name.clone());
         let (changed, detail) = (changed.join(", "), format!("{name}: {}", changed.join(", ")));
         let work = async move { setup_agent::blocking(move || agents.update(&name, change)).await };
         self.ledger.noted(Self::NAME, &detail, work).await?;
@@ -78,26 +79,11 @@ impl UpdateAgent {
         if let Some(model) = args.model.as_ref().filter(|model| !models.contains(model)) {
             return Err(ToolError(format!("there is no model {model}; there are: {}", models.join(", "))));
         }
-        if let Some(why) = args.tool_groups.as_deref().and_then(|wanted| unknown_groups(groups, wanted).pop()) {
+        if let Some(why) = args.tool_groups.as_deref().and_then(|wanted| unknown_groups(groups, wanted).pop())
+        {
             return Err(ToolError(why));
         }
-        setup_agent::known_skills(args.skills.as_deref(), skills)?;
-        let now = &self.persona.profile;
-        for (what, wanted, has) in
-            [("tools", &args.tool_groups, &now.tool_groups), ("skills", &args.skills, &now.skills)]
-        {
-            if let (Some(wanted), Some(has)) = (wanted, has)
-                && let Some(more) = wanted.iter().find(|name| !has.contains(name))
-                && !self.approved
-            {
-                let text = format!(
-                    "you cannot give yourself more {what} ({more}): whoever runs this bot writes it into your \
-                     config.yaml, or lets people approve update_agent (approvals.tools)"
-                );
-                return Err(ToolError(text));
-            }
-        }
-        Ok(())
+        setup_agent::known_skills(args.skills.as_deref(), skills)
     }
 }
 

@@ -19,7 +19,7 @@ fn kind(name: &str) -> Kind {
 /// A thread whose agent has sub-agents; both ask the same model.
 fn bench(replies: Vec<Reply>) -> Bench {
     let mut bench = Bench::new(replies);
-    bench.agent.tools = bench.agent.tools.with(task(&[kind("helper")], &bench.agent).unwrap());
+    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
     bench
 }
 
