@@ -123,8 +123,7 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     };
     agents.update("poet", change).unwrap();
     let now = agents.find("poet").unwrap().profile;
-    let expect =
-        Profile { model: None, tool_groups: None, skills: names(&["a"]), soul: soul.clone(), ..poet() };
+    let expect = Profile { model: None, tool_groups: None, skills: names(&["a"]), soul, ..poet() };
     assert_eq!(now, expect);
     let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
     assert!(kept.contains("\"model_settings\": {\"temperature\":0.5}\n\"odd: key\": [1,null]\n"), "{kept}");
