@@ -231,6 +231,30 @@ async fn an_agent_and_its_sub_agents_have_the_tools_and_skills_that_its_file_say
 }
 
 #[tokio::test]
+async fn an_agent_has_its_model_until_people_choose_another() {
+    let house = House::build("").await;
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    let model = format!(
+        "  - name: other\n    use: langchain_openai:ChatOpenAI\n    model: other-1\n    base_url: {}\n    api_key: sk-none\nchannels:\n",
+        house.model.url()
+    );
+    std::fs::write(house.path("config.yaml"), config.replace("channels:\n", &model)).unwrap();
+    house.write_agent("thinker", "model: other\n", "You think.");
+    let mut house = house;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    ada.says("one", "echo: one").await;
+    ada.says("/agent thinker", "thinker answers here from now on.").await;
+    ada.says("two", "echo: two").await;
+    ada.say("/status");
+    ada.reads_so(|text| text.contains("Agent: thinker\n") && text.contains("Model: other\n")).await;
+    ada.says("/models sim", "This conversation now uses sim.").await;
+    ada.says("three", "echo: three").await;
+    let models: Vec<String> = house.model.requests().iter().map(|ask| ask.model().to_owned()).collect();
+    assert_eq!(models, ["sim-1", "other-1", "sim-1"]);
+}
+
+#[tokio::test]
 async fn a_command_finds_no_skill_that_its_agent_does_not_have() {
     let house = House::build("").await;
     house.write_agent("reader", "skills: [deep-research]\n", "You read.");

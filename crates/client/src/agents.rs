@@ -261,7 +261,8 @@ impl Agents {
         let root = self.own();
         let _alone = disk::alone(&root)?;
         let name = self.vacant(wanted)?;
-        disk::create(&root, &name, &[file::config(&name, &profile, None), file::soul(&profile.soul)])?;
+        let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
+        disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
         tracing::info!(agent = name, "an agent was made");
         Ok(Persona { name, profile, legacy: false, odd: Vec::new() })
     }
@@ -293,7 +294,7 @@ impl Agents {
         if (Profile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
             let kept =
                 file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
-            files.push(file::config(&old.name, &profile, Some(kept)));
+            files.push(file::config(&old.name, &profile, Some(kept)).map_err(AgentError::Wrong)?);
         }
         if profile.soul != old.profile.soul {
             files.push(file::soul(&profile.soul));
@@ -363,7 +364,8 @@ fn checked(profile: Profile) -> Result<Profile, AgentError> {
     if about.chars().count() > LONGEST_ABOUT {
         return wrong(format!("the description has more than {LONGEST_ABOUT} characters"));
     }
-    if profile.soul.len() > LONGEST_SOUL {
+    // With the end of its last line it is that long.
+    if profile.soul.trim_end().len() >= LONGEST_SOUL {
         return wrong(format!("the soul has more than {} KiB", LONGEST_SOUL / 1024));
     }
     for (what, names) in [("groups of tools", &profile.tool_groups), ("skills", &profile.skills)] {

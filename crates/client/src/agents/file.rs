@@ -44,23 +44,33 @@ pub(super) fn read(folder: &Path) -> Result<(Profile, Vec<String>), String> {
 /// Reads the whole `config.yaml`; one that is not there is empty.
 pub(super) fn mapping(folder: &Path) -> Result<Map<String, Value>, String> {
     let read = text(&folder.join(CONFIG), LONGEST_CONFIG).map_err(|why| format!("its {CONFIG} {why}"))?;
-    let Some(read) = read.filter(|text| !text.trim().is_empty()) else { return Ok(Map::new()) };
+    parse(read.as_deref().unwrap_or_default())
+}
+
+fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
     let budget = budget! { max_depth: 16, max_nodes: 2_000, max_documents: 1 };
     let options = options! { with_snippet: false, budget: budget };
-    match serde_saphyr::from_str_with_options::<Value>(&read, options) {
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(format!("its {CONFIG} has no keys: write `key: value` lines")),
         Err(error) => {
-            let words: String =
-                error.to_string().lines().next().unwrap_or_default().chars().take(200).collect();
+            let words = error.to_string();
+            let words: String = words.lines().next().unwrap_or_default().chars().take(200).collect();
             Err(format!("its {CONFIG} is not YAML: {words}"))
         }
     }
 }
 
-/// Makes a `config.yaml`. What `kept` has besides stays.
-pub(super) fn config(name: &str, profile: &Profile, kept: Option<Map<String, Value>>) -> Written {
+/// Makes a `config.yaml`. What `kept` has besides stays. The error says why it would not be read back as it is.
+pub(super) fn config(
+    name: &str,
+    profile: &Profile,
+    kept: Option<Map<String, Value>>,
+) -> Result<Written, String> {
     let list = |names: &Option<Vec<String>>| names.clone().map_or(Value::Null, Value::from);
     let own = [
         ("name", name.into()),
@@ -69,13 +79,26 @@ pub(super) fn config(name: &str, profile: &Profile, kept: Option<Map<String, Val
         ("tool_groups", list(&profile.tool_groups)),
         ("skills", list(&profile.skills)),
     ];
-    let mut kept = kept.unwrap_or_default();
-    kept.retain(|key, _| own.iter().all(|(known, _)| known != key));
-    // JSON on one line is YAML, whatever is in it.
+    let mut all = kept.unwrap_or_default();
+    all.retain(|key, _| own.iter().all(|(known, _)| known != key));
+    // JSON on one line is YAML.
     let line = |key: &str, value: &Value| format!("{key}: {value}\n");
-    let own = own.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| line(key, value));
-    let rest = kept.iter().map(|(key, value)| line(&Value::from(key.as_str()).to_string(), value));
-    (CONFIG, own.chain(rest).collect::<String>().into_bytes())
+    let rest: String =
+        all.iter().map(|(key, value)| line(&Value::from(key.as_str()).to_string(), value)).collect();
+    let own = own.into_iter().filter(|(_, value)| !value.is_null());
+    let mut text = String::new();
+    for (key, value) in own {
+        text.push_str(&line(key, &value));
+        all.insert(key.to_owned(), value);
+    }
+    text.push_str(&rest);
+    if text.len() as u64 > LONGEST_CONFIG {
+        return Err(format!("its {CONFIG} would be larger than {} KiB", LONGEST_CONFIG / 1024));
+    }
+    match parse(&text) {
+        Ok(read) if read == all => Ok((CONFIG, text.into_bytes())),
+        _ => Err("it has characters that no file can keep".to_owned()),
+    }
 }
 
 /// Makes a `SOUL.md`.

@@ -153,9 +153,22 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         assert!(error.to_string().contains(why), "{error}");
     };
     refused(Profile { about: "x".repeat(1001), ..Profile::default() }, "more than 1000 characters");
-    refused(Profile { soul: "x".repeat(64 * 1024 + 1), ..Profile::default() }, "more than 64 KiB");
+    refused(Profile { soul: "x".repeat(64 * 1024), ..Profile::default() }, "more than 64 KiB");
     refused(Profile { skills: Some(vec!["a".into(); 201]), ..Profile::default() }, "more than 200 skills");
     refused(Profile { tool_groups: names(&[" "]), ..Profile::default() }, "no name of a tool group");
+    let long = Some((0..200).map(|n| format!("{n}{}", "ü".repeat(190))).collect());
+    refused(Profile { skills: long, ..Profile::default() }, "larger than 64 KiB");
+    for odd in ["\u{feff}x\u{fffe}", "a\u{2028}b", "\u{85}\u{9f}"] {
+        let profile = Profile { skills: names(&[odd]), about: odd.into(), ..Profile::default() };
+        if agents.create("odd", &profile).is_ok() {
+            assert_eq!(agents.find("odd").unwrap().profile.skills, profile.skills, "{odd:?}");
+            agents.remove("odd").unwrap();
+        }
+    }
+    let longest = Profile { soul: format!("{}\n\n", "x".repeat(64 * 1024 - 1)), ..Profile::default() };
+    agents.create("long", &longest).unwrap();
+    assert_eq!(agents.find("long").unwrap().profile.soul.len(), 64 * 1024);
+    agents.remove("long").unwrap();
     refused(Profile { model: Some("a\nb".into()), ..Profile::default() }, "no name of a tool group");
     assert_eq!(agents.list(), Roster::default());
     for name in ["new", "../a", ""] {
