@@ -76,7 +76,7 @@ async fn an_agent_is_made_in_the_chat_and_answers_from_then_on_after_a_restart_t
     assert!(system(&asked(&house)).contains("poet of deer"), "the choice is the conversation's and stays");
     ada.say("/agent");
     let list = ada.reads_so(|text| text.starts_with("Agents:")).await;
-    assert!(list.contains("lead_agent: the one without a part to play\n"), "{list}");
+    assert!(list.contains("lead_agent: the usual one\n"), "{list}");
     assert!(list.contains("poet: Writes poems ← answers here"), "{list}");
     let list = ada.answers().last().unwrap().clone();
     house.telegram.press(ada.chat, ada.person, list.id, "lead_agent").unwrap();
@@ -138,6 +138,7 @@ async fn making_can_be_given_up_and_a_name_that_cannot_be_is_refused_with_the_re
     assert!(told(1).contains("neither the soul nor the description may be empty"), "{}", told(1));
     assert!(told(2).contains("there is no skill none; there are: "), "{}", told(2));
     assert!(told(3).contains("ask_clarification, setup_agent"), "{}", told(3));
+    ada.says("/skills", "There are no skills here.").await;
     let gone = "New conversation started. The agent that was being made here is not made.";
     ada.says("/new", gone).await;
     ada.says("hello", "echo: hello").await;

@@ -12,9 +12,11 @@ use pudu_channels::{Choice as Button, FinalView};
 use pudu_client::{
     Authoring,
     agents::{LEAD, Persona, Roster, is_lead},
+    base::Skill,
+    harness::middleware::named,
     store::StoreError,
 };
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 /// So many agents become buttons.
 const BUTTONS: usize = 8;
@@ -193,21 +195,30 @@ impl Conversation {
         self.shared.client.persona(&self.session(person).await.agent?).await.ok()
     }
 
+    /// Returns the skills of who answers a person here.
+    pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
+        let (session, catalog) = (self.session(person).await, self.shared.client.catalog().await);
+        if let Authoring::New(_) = session.authoring {
+            return Arc::default();
+        }
+        match self.persona(person).await {
+            Some(persona) => persona.profile.skills_of(&catalog),
+            None => catalog.enabled(),
+        }
+    }
+
     /// Says that a skill that a message asks for is not one of the agent's.
     pub(super) async fn withheld(&self, text: &str, person: &str) -> Option<String> {
         let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
         let catalog = self.shared.client.catalog().await;
-        let skill = pudu_client::harness::middleware::named(&catalog.enabled(), word)?.name.clone();
-        let session = self.session(person).await;
-        let making = matches!(session.authoring, Authoring::New(_));
-        let has = match &self.persona(person).await {
-            Some(persona) => persona.profile.skills_of(&catalog).iter().any(|own| own.name == skill),
-            None => !making,
-        };
-        let name = session.agent_name();
-        (!has).then(|| {
-            format!("The skill `/{skill}` is not available to `{name}`. /skills lists those that are.")
-        })
+        let all = catalog.enabled();
+        let skill = named(&all, word)?;
+        if self.skills(person).await.iter().any(|own| own.name == skill.name) {
+            return None;
+        }
+        let name = self.session(person).await.agent_name();
+        let (skill, rest) = (&skill.name, "/skills lists those that are.");
+        Some(format!("The skill `/{skill}` is not available to `{name}`. {rest}"))
     }
 
     async fn agents(&self, person: &str, choosing: Choosing) -> FinalView {
@@ -220,7 +231,7 @@ impl Conversation {
         let mut text = "Agents:\n".to_owned();
         let mark = |name: &str| if name == now { " ← answers here" } else { "" };
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n- `{LEAD}`: the one without a part to play{}", mark(LEAD));
+        let _ = write!(text, "\n- `{LEAD}`: the usual one{}", mark(LEAD));
         for persona in &roster.agents {
             let _ = write!(text, "\n- `{}`{}{}", persona.name, about(persona), mark(&persona.name));
             for note in self.shared.client.notes(persona).await {

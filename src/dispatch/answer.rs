@@ -10,11 +10,11 @@ use crate::{bus::Arrival, clock};
 use pudu_channels::{Choice, FinalView, HealthState, Kind};
 use pudu_client::{
     ModelInfo,
-    base::{Message, Skill, ThreadId},
+    base::{Message, ThreadId},
     model::Offline,
     store::ItemId,
 };
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 /// So many models become buttons.
 const BUTTONS: usize = 8;
@@ -44,11 +44,11 @@ impl Conversation {
                 self.answer(arrival, text);
             }
             Command::Help => {
-                let text = command::help(&self.skills(&arrival).await);
+                let text = command::help(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
             Command::Skills => {
-                let text = command::skills(&self.skills(&arrival).await);
+                let text = command::skills(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
             Command::Connect(_) => {
@@ -62,18 +62,9 @@ impl Conversation {
                 self.say(arrival).await
             }
             Command::Unknown(name) => {
-                let text = command::unknown(&name, &self.skills(&arrival).await);
+                let text = command::unknown(&name, &self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
-        }
-    }
-
-    /// Returns the skills of whoever answers here.
-    async fn skills(&self, arrival: &Arrival) -> Arc<[Skill]> {
-        let (catalog, person) = (self.shared.client.catalog().await, &arrival.inbound.sender.id);
-        match self.persona(person).await {
-            Some(persona) => persona.profile.skills_of(&catalog),
-            None => catalog.enabled(),
         }
     }
 

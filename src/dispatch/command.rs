@@ -158,7 +158,7 @@ pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static 
 /// Lists the skills.
 pub(crate) fn skills(skills: &[Skill]) -> String {
     if skills.is_empty() {
-        return "No skills are switched on.".to_owned();
+        return "There are no skills here.".to_owned();
     }
     let mut text = "Skills:\n".to_owned();
     for skill in skills.iter().take(MOST_SKILLS) {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn skills_are_listed_by_their_first_sentence() {
-        assert_eq!(skills(&[]), "No skills are switched on.");
+        assert_eq!(skills(&[]), "There are no skills here.");
         let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
         let lines =
             format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
