@@ -49,7 +49,7 @@ pub(crate) fn setup(
 }
 
 /// Says which tools belong together. What an agent has whatever is listed is in no group.
-fn groups(live: &Live) -> Groups {
+pub(crate) fn groups(live: &Live) -> Groups {
     let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
     let of: BTreeMap<String, String> = of.collect();

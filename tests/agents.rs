@@ -311,6 +311,9 @@ async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one()
     house.configure(&format!("{named}agent_choice: create\n"), "");
     let (_, found) = house.pudu(&["doctor"]);
     assert!(found.contains("agents\n  ok    secret: can answer\n  ok    support: can answer\n"), "{found}");
+    house.write_agent("odd", "model: big\n", "You are odd.");
+    let (_, found) = house.pudu(&["doctor"]);
+    assert!(found.contains("poor  odd: there is no model `big`, so the default answers\n"), "{found}");
     house.configure("session: {assistant_id: nobody}\n", "");
     let (ok, found) = house.pudu(&["doctor"]);
     assert!(!ok && found.contains("BAD   channels.telegram: There is no agent `nobody`."), "{found}");

@@ -47,7 +47,7 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
     let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
-    let agents = agents::check(loaded);
+    let agents = agents::check(loaded, configured);
     if !agents.is_empty() {
         found.push(("agents".to_owned(), agents));
     }

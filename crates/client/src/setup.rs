@@ -109,7 +109,4 @@ impl Setup {
         let named = self.models.iter().find(|(info, _)| Some(info.name.as_str()) == name);
         named.or(self.models.first()).map(|(_, model)| model)
     }
-    pub(crate) fn has_model(&self, name: &str) -> bool {
-        self.models.iter().any(|(info, _)| info.name == name)
-    }
 }

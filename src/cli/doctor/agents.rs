@@ -1,14 +1,22 @@
 //! Whether the custom agents can answer, and whether those that accounts name are there.
 
-use crate::{config::Loaded, lines};
+use crate::{
+    agent,
+    config::{Loaded, ModelConfig},
+    lines,
+};
 use pudu_channels::Check;
-use pudu_client::agents::{AgentError, Agents, Broken, Persona};
+use pudu_client::{
+    Groups,
+    agents::{AgentError, Agents, Broken, Persona},
+};
 
 /// Looks at each agent, and at whom each account lets answer.
-pub(super) fn check(loaded: &Loaded) -> Vec<Check> {
+pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
-    let roster = agents.list();
-    let mut checks: Vec<Check> = roster.agents.iter().map(usable).collect();
+    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
+    let mut checks: Vec<Check> =
+        roster.agents.iter().map(|persona| usable(persona, models, &groups)).collect();
     checks.extend(roster.broken.iter().map(|Broken { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
@@ -30,10 +38,10 @@ pub(super) fn check(loaded: &Loaded) -> Vec<Check> {
     checks
 }
 
-fn usable(persona: &Persona) -> Check {
-    let Persona { name, odd, .. } = persona;
-    match odd.as_slice() {
-        [] => Check::good(name, "can answer"),
-        odd => Check::poor(name, odd.join("; "), "see docs/agents.md for the keys there are"),
+fn usable(persona: &Persona, models: &[ModelConfig], groups: &Groups) -> Check {
+    let lacks = persona.lacks(models.iter().map(|model| model.name.as_str()), groups);
+    match lacks.as_slice() {
+        [] => Check::good(&persona.name, "can answer"),
+        lacks => Check::poor(&persona.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
     }
 }

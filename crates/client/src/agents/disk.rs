@@ -12,6 +12,8 @@ use std::{
 
 /// What is being made or taken away begins with this; nothing that begins with a dot is an agent.
 const PREFIX: &str = ".staging-";
+/// Files that are to be moved into their place end with this.
+const PART: &str = ".part";
 
 /// Returns the names of all folders in which there are files of an agent, in order.
 pub(super) fn names(roots: &[(PathBuf, bool)]) -> BTreeSet<String> {
@@ -38,6 +40,17 @@ fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+/// Takes away the files that a crash left beside those of an agent.
+fn sweep_parts(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(PREFIX) && name.ends_with(PART) {
+            fs::remove_file(entry.path()).ok();
         }
     }
 }
@@ -73,8 +86,9 @@ pub(super) fn create(root: &Path, name: &str, files: &[Written]) -> Result<(), A
 
 /// Puts files in the place of those there: all are written aside before the first is moved.
 pub(super) fn replace(folder: &Path, files: &[Written]) -> Result<(), AgentError> {
+    sweep_parts(folder);
     let mark = MessageId::fresh();
-    let part = |name: &str| folder.join(format!(".{name}.{mark}.part"));
+    let part = |name: &str| folder.join(format!("{PREFIX}{mark}-{name}{PART}"));
     let put = || {
         for (name, bytes) in files {
             write(&part(name), bytes)?;

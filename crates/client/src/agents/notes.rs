@@ -7,11 +7,7 @@ use pudu_skills::Catalog;
 impl Persona {
     /// Says what is odd about an agent, as things are now.
     pub(crate) fn notes(&self, setup: &Setup, skills: &Catalog) -> Vec<String> {
-        let mut notes = self.odd.clone();
-        if let Some(model) = self.profile.model.as_ref().filter(|model| !setup.has_model(model)) {
-            notes.push(format!("there is no model `{model}`, so the default answers"));
-        }
-        notes.extend(unknown_groups(&setup.groups, self.profile.tool_groups.as_deref().unwrap_or_default()));
+        let mut notes = self.lacks(setup.models.iter().map(|(info, _)| info.name.as_str()), &setup.groups);
         for name in self.profile.skills.iter().flatten() {
             match skills.get(name) {
                 None => notes.push(format!("there is no skill `{name}`")),
@@ -19,6 +15,22 @@ impl Persona {
                 Some(_) => {}
             }
         }
+        notes
+    }
+}
+
+impl Persona {
+    /// Says what is odd about an agent's file, and which of its models and groups of tools there are not.
+    #[must_use]
+    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &Groups) -> Vec<String> {
+        let mut notes = self.odd.clone();
+        let mut models = models.into_iter();
+        if let Some(model) =
+            self.profile.model.as_ref().filter(|wanted| models.all(|model| model != **wanted))
+        {
+            notes.push(format!("there is no model `{model}`, so the default answers"));
+        }
+        notes.extend(unknown_groups(groups, self.profile.tool_groups.as_deref().unwrap_or_default()));
         notes
     }
 }

@@ -115,6 +115,7 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     config.push_str("# a comment\nmodel_settings: {temperature: 0.5}\n\"odd: key\": [1, null]\n");
     fs::write(folder.join("config.yaml"), config).unwrap();
     fs::write(folder.join("memory.json"), "{}").unwrap();
+    fs::write(folder.join(".staging-1-SOUL.md.part"), "of a crash").unwrap();
     let change = Change {
         model: Some(None),
         tool_groups: Some(None),
