@@ -9,6 +9,7 @@ use crate::{
 use pudu_sim::{
     model::{Ask, At, Reply},
     platform::Shown,
+    telegram::{Kind, Post},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -108,6 +109,30 @@ async fn a_restart_while_an_agent_is_made_makes_it_once_and_answers() {
     assert_eq!(ada.answers().len(), 1);
     ada.says("hello", "echo: hello").await;
     assert!(system(&asked(&house)).contains("You are a poet."));
+}
+
+#[tokio::test]
+async fn in_a_group_an_agent_is_made_and_answers_in_its_chain_and_questions_of_others_go_on_as_before() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let group = house.telegram.add_group(Kind::Supergroup, "team", &[ada.person]);
+    let ada = ada.at(group);
+    let reply = |text: &str| {
+        let last = ada.answers().last().unwrap().id;
+        house.telegram.post(group, ada.person, &Post::text(text).reply_to(last)).unwrap();
+    };
+    house.model.next(Reply::text("What about?"));
+    ada.says("/agent@pudu_bot new poet", "What about?").await;
+    let made = json!({"soul": "You are a poet.", "description": "Writes."});
+    house.model.next(Reply::tool("setup_agent", &made));
+    house.model.next(Reply::text("Made."));
+    reply("deer");
+    ada.reads("Made.").await;
+    reply("a poem");
+    ada.reads("echo: [Ada] a poem").await;
+    assert!(system(&asked(&house)).contains("You are a poet."));
+    ada.says("@pudu_bot what is new?", "echo: [Ada] what is new?").await;
+    assert!(!system(&asked(&house)).contains("You are a poet."), "a new question, a new conversation");
 }
 
 #[tokio::test]
