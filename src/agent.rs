@@ -6,7 +6,7 @@ use crate::{
     machine::Machine,
 };
 use pudu_client::{
-    ModelInfo, Setup,
+    Groups, ModelInfo, Setup,
     base::{Model, ModelError, SandboxProvider, Shell, Tool},
     documents::{Converter, Limits},
     harness::{Bounds, Policy, Retry, subagent::Kind},
@@ -19,6 +19,7 @@ use pudu_client::{
 };
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
 };
@@ -42,8 +43,18 @@ pub(crate) fn setup(
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
     let setup = Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_subagents(kinds);
+    let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
     Ok(setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()))
+}
+
+/// Says which tools belong together. What an agent has whatever is listed is in no group.
+pub(crate) fn groups(live: &Live) -> Groups {
+    let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
+    let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
+    let of: BTreeMap<String, String> = of.collect();
+    let names = of.values().chain(&live.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
+    Groups { names, of }
 }
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.

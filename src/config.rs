@@ -35,7 +35,7 @@ mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, FollowUps, Manners, Session, Timing},
+    channel::{Account, Allow, Capacity, Choosing, FollowUps, Manners, Session, Timing},
     class::{Dialect, Native},
     database::{Backend, Database},
     env::Env,
@@ -101,6 +101,10 @@ pub(crate) struct Live {
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
     pub(crate) tools: Vec<ToolConfig>,
+    /// The groups that tools may be in, besides those that they are in.
+    pub(crate) tool_groups: Vec<String>,
+    /// Whether agents are told of, made and changed by the HTTP API.
+    pub(crate) agents_api: bool,
     /// What may be reached from here though it is not the open internet: names, addresses, networks.
     pub(crate) reachable: Vec<String>,
     /// What may be done in the sandbox.
@@ -285,6 +289,8 @@ fn live(top: &Section<'_>, env: &Env) -> Live {
     Live {
         models,
         tools: sandbox::tools(top, env),
+        tool_groups: sandbox::groups(top),
+        agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),
         approvals: approvals::approvals(top, sandbox.allow_host_bash),
         sandbox,
