@@ -37,7 +37,5 @@ pub(super) const SECTIONS: &[&str] = &[
     "token_budget",
     "token_usage",
     "tool_groups",
-    "tool_output",
     "tool_progress",
-    "tool_search",
 ];

@@ -48,6 +48,8 @@ pub(crate) struct ToolConfig {
     /// The group it belongs to, or empty.
     #[allow(dead_code, reason = "for the tool groups of custom agents, which there are not yet")]
     pub(crate) group: String,
+    /// Whether every call of it needs approval.
+    pub(crate) approval: bool,
     /// For a tool of the web, how it is set up.
     pub(crate) web: Option<WebConfig>,
 }
@@ -58,6 +60,8 @@ const MIB: u64 = 1024 * 1024;
 
 const NETWORKS: &[(&str, Network)] =
     &[("none", Network::None), ("proxy", Network::Proxy), ("full", Network::Full)];
+
+const APPROVAL: &[(&str, bool)] = &[("required", true)];
 
 const LATER: &[&str] = &[
     "api_key",
@@ -205,7 +209,7 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
                 Native::Web(kind, provider) => Some(WebConfig::plain(kind, provider)),
                 _ => None,
             };
-            tools.push(ToolConfig { tool, group: String::new(), web });
+            tools.push(ToolConfig { tool, group: String::new(), approval: false, web });
         }
     }
     tools
@@ -228,7 +232,8 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
                     None
                 }
             };
-            Some(ToolConfig { tool, group, web })
+            let approval = section.choice("approval", APPROVAL).or_told(false, "as `approvals.tools` says");
+            Some(ToolConfig { tool, group, approval, web })
         }
         _ => {
             let what = "this tool is not in this version; it is left out";

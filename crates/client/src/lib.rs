@@ -9,6 +9,7 @@ pub mod egress;
 mod lent;
 mod live;
 mod persona;
+mod results;
 mod run;
 mod setup;
 mod threads;
@@ -26,6 +27,7 @@ pub use pudu_store as store;
 pub use pudu_tools as tools;
 
 pub use approvals::Approvals;
+pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Asker, Control, Ended, Run, Task};
 pub use setup::{ModelInfo, Setup};
 

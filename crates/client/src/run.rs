@@ -6,13 +6,15 @@ use crate::{
     audit::{Audited, Ledger},
     lent::Lent,
     now, persona,
+    results::Kept,
 };
 use pudu_base::{
     Approver, Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId,
     ThreadId, ThreadState, Update, Usage,
 };
 use pudu_harness::{
-    Agent, Bounds, Nobody, Replay, SkillPolicy, Steering, Turn, lead_chain, skills_prompt, subagent,
+    Agent, Bounds, Nobody, Replay, Results, SkillPolicy, Steering, Turn, lead_chain, searching,
+    skills_prompt, subagent,
 };
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -187,16 +189,19 @@ async fn agent(
         None => Arc::new(Nobody),
     };
     let sees = model.sees();
-    let mut agent = Agent {
+    let kept = Kept { files: client.files(&task.thread), folder: setup.results_folder.clone() };
+    let mut agent = searching(Agent {
         model,
         tools: setup.tools.only(|name| sees || name != VIEW_IMAGE),
         sandbox: Arc::new(Audited { sandbox: place, ledger }),
         log: client.0.threads.log(),
         approver,
         policy: setup.policy.clone(),
+        deferred: setup.deferred.clone(),
+        results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system,
         bounds: Bounds { steps, ..setup.bounds },
-    };
+    });
     if let Some(tool) = subagent::task(&setup.subagents, &agent) {
         agent.tools = agent.tools.with(tool);
     }

@@ -1,20 +1,24 @@
 //! What runs work with, as the configuration of the moment wants it.
 
-use pudu_base::{Model, SandboxProvider, Tool};
+use crate::results::FOLDER;
+use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, Limits};
-use pudu_harness::{Bounds, Policy, Toolbox, lead_prompt, subagent::Kind};
+use pudu_harness::{Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt, subagent::Kind};
 use std::{sync::Arc, time::Duration};
 
 /// What runs work with.
 pub struct Setup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
+    pub(crate) deferred: Arc<Catalog>,
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Vec<Kind>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) patience: Duration,
+    pub(crate) results: Arc<ResultRules>,
+    pub(crate) results_folder: Arc<str>,
     pub(crate) documents: Converter,
 }
 
@@ -44,12 +48,15 @@ impl Setup {
         Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
+            deferred: Arc::default(),
             bounds,
             system: lead_prompt(),
             sandboxes,
             subagents: Vec::new(),
             policy: Arc::default(),
             patience: PATIENCE,
+            results: Arc::new(ResultRules::default()),
+            results_folder: FOLDER.into(),
             documents: Converter::here(Limits::default()),
         }
     }
@@ -58,6 +65,12 @@ impl Setup {
     #[must_use]
     pub fn with_documents(self, documents: Converter) -> Self {
         Self { documents, ..self }
+    }
+
+    /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.
+    #[must_use]
+    pub fn with_deferred(self, specs: impl IntoIterator<Item = ToolSpec>) -> Self {
+        Self { deferred: Arc::new(Catalog::new(specs)), ..self }
     }
 
     /// Gives the agent sub-agents.
@@ -70,6 +83,12 @@ impl Setup {
     #[must_use]
     pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
+    }
+
+    /// Says what becomes of long results, and in which folder of a thread's outputs they are kept.
+    #[must_use]
+    pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
+        Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

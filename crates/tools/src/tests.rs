@@ -45,6 +45,7 @@ impl Bench {
     /// Calls a tool and checks what the model reads.
     async fn check(&self, name: &str, args: Value, expect: &str) {
         let text = match self.output(name, args.clone()).await {
+            Ok(ToolOutput { text, cut: Some(cut), .. }) => cut.apply(text),
             Ok(output) => output.text,
             Err(ToolError(text)) => format!("Error: {text}"),
         };

@@ -146,6 +146,10 @@ fn invoke<'a>(
             tracing::error!(tool = call.name, "a tool panicked");
             Err(ToolError(format!("{} broke down", call.name)))
         });
+        let result = match result {
+            Ok(output) => Ok(agent.results.fit(&call.name, output, &agent.tools).await),
+            failed => failed,
+        };
         Step::Ended(call, decision, result)
     })
 }
