@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
+use crate::{Address, Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
 use tokio::sync::mpsc;
 
 /// Keeps everything.
@@ -12,6 +12,10 @@ impl Intake for Desk {
 
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(async { Ok(false) })
     }
 }
 
