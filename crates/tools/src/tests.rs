@@ -85,6 +85,20 @@ async fn files_are_written_read_changed_and_listed() {
 }
 
 #[tokio::test]
+async fn a_line_that_is_too_long_is_read_by_offset() {
+    let bench = bench().await;
+    let file = "/mnt/user-data/workspace/a.json";
+    let line = format!("{}{}", "ä".repeat(40), "ö".repeat(20));
+    bench.check("write_file", json!({"path": file, "content": format!("first\n{line}\n")}), "OK").await;
+    let cut = format!("{}\n[… 20 characters more …]", "ä".repeat(40));
+    bench.check("read_file", json!({"path": file, "start_line": 2}), &cut).await;
+    let rest = json!({"path": file, "start_line": 2, "offset": 40});
+    bench.check("read_file", rest, &"ö".repeat(20)).await;
+    let error = format!("Error: {file} has 60 characters there: none are behind the offset");
+    bench.check("read_file", json!({"path": file, "start_line": 2, "offset": 60}), &error).await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
     let bench = bench().await;
     let file = "/mnt/user-data/workspace/a.txt";

@@ -86,6 +86,14 @@ There is no none."#;
 }
 
 #[tokio::test]
+async fn who_calls_a_tool_that_is_not_there_is_not_told_of_hundreds() {
+    let bench = bench(vec![calls(vec![call("1", "fly", json!({}))]), says("no")]);
+    bench.run(Some("fly")).await;
+    let told = "tool: Error: there is no tool fly. There are: writes, reads, tool_search.";
+    assert_eq!(bench.asked().pop().unwrap().pop().unwrap(), told);
+}
+
+#[tokio::test]
 async fn what_was_found_in_another_catalogue_is_forgotten() {
     let check = async |catalog: &str, expect: &str| {
         let bench = bench(vec![says("hi")]);
