@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// A tool as the loop sees it. Authors write a [`TypedTool`] instead.
 pub trait Tool: Send + Sync {
-    /// Describes it to the model and to the loop.
-    fn spec(&self) -> &ToolSpec;
+    /// Describes it to the model and to the loop. Made once, and shared by all requests.
+    fn spec(&self) -> &Arc<ToolSpec>;
 
     /// Calls it. Dropping the future cancels the call and all that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -110,7 +110,7 @@ pub trait TypedTool: Send + Sync + 'static {
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
     let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.about(), T::REPEATABLE);
-    Arc::new(Erased { tool, spec })
+    Arc::new(Erased { tool, spec: Arc::new(spec) })
 }
 
 /// Returns the JSON Schema of a type without the keys that models have no use for.
@@ -125,11 +125,11 @@ fn schema<T: JsonSchema>() -> Value {
 
 struct Erased<T> {
     tool: T,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl<T: TypedTool> Tool for Erased<T> {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -8,6 +8,7 @@ mod audit;
 pub mod egress;
 mod lent;
 mod live;
+mod look;
 mod persona;
 mod results;
 mod run;
@@ -34,6 +35,7 @@ pub use setup::{ModelInfo, Setup};
 use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
+use look::Look;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -55,6 +57,7 @@ struct Inner {
     folders: Folders,
     setup: RwLock<Arc<Setup>>,
     skills: Skills,
+    look: Look,
     threads: Threads,
     live: Live,
     approvals: Arc<Approvals>,
@@ -76,6 +79,7 @@ impl Client {
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
+            look: Look::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             tasks: TaskTracker::new(),
         }))
@@ -113,8 +117,7 @@ impl Client {
 
     /// Returns the skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
-        let skills = self.skills();
-        tokio::task::spawn_blocking(move || skills.read()).await.unwrap_or_default()
+        self.0.look.at(self.skills()).await
     }
 
     /// Returns what a thread remembers.

@@ -13,8 +13,7 @@ use pudu_base::{
     ThreadId, ThreadState, Update, Usage,
 };
 use pudu_harness::{
-    Agent, Bounds, Nobody, Replay, Results, SkillPolicy, Steering, Turn, lead_chain, searching,
-    skills_prompt, subagent,
+    Agent, Bounds, Nobody, Replay, Results, SkillPolicy, Steering, Turn, lead_chain, searching, skills_prompt,
 };
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -202,8 +201,8 @@ async fn agent(
         system,
         bounds: Bounds { steps, ..setup.bounds },
     });
-    if let Some(tool) = subagent::task(&setup.subagents, &agent) {
-        agent.tools = agent.tools.with(tool);
+    if let Some(kinds) = &setup.subagents {
+        agent.tools = agent.tools.with(kinds.task(&agent));
     }
     Ok(agent)
 }

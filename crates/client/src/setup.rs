@@ -3,7 +3,10 @@
 use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, Limits};
-use pudu_harness::{Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt, subagent::Kind};
+use pudu_harness::{
+    Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt,
+    subagent::{Kind, Kinds},
+};
 use std::{sync::Arc, time::Duration};
 
 /// What runs work with.
@@ -14,7 +17,7 @@ pub struct Setup {
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
-    pub(crate) subagents: Vec<Kind>,
+    pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) patience: Duration,
     pub(crate) results: Arc<ResultRules>,
@@ -52,7 +55,7 @@ impl Setup {
             bounds,
             system: lead_prompt(),
             sandboxes,
-            subagents: Vec::new(),
+            subagents: None,
             policy: Arc::default(),
             patience: PATIENCE,
             results: Arc::new(ResultRules::default()),
@@ -69,14 +72,14 @@ impl Setup {
 
     /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.
     #[must_use]
-    pub fn with_deferred(self, specs: impl IntoIterator<Item = ToolSpec>) -> Self {
+    pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
         Self { deferred: Arc::new(Catalog::new(specs)), ..self }
     }
 
     /// Gives the agent sub-agents.
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
-        Self { subagents, ..self }
+        Self { subagents: Kinds::new(subagents), ..self }
     }
 
     /// Says what must not be done unasked, and how long somebody can decide.

@@ -48,7 +48,7 @@ impl Default for Bounds {
 #[derive(Clone)]
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
-    specs: Arc<[ToolSpec]>,
+    specs: Arc<[Arc<ToolSpec>]>,
 }
 
 impl Toolbox {
@@ -74,6 +74,9 @@ impl Toolbox {
     /// Returns those whose names are wanted.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        if self.specs.iter().all(|spec| wanted(&spec.name)) {
+            return self.clone();
+        }
         Self::new(self.tools.iter().filter(|tool| wanted(&tool.spec().name)).cloned())
     }
 
@@ -85,7 +88,7 @@ impl Toolbox {
 
     /// Returns what the model is told of them.
     #[must_use]
-    pub fn specs(&self) -> &Arc<[ToolSpec]> {
+    pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
         &self.specs
     }
 

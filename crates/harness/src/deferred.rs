@@ -23,7 +23,7 @@ const ABOUT: &str = "Besides the tools that you see there are those whose names 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     /// Sorted by name.
-    specs: Vec<ToolSpec>,
+    specs: Vec<Arc<ToolSpec>>,
     /// Names this catalogue and whatever was cut out of it.
     hash: String,
     prompt: String,
@@ -32,8 +32,8 @@ pub struct Catalog {
 impl Catalog {
     /// Makes a catalogue of tools.
     #[must_use]
-    pub fn new(specs: impl IntoIterator<Item = ToolSpec>) -> Self {
-        let mut specs: Vec<ToolSpec> = specs.into_iter().collect();
+    pub fn new(specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
+        let mut specs: Vec<Arc<ToolSpec>> = specs.into_iter().collect();
         specs.sort_by(|one, other| one.name.cmp(&other.name));
         let hash = hash(&specs);
         let prompt = prompt(&specs);
@@ -65,7 +65,7 @@ impl Catalog {
     /// Returns those that are among some tools. What was found in the whole is found in the part.
     fn within(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
         let there: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
-        let inside = |spec: &&ToolSpec| there.contains(spec.name.as_str());
+        let inside = |spec: &&Arc<ToolSpec>| there.contains(spec.name.as_str());
         if self.specs.iter().all(|spec| inside(&spec)) {
             return self.clone();
         }
@@ -88,9 +88,10 @@ pub fn searching(agent: Agent) -> Agent {
 }
 
 /// Sixteen hex digits that change with any of the tools.
-fn hash(specs: &[ToolSpec]) -> String {
+fn hash(specs: &[Arc<ToolSpec>]) -> String {
     let mut digest = Sha256::new();
-    for ToolSpec { name, about, parameters, repeatable: _ } in specs {
+    for spec in specs {
+        let ToolSpec { name, about, parameters, repeatable: _ } = &**spec;
         for part in [name.as_str(), about.as_str(), &parameters.to_string()] {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
@@ -99,7 +100,7 @@ fn hash(specs: &[ToolSpec]) -> String {
     digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn prompt(specs: &[ToolSpec]) -> String {
+fn prompt(specs: &[Arc<ToolSpec>]) -> String {
     let mut names = String::new();
     for (at, spec) in specs.iter().enumerate() {
         if names.len() + spec.name.len() > LONGEST {

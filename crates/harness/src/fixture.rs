@@ -121,19 +121,20 @@ impl ResultFiles for NoFiles {
 
 /// A tool that does what its arguments say and counts its calls.
 pub(crate) struct Probe {
-    pub(crate) spec: ToolSpec,
+    pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,
 }
 
 impl Probe {
     pub(crate) fn new(name: &str, repeatable: bool) -> Arc<Self> {
         let spec = ToolSpec { name: name.into(), about: name.into(), parameters: json!({}), repeatable };
+        let spec = Arc::new(spec);
         Arc::new(Self { spec, calls: AtomicU32::new(0) })
     }
 }
 
 impl Tool for Probe {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -21,12 +21,12 @@ pub(crate) struct Remote {
     server: Arc<Server>,
     line: Line,
     remote: String,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl Remote {
     pub(crate) fn new(server: Arc<Server>, line: Line, Found { remote, spec }: Found) -> Self {
-        Self { server, line, remote, spec }
+        Self { server, line, remote, spec: Arc::new(spec) }
     }
 
     async fn ask(&self, args: Value) -> Result<ToolOutput, ToolError> {
@@ -68,7 +68,7 @@ impl Remote {
 }
 
 impl Tool for Remote {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

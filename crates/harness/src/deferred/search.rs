@@ -52,13 +52,15 @@ impl TypedTool for Search {
 }
 
 /// Finds what a query asks for; an error that tells how to ask where that is nothing.
-fn find<'a>(specs: &'a [ToolSpec], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let query = query.trim();
     if query.is_empty() || query.chars().nth(QUERY).is_some() {
         return Err(ToolError(format!("the query has 1 to {QUERY} characters")));
     }
     let found = match (selected(query), query.strip_prefix('+')) {
-        (Some(wanted), _) => wanted.filter_map(|name| specs.iter().find(|spec| spec.name == name)).collect(),
+        (Some(wanted), _) => {
+            wanted.filter_map(|name| specs.iter().find(|spec| spec.name == name)).map(AsRef::as_ref).collect()
+        }
         (None, Some(rest)) => required(specs, rest)?,
         (None, None) => ranked(specs, query)?,
     };
@@ -77,10 +79,12 @@ fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
 }
 
 /// Those with a word in their names, best first.
-fn required<'a>(specs: &'a [ToolSpec], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+fn required<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let (word, rest) = query.trim_start().split_once(char::is_whitespace).unwrap_or((query.trim(), ""));
     let word = word.to_lowercase();
-    let with_word = specs.iter().filter(|spec| !word.is_empty() && spec.name.to_lowercase().contains(&word));
+    let with_word = specs.iter().map(AsRef::as_ref);
+    let with_word =
+        with_word.filter(|spec: &&ToolSpec| !word.is_empty() && spec.name.to_lowercase().contains(&word));
     let rest = match rest.trim() {
         "" => None,
         rest => Some(pattern(rest)?),
@@ -90,10 +94,10 @@ fn required<'a>(specs: &'a [ToolSpec], query: &str) -> Result<Vec<&'a ToolSpec>,
 }
 
 /// Those that a pattern fits, best first. Several words that fit nowhere as they stand are looked for one by one.
-fn ranked<'a>(specs: &'a [ToolSpec], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+fn ranked<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
     let pattern = pattern(query)?;
     let fits = |score: &dyn Fn(&ToolSpec) -> usize| {
-        best(specs.iter().map(|spec| (score(spec), spec)).filter(|(score, _)| *score > 0).collect())
+        best(specs.iter().map(|spec| (score(spec), &**spec)).filter(|(score, _)| *score > 0).collect())
     };
     let found = fits(&|spec| score(spec, &pattern));
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
@@ -157,7 +161,7 @@ mod tests {
         ToolSpec { name: name.into(), about: about.into(), parameters: json!({}), repeatable: false }
     }
 
-    fn specs() -> Vec<ToolSpec> {
+    fn specs() -> Vec<Arc<ToolSpec>> {
         let mut specs = vec![
             spec("git_commit", "Records changes."),
             spec("git_log", "Shows the commits of a branch."),
@@ -166,7 +170,7 @@ mod tests {
         ];
         specs.extend((0..9).map(|n| spec(&format!("many_{n}"), "One of many.")));
         specs.sort_by(|one, other| one.name.cmp(&other.name));
-        specs
+        specs.into_iter().map(Arc::new).collect()
     }
 
     fn check(query: &str, expect: &[&str]) {

@@ -3,13 +3,9 @@ use crate::fixture::{Bench, Probe, Reply, call, calls, says};
 use pudu_base::{Outcome, Tool, Update};
 use serde_json::json;
 
-fn spec(name: &str, about: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        about: about.into(),
-        parameters: json!({"type": "object"}),
-        repeatable: false,
-    }
+fn spec(name: &str, about: &str) -> Arc<ToolSpec> {
+    let parameters = json!({"type": "object"});
+    Arc::new(ToolSpec { name: name.into(), about: about.into(), parameters, repeatable: false })
 }
 
 /// A bench whose tools `mail_*` have to be searched for.
@@ -27,12 +23,12 @@ fn bench(replies: Vec<Reply>) -> Bench {
 #[test]
 fn a_catalogue_is_named_by_what_is_in_it_in_any_order() {
     let (one, two) = (spec("a", "One."), spec("b", "Two."));
-    let name = |specs: &[&ToolSpec]| Catalog::new(specs.iter().map(|spec| (*spec).clone())).hash;
+    let name = |specs: &[&Arc<ToolSpec>]| Catalog::new(specs.iter().map(|spec| (*spec).clone())).hash;
     let both = name(&[&one, &two]);
     assert_eq!(both.len(), 16);
     assert_eq!(both, name(&[&two, &one]));
     for changed in
-        [spec("b", "Two"), spec("c", "Two."), ToolSpec { parameters: json!({}), ..spec("b", "Two.") }]
+        [spec("b", "Two"), spec("c", "Two."), Arc::new(ToolSpec { parameters: json!({}), ..(*two).clone() })]
     {
         assert_ne!(both, name(&[&one, &changed]));
     }
@@ -43,7 +39,7 @@ fn the_model_is_told_names_and_of_very_many_the_number() {
     let prompt = prompt(&[spec("mail_list", "Lists."), spec("mail_send", "Sends.")]);
     let list = "\n\n<available-deferred-tools>\nmail_list\nmail_send\n</available-deferred-tools>";
     assert_eq!(prompt, format!("\n\n{ABOUT}{list}"));
-    let many: Vec<ToolSpec> = (0..1000).map(|n| spec(&format!("{n:060}"), "")).collect();
+    let many: Vec<Arc<ToolSpec>> = (0..1000).map(|n| spec(&format!("{n:060}"), "")).collect();
     let prompt = super::prompt(&many);
     assert!(
         prompt.len() < LONGEST + 1_000 && prompt.contains(" more are not listed; tool_search finds them)")

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct DeferredTools {
     catalog: Arc<Catalog>,
     /// What was shown last, and the found tools for which it was made.
-    shown: Option<(Vec<String>, Arc<[ToolSpec]>)>,
+    shown: Option<(Vec<String>, Arc<[Arc<ToolSpec>]>)>,
 }
 
 impl DeferredTools {
@@ -29,7 +29,7 @@ impl DeferredTools {
 
     /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
     /// request begins like the one before.
-    fn visible(&mut self, turn: &Turn, all: &[ToolSpec]) -> Arc<[ToolSpec]> {
+    fn visible(&mut self, turn: &Turn, all: &[Arc<ToolSpec>]) -> Arc<[Arc<ToolSpec>]> {
         let found: Vec<String> = self.found(turn).cloned().collect();
         if let Some((made_for, shown)) = &self.shown
             && *made_for == found
@@ -39,7 +39,7 @@ impl DeferredTools {
         let plain = all.iter().filter(|spec| !self.catalog.has(&spec.name));
         let behind = found.iter().filter(|name| self.catalog.has(name));
         let behind = behind.filter_map(|name| all.iter().find(|spec| spec.name == *name));
-        let shown: Arc<[ToolSpec]> = plain.chain(behind).cloned().collect();
+        let shown: Arc<[Arc<ToolSpec>]> = plain.chain(behind).cloned().collect();
         self.shown = Some((found, shown.clone()));
         shown
     }

@@ -19,7 +19,7 @@ fn kind(name: &str) -> Kind {
 /// A thread whose agent has sub-agents; both ask the same model.
 fn bench(replies: Vec<Reply>) -> Bench {
     let mut bench = Bench::new(replies);
-    bench.agent.tools = bench.agent.tools.with(task(&[kind("helper")], &bench.agent).unwrap());
+    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
     bench
 }
 
@@ -73,7 +73,7 @@ async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
         bench.agent = searching(Agent { deferred, ..bench.agent });
         let without = without.iter().map(|name| (*name).to_owned()).collect();
         let kind = Kind { tools, without, ..kind("helper") };
-        bench.agent.tools = bench.agent.tools.with(task(&[kind], &bench.agent).unwrap());
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
         bench.run(Some("go")).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     };

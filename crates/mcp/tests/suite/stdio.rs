@@ -31,7 +31,7 @@ async fn tools_are_named_after_their_server_and_work() {
         ],
     );
     assert_eq!(
-        *tool(&servers, "s_echo").spec(),
+        **tool(&servers, "s_echo").spec(),
         ToolSpec {
             name: "s_echo".to_owned(),
             about: "Does echo.".to_owned(),
