@@ -9,9 +9,17 @@ use std::sync::Arc;
 /// Shows the model only those deferred tools that it has found.
 pub struct DeferredTools {
     catalog: Arc<Catalog>,
-    /// What was shown last, and the found tools for which it was made.
-    shown: Option<(Vec<String>, Arc<[Arc<ToolSpec>]>)>,
+    /// What was shown last.
+    shown: Option<Shown>,
 }
+
+/// What is shown, and the found tools for which that was made.
+struct Shown {
+    found: Vec<String>,
+    specs: Specs,
+}
+
+type Specs = Arc<[Arc<ToolSpec>]>;
 
 impl DeferredTools {
     /// Makes it for a run with a catalogue.
@@ -29,19 +37,17 @@ impl DeferredTools {
 
     /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
     /// request begins like the one before.
-    fn visible(&mut self, turn: &Turn, all: &[Arc<ToolSpec>]) -> Arc<[Arc<ToolSpec>]> {
+    fn visible(&mut self, turn: &Turn, all: &[Arc<ToolSpec>]) -> Specs {
         let found: Vec<String> = self.found(turn).cloned().collect();
-        if let Some((made_for, shown)) = &self.shown
-            && *made_for == found
-        {
-            return shown.clone();
+        if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {
+            return shown.specs.clone();
         }
         let plain = all.iter().filter(|spec| !self.catalog.has(&spec.name));
         let behind = found.iter().filter(|name| self.catalog.has(name));
         let behind = behind.filter_map(|name| all.iter().find(|spec| spec.name == *name));
-        let shown: Arc<[Arc<ToolSpec>]> = plain.chain(behind).cloned().collect();
-        self.shown = Some((found, shown.clone()));
-        shown
+        let specs: Specs = plain.chain(behind).cloned().collect();
+        self.shown = Some(Shown { found, specs: specs.clone() });
+        specs
     }
 }
 
