@@ -9,7 +9,10 @@ use pudu_client::{
     Groups, ModelInfo, Setup,
     base::{Model, ModelError, SandboxProvider, Shell, Tool},
     documents::{Converter, Limits},
-    harness::{Bounds, Policy, Retry, subagent::Kind},
+    harness::{
+        Bounds, Policy, Retry, SEARCH,
+        subagent::{self, Kind},
+    },
     model::{Offline, OpenAi, Settings},
     net::{
         guard::{Allowed, Guard},
@@ -39,13 +42,33 @@ pub(crate) fn setup(
     let steps = live.runs.recursion_limit;
     let bounds = Bounds { steps, time: live.runs.timeout };
     let sandboxes = machine.sandboxes(live);
-    let tools = tools(live, sandboxes.shell())?.into_iter().chain(extensions);
+    let own = tools(live, sandboxes.shell())?;
+    let foreign = foreign(&own, extensions);
+    let deferred: Vec<_> =
+        foreign.iter().filter(|_| live.tool_search).map(|tool| tool.spec().clone()).collect();
+    let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
-    let setup = Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_subagents(kinds);
+    let setup =
+        Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
-    Ok(setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()))
+    let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
+    Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
+}
+
+/// Leaves out what would take the place of a tool of our own.
+fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let taken = |name: &str| {
+        [SEARCH, subagent::TASK].contains(&name) || own.iter().any(|tool| tool.spec().name == name)
+    };
+    let (foreign, left): (Vec<_>, Vec<_>) =
+        extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
+    for tool in left {
+        let name = &tool.spec().name;
+        tracing::warn!(tool = name, "a tool of an extension has the name of one of our own and is left out");
+    }
+    foreign
 }
 
 /// Says which tools belong together. What an agent has whatever is listed is in no group.

@@ -22,6 +22,7 @@ mod gateway;
 mod later;
 mod limits;
 mod model;
+mod output;
 mod problem;
 mod raw;
 mod reader;
@@ -43,6 +44,7 @@ pub(crate) use {
     gateway::Gateway,
     limits::{Runs, Uploads},
     model::ModelConfig,
+    output::LongResults,
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
     skills::Shelf,
@@ -111,6 +113,10 @@ pub(crate) struct Live {
     pub(crate) sandbox: Sandbox,
     /// What the agent does not do unasked.
     pub(crate) approvals: Approvals,
+    /// What becomes of results of tools that are too long for a model.
+    pub(crate) results: LongResults,
+    /// Whether tools of MCP servers are found by searching.
+    pub(crate) tool_search: bool,
     /// The sub-agents.
     pub(crate) subagents: Vec<Subagent>,
     /// How much may be sent to pudu.
@@ -286,14 +292,17 @@ fn live(top: &Section<'_>, env: &Env) -> Live {
         models.extend(ModelConfig::from_env(env));
     }
     let sandbox = sandbox::limits(top);
+    let tools = sandbox::tools(top, env);
     Live {
         models,
-        tools: sandbox::tools(top, env),
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),
-        approvals: approvals::approvals(top, sandbox.allow_host_bash),
+        approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
+        tools,
         sandbox,
+        results: output::results(top),
+        tool_search: output::searched(top),
         subagents: subagents::subagents(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),

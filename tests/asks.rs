@@ -257,3 +257,20 @@ async fn sub_agents_are_seen_at_work_and_their_tokens_are_counted() {
     ada.say("/usage");
     ada.reads_so(|text| text.contains("90") && text.contains('9')).await;
 }
+
+#[tokio::test]
+async fn a_tool_may_need_approval_by_its_own_entry() {
+    let tools = "tools:\n  - use: pudu.web:web_fetch_tool\n    approval: required\n  - use: deerflow.sandbox.tools:ls_tool\n";
+    let mut house =
+        House::furnish(Default::default(), "", &format!("{tools}approvals: {{timeout_seconds: 1}}\n")).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(Reply::tool("ls", &json!({"path": "/mnt/user-data"})));
+    house.model.next(Reply::tool("web_fetch", &json!({"url": "https://example.com/"})));
+    ada.say("look it up");
+    let answer = ada.reads_so(|text| text.contains("echo: look it up")).await;
+    assert!(answer.contains("⌛ Nobody allowed web_fetch"), "{answer}");
+    let asked = house.model.requests();
+    assert!(asked[1].last_tool().contains("workspace"), "{}", asked[1].last_tool());
+    assert!(asked[2].last_tool().starts_with("Error: nobody approved this in time."));
+}

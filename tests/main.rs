@@ -20,6 +20,7 @@ mod feishu;
 mod files;
 mod house;
 mod lifecycle;
+mod output;
 mod page;
 mod platforms;
 mod postgres;

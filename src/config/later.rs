@@ -35,7 +35,5 @@ pub(super) const SECTIONS: &[&str] = &[
     "title",
     "token_budget",
     "token_usage",
-    "tool_output",
     "tool_progress",
-    "tool_search",
 ];

@@ -47,6 +47,8 @@ pub(crate) struct ToolConfig {
     pub(crate) tool: Native,
     /// The group it belongs to; agents may have some groups only.
     pub(crate) group: String,
+    /// Whether every call of it needs approval.
+    pub(crate) approval: bool,
     /// For a tool of the web, how it is set up.
     pub(crate) web: Option<WebConfig>,
 }
@@ -57,6 +59,8 @@ const MIB: u64 = 1024 * 1024;
 
 const NETWORKS: &[(&str, Network)] =
     &[("none", Network::None), ("proxy", Network::Proxy), ("full", Network::Full)];
+
+const APPROVAL: &[(&str, bool)] = &[("required", true)];
 
 const LATER: &[&str] = &[
     "api_key",
@@ -204,7 +208,7 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
                 Native::Web(kind, provider) => Some(WebConfig::plain(kind, provider)),
                 _ => None,
             };
-            tools.push(ToolConfig { tool, group: tool.group().to_owned(), web });
+            tools.push(ToolConfig { tool, group: tool.group().to_owned(), approval: false, web });
         }
     }
     tools
@@ -233,7 +237,9 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
                     None
                 }
             };
-            Some(ToolConfig { tool, group: group.unwrap_or_else(|| tool.group().to_owned()), web })
+            let approval = section.choice("approval", APPROVAL).or_told(false, "as `approvals.tools` says");
+            let group = group.unwrap_or_else(|| tool.group().to_owned());
+            Some(ToolConfig { tool, group, approval, web })
         }
         _ => {
             let what = "this tool is not in this version; it is left out";

@@ -27,13 +27,13 @@ const RESUMES: i64 = 12;
 /// What is said instead of a reply that is so old that it would surprise.
 fn too_late() -> FinalView {
     let text = "I was away for too long to answer this in time. Ask again if it still matters.";
-    FinalView { text: text.to_owned(), ..FinalView::default() }
+    FinalView { text: text.to_owned(), failed: true, ..FinalView::default() }
 }
 
 /// What is said instead of trying once more.
 fn given_up() -> FinalView {
     let text = format!("⚠️ I was interrupted {RESUMES} times while I worked on this, so I stopped trying.");
-    FinalView { text, ..FinalView::default() }
+    FinalView { text, failed: true, ..FinalView::default() }
 }
 
 impl Shared {

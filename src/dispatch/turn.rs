@@ -93,7 +93,7 @@ pub(super) async fn perform(
             tracing::error!(turn = job.parcel.turn.0, "a turn broke down");
             let text =
                 "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
-            let view = FinalView { text: text.to_owned(), ..FinalView::default() };
+            let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.parcel, view).await;
             let placement = shown(&shared.db, &job.parcel.turn, job.placement).await;
             deliver(&shared, &account, &job.parcel, placement, &view).await;

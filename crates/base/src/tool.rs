@@ -1,6 +1,6 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
+use crate::{BoxFuture, CallId, Cut, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -58,8 +58,10 @@ pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
 /// What a tool gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// What the model reads: all that there is, within what the tool takes in.
     pub text: String,
+    /// What stays of the text where it is not kept whole elsewhere; all of it if not said.
+    pub cut: Option<Cut>,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
     /// What people are asked: the run ends with it.

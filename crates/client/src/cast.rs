@@ -7,9 +7,10 @@ use crate::{
     approvals::Desk,
     audit::{Audited, Ledger},
     lent::Lent,
+    results::Kept,
 };
 use pudu_base::{Approver, Skill, Tool, erase};
-use pudu_harness::{Agent, Bounds, Nobody, Toolbox, skills_prompt};
+use pudu_harness::{Agent, Bounds, Nobody, Results, Toolbox, searching, skills_prompt};
 use pudu_skills::Catalog;
 use std::sync::Arc;
 
@@ -60,16 +61,19 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
     let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
     let own = own_tool(client, &setup, task, &role, &catalog, &ledger);
     let steps = task.steps.unwrap_or(setup.bounds.steps);
-    let mut agent = Agent {
+    let kept = Kept { files: client.files(&task.thread), folder: setup.results_folder.clone() };
+    let mut agent = searching(Agent {
         tools: tools(&setup, &role, model.sees()),
         model,
         sandbox: Arc::new(Audited { sandbox: place.clone(), ledger }),
         log: client.0.threads.log(),
         approver,
         policy: setup.policy.clone(),
+        deferred: setup.deferred.clone(),
+        results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: system(&setup, &role, own.is_some(), &skills, &catalog),
         bounds: Bounds { steps, ..setup.bounds },
-    };
+    });
     if !matches!(role, Role::Maker(_))
         && let Some(kinds) = &setup.subagents
     {

@@ -11,6 +11,7 @@ pub mod egress;
 mod lent;
 mod live;
 mod look;
+mod results;
 mod run;
 mod setup;
 mod threads;
@@ -28,6 +29,7 @@ pub use pudu_store as store;
 pub use pudu_tools as tools;
 
 pub use approvals::Approvals;
+pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Asker, Authoring, Control, Ended, Run, Task};
 pub use setup::{Groups, ModelInfo, Setup};
 

@@ -1,9 +1,10 @@
 //! What runs work with, as the configuration of the moment wants it.
 
-use pudu_base::{Model, SandboxProvider, Tool};
+use crate::results::FOLDER;
+use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, Limits};
 use pudu_harness::{
-    Bounds, Policy, Toolbox, lead_prompt,
+    Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt,
     subagent::{Kind, Kinds},
 };
 use std::{
@@ -17,12 +18,15 @@ pub struct Setup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
     pub(crate) groups: Groups,
+    pub(crate) deferred: Arc<Catalog>,
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) patience: Duration,
+    pub(crate) results: Arc<ResultRules>,
+    pub(crate) results_folder: Arc<str>,
     pub(crate) documents: Converter,
 }
 
@@ -70,12 +74,15 @@ impl Setup {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
             groups: Groups::default(),
+            deferred: Arc::default(),
             bounds,
             system: lead_prompt(),
             sandboxes,
             subagents: None,
             policy: Arc::default(),
             patience: PATIENCE,
+            results: Arc::new(ResultRules::default()),
+            results_folder: FOLDER.into(),
             documents: Converter::here(Limits::default()),
         }
     }
@@ -92,6 +99,12 @@ impl Setup {
         Self { groups, ..self }
     }
 
+    /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.
+    #[must_use]
+    pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
+        Self { deferred: Arc::new(Catalog::new(specs)), ..self }
+    }
+
     /// Gives the agent sub-agents.
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
@@ -102,6 +115,12 @@ impl Setup {
     #[must_use]
     pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
+    }
+
+    /// Says what becomes of long results, and in which folder of a thread's outputs they are kept.
+    #[must_use]
+    pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
+        Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

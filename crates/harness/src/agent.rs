@@ -1,6 +1,6 @@
 //! What a run works with.
 
-use crate::Policy;
+use crate::{Catalog, Policy, Results};
 use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +19,10 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// What must not be done unasked.
     pub policy: Arc<Policy>,
+    /// Those of its tools that it has to search for.
+    pub deferred: Arc<Catalog>,
+    /// What becomes of long results.
+    pub results: Results,
     /// The system prompt.
     pub system: Arc<str>,
     /// What a run may use up.

@@ -5,7 +5,7 @@
 //! deliberately absent: a pool or a second executor. At most [`MOST`] work side by side, because no reply may
 //! ask for more.
 
-use crate::{Agent, Bounds, Replay, Steering, Turn, subagent_chain};
+use crate::{Agent, Bounds, Replay, SEARCH, Steering, Turn, searching, subagent_chain};
 use pudu_base::{
     Approver, BoxFuture, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq, TaskStage,
     Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Wish,
@@ -149,16 +149,20 @@ impl Task {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
         };
-        Agent {
+        // Who was given tools by name is told of each.
+        let searches = kind.tools.is_none() && has(SEARCH);
+        searching(Agent {
             model: kind.model.clone().unwrap_or_else(|| parent.model.clone()),
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),
             approver: Arc::new(Above { approver: parent.approver.clone(), tell: tell.clone() }),
             policy: parent.policy.clone(),
+            deferred: if searches { parent.deferred.clone() } else { Arc::default() },
+            results: parent.results.clone(),
             system: kind.system.clone(),
             bounds: kind.bounds,
-        }
+        })
     }
 }
 

@@ -53,7 +53,10 @@ impl Remote {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
                 Err(ToolError(words(&answer::text(&result), &self.server.scrubber)))
             }
-            Ok(CallToolResponse::Complete(result)) => Ok(answer::text(&result).into()),
+            Ok(CallToolResponse::Complete(result)) => {
+                let (text, cut) = (answer::text(&result), Some(answer::SHOWN));
+                Ok(ToolOutput { text, cut, ..ToolOutput::default() })
+            }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
             Err(error) => Err(self.error(&failure::of_request(&error, &self.server.scrubber))),
         }

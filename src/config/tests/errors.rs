@@ -365,3 +365,22 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     check("{mounts: [{host_path: srv, container_path: /mnt/a}]}", &["srv is not an absolute path"]);
     check("{memory_limit: 1}", &["error: sandbox.memory_limit"]);
 }
+
+#[test]
+fn what_long_results_and_approvals_cannot_be_is_told() {
+    check(
+        "tools:\n  - {use: 'deerflow.sandbox.tools:ls_tool', approval: perhaps}\n\
+         tool_output:\n  storage_subdir: ../out\n  tool_overrides: {bash: many, ls: -1}\n  \
+         externalize_min_chars: 100\n",
+        "
+config.yaml:3:55: error: tools[0].approval: found \"perhaps\", expected one of required
+config.yaml:5:19: error: tool_output.storage_subdir: this is no plain folder below the outputs
+  mend: name a folder below a thread's outputs, such as .tool-results
+config.yaml:6:19: error: tool_output.tool_overrides: bash has text, expected whole number, 0 to 10000000
+  mend: write `tool: characters`; 0 keeps no result of it
+config.yaml:6:19: error: tool_output.tool_overrides: ls has -1, expected whole number, 0 to 10000000
+  mend: write `tool: characters`; 0 keeps no result of it
+config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a long result, 3000, is more than this
+  mend: make the head or the tail smaller, or this larger",
+    );
+}

@@ -481,3 +481,31 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
 }
+
+#[test]
+fn long_results_are_as_deerflow_has_them() {
+    let results = |text: &str| good(text, []).config.live.results.clone();
+    let usual = LongResults {
+        rules: pudu_client::harness::ResultRules::default(),
+        folder: ".tool-results".to_owned(),
+    };
+    assert_eq!(results(""), usual);
+    let own = results(
+        "tool_output: {enabled: false, externalize_min_chars: 500, preview_head_chars: 20, preview_tail_chars: 10, \
+         fallback_max_chars: 0, exempt_tools: [ls], storage_subdir: a/b, tool_overrides: {bash: 0, web_fetch: 7}}\n",
+    );
+    let rules = &own.rules;
+    assert_eq!((rules.enabled, rules.longest, rules.shown, rules.uncut), (false, 500, (20, 10), 0));
+    assert_eq!(rules.exempt, ["ls".to_owned()].into());
+    assert_eq!(rules.tools, [("bash".to_owned(), 0), ("web_fetch".to_owned(), 7)].into());
+    assert_eq!(own.folder, "a/b");
+}
+
+#[test]
+fn a_tool_may_say_of_itself_that_it_needs_approval() {
+    let text = "tools:\n  - {use: 'deerflow.community.ddg_search.tools:web_search_tool', approval: required}\n  \
+                - {use: 'deerflow.sandbox.tools:ls_tool'}\n\
+                approvals: {tools: [mail_send]}\n";
+    let live = good(text, []).config.live;
+    assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+}

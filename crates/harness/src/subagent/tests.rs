@@ -66,6 +66,24 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
 }
 
 #[tokio::test]
+async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
+    let check = async |tools: Option<Vec<String>>, without: &[&str], expect: &str| {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let deferred = Arc::new(crate::Catalog::new([bench.reads.spec().clone()]));
+        bench.agent = searching(Agent { deferred, ..bench.agent });
+        let without = without.iter().map(|name| (*name).to_owned()).collect();
+        let kind = Kind { tools, without, ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.run(Some("go")).await;
+        assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
+    };
+    check(None, &[], "writes tool_search").await;
+    check(Some(vec!["reads".to_owned()]), &[], "reads").await;
+    check(None, &["tool_search"], "writes reads").await;
+    check(None, &["reads"], "writes").await;
+}
+
+#[tokio::test]
 async fn of_many_in_one_reply_only_the_first_three_work() {
     let many = (0..5).map(|n| hand(&n.to_string(), "go")).collect();
     let mut replies = vec![calls(many)];
