@@ -105,6 +105,18 @@ impl SandboxProvider for Local {
         Box::pin(async move { Ok(Arc::new(self.place(thread, self.shelf().await)) as Arc<dyn Sandbox>) })
     }
 
+    fn acquire_with<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        shelf: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move {
+            let mut mounts = self.shelf().await;
+            mounts.retain(|mount| shelf.contains(&mount.agent));
+            Ok(Arc::new(self.place(thread, mounts)) as Arc<dyn Sandbox>)
+        })
+    }
+
     /// Nothing of a sandbox here lives longer than a command.
     fn release<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
