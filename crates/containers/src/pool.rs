@@ -4,6 +4,8 @@
 //! What is deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
 
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 use crate::{BoxId, Engine, Order};
 use futures_util::future::join_all;

@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    process::Child,
+    process::Command,
     sync::mpsc,
 };
 
@@ -110,29 +110,23 @@ pub(super) fn start(call: &Call, id: &str, upgrade: OnUpgrade, headers: &HeaderM
     let (user, folder) = (text("User", &container.plan.user), text("WorkingDir", &container.plan.folder));
     let environment: Vec<String> =
         container.plan.environment.iter().cloned().chain(words(&exec.body["Env"])).collect();
-    let mut command =
+    let command =
         Cell::command(pid, &container.plan, &environment, &user, &folder, &words(&exec.body["Cmd"]));
-    let child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-    };
-    {
-        let mut state = locked(&exec.state);
-        state.running = true;
-        state.pid = child.id().unwrap_or_default();
-    }
+    locked(&exec.state).running = true;
     let (send, pieces) = mpsc::channel(8);
     if call.body["Detach"] == true {
-        tokio::spawn(run(exec, child, send));
-        drop(pieces);
+        tokio::spawn(run(exec, command, send));
         return StatusCode::OK.into_response();
     }
-    tokio::spawn(run(exec, child, send));
     if !headers.contains_key(header::UPGRADE) {
+        tokio::spawn(run(exec, command, send));
         return framed(pieces);
     }
     tokio::spawn(async move {
-        if let Ok(upgraded) = upgrade.await {
+        // The answer is on the wire before the command writes anything.
+        let upgraded = upgrade.await;
+        tokio::spawn(run(exec, command, send));
+        if let Ok(upgraded) = upgraded {
             show(pieces, TokioIo::new(upgraded)).await;
         }
     });
@@ -173,7 +167,16 @@ async fn show(mut pieces: mpsc::Receiver<Piece>, mut wire: impl AsyncWrite + Asy
 }
 
 /// Runs a command to its end. Nobody's leaving ends it: an engine has no such word.
-async fn run(exec: Arc<Exec>, mut child: Child, send: mpsc::Sender<Piece>) {
+async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(_) => {
+            let mut state = locked(&exec.state);
+            (state.running, state.code) = (false, Some(127));
+            return;
+        }
+    };
+    locked(&exec.state).pid = child.id().unwrap_or_default();
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let reading = async {
         tokio::join!(pass(1, out, send.clone()), pass(2, err, send.clone()));

@@ -3,7 +3,8 @@
 use super::{Call, World, locked, refuse};
 use axum::{
     Json,
-    http::StatusCode,
+    body::Body,
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde_json::json;
@@ -50,5 +51,8 @@ pub(super) async fn pull(call: &Call) -> Response {
     }
     lines.push(json!({"status": format!("Status: Downloaded newer image for {wanted}")}));
     locked(&call.world.images).push(wanted);
-    lines.into_iter().map(|line| format!("{line}\r\n")).collect::<String>().into_response()
+    // In pieces, as they come: a client reads them as they come.
+    let lines = lines.into_iter().map(|line| Ok::<_, std::convert::Infallible>(format!("{line}\r\n")));
+    let kind = [(CONTENT_TYPE, "application/json")];
+    (kind, Body::from_stream(futures_util::stream::iter(lines))).into_response()
 }

@@ -9,7 +9,9 @@ use axum::{
 use serde_json::{Value, json};
 
 pub(super) fn inspect(world: &World, name: &str) -> Response {
-    match locked(&world.networks).get(name) {
+    let networks = locked(&world.networks);
+    let by_id = || networks.values().find(|network| network["Id"] == name);
+    match networks.get(name).or_else(by_id) {
         Some(network) => Json(network.clone()).into_response(),
         None => refuse(StatusCode::NOT_FOUND, format!("network {name} not found")),
     }
