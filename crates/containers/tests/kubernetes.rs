@@ -310,7 +310,7 @@ async fn a_restart_finds_the_pod_and_ends_what_ran_in_it() {
     tokio::task::spawn_blocking(move || daemon.join().unwrap()).await.unwrap();
     assert!(has(&house.cluster.processes(&house.pod()), "98760031"));
     let after = house.engine();
-    assert_eq!(after.running().await.unwrap(), [order.id.clone()]);
+    assert_eq!(after.running().await.unwrap(), std::slice::from_ref(&order.id));
     assert!(after.alive(&order.id).await);
     let sandbox = after.start(&order).await.unwrap();
     assert!(!has(&house.cluster.processes(&house.pod()), "98760031"));

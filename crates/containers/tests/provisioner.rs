@@ -231,7 +231,7 @@ async fn a_restart_finds_its_own_sandboxes_and_no_others() {
     run(&sandbox, "echo kept > file").await;
     house.service.add_foreign("0123456789abcdef");
     let engine = house.engine();
-    assert_eq!(engine.running().await.unwrap(), [order.id.clone()]);
+    assert_eq!(engine.running().await.unwrap(), std::slice::from_ref(&order.id));
     assert!(engine.alive(&order.id).await);
     let sandbox = engine.start(&order).await.unwrap();
     assert_eq!(run(&sandbox, "cat file").await.stdout, "kept\n");

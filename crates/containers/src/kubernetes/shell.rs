@@ -291,24 +291,32 @@ impl Trailer {
             return;
         }
         self.waiting.extend_from_slice(bytes);
-        let found = self.waiting.windows(self.needle.len()).position(|window| window == self.needle);
-        match found {
-            Some(at) => {
-                let (said, rest) = self.waiting.split_at(at);
-                let number = rest.get(self.needle.len()..).unwrap_or_default();
-                let Some(end) = number.iter().position(|byte| *byte == b'\n') else { return };
-                let number = String::from_utf8_lossy(number.get(..end).unwrap_or_default());
-                self.code = number.trim().parse().ok();
-                self.kept.push(said);
-                self.waiting.clear();
-            }
-            None => {
-                // Its beginning may be at the end.
-                let sure = self.waiting.len().saturating_sub(self.needle.len());
-                self.kept.push(self.waiting.get(..sure).unwrap_or_default());
-                self.waiting.drain(..sure);
+        while let Some(at) = self.waiting.windows(self.needle.len()).position(|window| window == self.needle)
+        {
+            let rest = self.waiting.get(at + self.needle.len()..).unwrap_or_default();
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            match rest.get(digits) {
+                Some(b'\n') if digits > 0 => {
+                    let number = String::from_utf8_lossy(rest.get(..digits).unwrap_or_default());
+                    self.code = number.parse().ok();
+                    self.keep(at);
+                    self.waiting.clear();
+                    return;
+                }
+                // The rest of it is still on its way.
+                None if digits < 4 => return self.keep(at),
+                // It only looks so.
+                _ => self.keep(at + 1),
             }
         }
+        // Its beginning may be at the end.
+        self.keep(self.waiting.len().saturating_sub(self.needle.len()));
+    }
+
+    /// Passes on so much of what was held back.
+    fn keep(&mut self, count: usize) {
+        self.kept.push(self.waiting.get(..count).unwrap_or_default());
+        self.waiting.drain(..count);
     }
 
     fn text(mut self) -> String {

@@ -86,38 +86,39 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn stage(status: Value) -> Stage {
+    fn stage(status: &Value) -> Stage {
         let pod = json!({"metadata": {}, "status": status});
         of(&serde_json::from_value(pod).unwrap())
     }
 
-    fn container(state: Value) -> Value {
+    fn container(state: &Value) -> Value {
         json!({"name": "sandbox", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state})
     }
 
     #[test]
     fn each_stage_is_told_from_the_status() {
-        let running = container(json!({"running": {}}));
-        assert_eq!(stage(json!({"phase": "Running", "containerStatuses": [running]})), Stage::Running);
+        let running = container(&json!({"running": {}}));
+        assert_eq!(stage(&json!({"phase": "Running", "containerStatuses": [running]})), Stage::Running);
         assert_eq!(
-            stage(json!({"phase": "Pending", "conditions": [
+            stage(&json!({"phase": "Pending", "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
             ]})),
             Stage::Waiting("Unschedulable: 0/1 nodes".to_owned())
         );
-        let pulling = container(json!({"waiting": {"reason": "ContainerCreating"}}));
+        let pulling = container(&json!({"waiting": {"reason": "ContainerCreating"}}));
         assert_eq!(
-            stage(json!({"phase": "Pending", "containerStatuses": [pulling]})),
+            stage(&json!({"phase": "Pending", "containerStatuses": [pulling]})),
             Stage::Waiting("ContainerCreating".to_owned())
         );
         for (reason, _) in STUCK {
-            let stuck = container(json!({"waiting": {"reason": reason, "message": "why"}}));
-            let Stage::Failed(said) = stage(json!({"phase": "Pending", "containerStatuses": [stuck]})) else {
+            let stuck = container(&json!({"waiting": {"reason": reason, "message": "why"}}));
+            let Stage::Failed(said) = stage(&json!({"phase": "Pending", "containerStatuses": [stuck]}))
+            else {
                 panic!("{reason}")
             };
             assert!(said.contains(reason) && said.contains("why"), "{said}");
         }
-        let evicted = stage(json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
+        let evicted = stage(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
         assert_eq!(evicted, Stage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
         let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}});
         assert_eq!(of(&serde_json::from_value(leaving).unwrap()), Stage::Leaving);
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn an_end_for_want_of_memory_is_seen_in_what_is_and_in_what_was() {
         let ended = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
-        let mut again = container(json!({"running": {}}));
+        let mut again = container(&json!({"running": {}}));
         let check = |container: &Value, expect| {
             let pod =
                 json!({"metadata": {}, "status": {"phase": "Running", "containerStatuses": [container]}});
@@ -135,6 +136,6 @@ mod tests {
         check(&again, false);
         again["lastState"] = ended.clone();
         check(&again, true);
-        check(&container(ended), true);
+        check(&container(&ended), true);
     }
 }
