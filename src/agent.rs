@@ -6,10 +6,13 @@ use crate::{
     machine::Machine,
 };
 use pudu_client::{
-    ModelInfo, Setup,
+    Groups, ModelInfo, Setup,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, Limits},
-    harness::{Bounds, Policy, Retry, subagent::Kind},
+    harness::{
+        Bounds, Policy, Retry, SEARCH,
+        subagent::{self, Kind},
+    },
     model::{Offline, OpenAi, Settings},
     net::{
         guard::{Allowed, Guard},
@@ -19,6 +22,7 @@ use pudu_client::{
 };
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
 };
@@ -38,12 +42,41 @@ pub(crate) fn setup(
     let steps = live.runs.recursion_limit;
     let bounds = Bounds { steps, time: live.runs.timeout };
     let sandboxes = machine.sandboxes(live);
-    let tools = tools(live, sandboxes.shell())?.into_iter().chain(extensions);
+    let own = tools(live, sandboxes.shell())?;
+    let foreign = foreign(&own, extensions);
+    let deferred: Vec<_> =
+        foreign.iter().filter(|_| live.tool_search).map(|tool| tool.spec().clone()).collect();
+    let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
-    let setup = Setup::new(models, tools, bounds, sandboxes).with_subagents(kinds);
+    let setup = Setup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
+    let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
-    Ok(setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()))
+    let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
+    Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
+}
+
+/// Leaves out what would take the place of a tool of our own.
+fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+    let taken = |name: &str| {
+        [SEARCH, subagent::TASK].contains(&name) || own.iter().any(|tool| tool.spec().name == name)
+    };
+    let (foreign, left): (Vec<_>, Vec<_>) =
+        extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
+    for tool in left {
+        let name = &tool.spec().name;
+        tracing::warn!(tool = name, "a tool of an extension has the name of one of our own and is left out");
+    }
+    foreign
+}
+
+/// Says which tools belong together. What an agent has whatever is listed is in no group.
+pub(crate) fn groups(live: &Live) -> Groups {
+    let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
+    let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
+    let of: BTreeMap<String, String> = of.collect();
+    let names = of.values().chain(&live.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
+    Groups { names, of }
 }
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.

@@ -23,6 +23,7 @@ mod gateway;
 mod later;
 mod limits;
 mod model;
+mod output;
 mod problem;
 mod raw;
 mod reader;
@@ -36,7 +37,7 @@ mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, FollowUps, Manners, Session, Timing},
+    channel::{Account, Allow, Capacity, Choosing, FollowUps, Manners, Session, Timing},
     class::{Dialect, Native},
     containers::{Docker, Provider},
     database::{Backend, Database},
@@ -45,6 +46,7 @@ pub(crate) use {
     gateway::Gateway,
     limits::{Runs, Uploads},
     model::ModelConfig,
+    output::LongResults,
     problem::{Problem, Report, Severity},
     sandbox::{Sandbox, ToolConfig},
     skills::Shelf,
@@ -105,12 +107,20 @@ pub(crate) struct Live {
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
     pub(crate) tools: Vec<ToolConfig>,
+    /// The groups that tools may be in, besides those that they are in.
+    pub(crate) tool_groups: Vec<String>,
+    /// Whether agents are told of, made and changed by the HTTP API.
+    pub(crate) agents_api: bool,
     /// What may be reached from here though it is not the open internet: names, addresses, networks.
     pub(crate) reachable: Vec<String>,
     /// What may be done in the sandbox.
     pub(crate) sandbox: Sandbox,
     /// What the agent does not do unasked.
     pub(crate) approvals: Approvals,
+    /// What becomes of results of tools that are too long for a model.
+    pub(crate) results: LongResults,
+    /// Whether tools of MCP servers are found by searching.
+    pub(crate) tool_search: bool,
     /// The sub-agents.
     pub(crate) subagents: Vec<Subagent>,
     /// How much may be sent to pudu.
@@ -287,12 +297,17 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         models.extend(ModelConfig::from_env(env));
     }
     let sandbox = sandbox::limits(top, provider);
+    let tools = sandbox::tools(top, env);
     Live {
         models,
-        tools: sandbox::tools(top, env),
+        tool_groups: sandbox::groups(top),
+        agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),
-        approvals: approvals::approvals(top, sandbox.allow_host_bash),
+        approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
+        tools,
         sandbox,
+        results: output::results(top),
+        tool_search: output::searched(top),
         subagents: subagents::subagents(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),

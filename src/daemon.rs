@@ -216,6 +216,8 @@ impl Daemon {
             let connected = stop.run_until_cancelled(extensions.connect(&start, file.as_deref())).await;
             if connected == Some(true) {
                 apply(&shared, &watcher.current(), &machine, &extensions);
+                // Said when it is true for whoever reads it: from here on runs have the tools.
+                tracing::info!(tools = extensions.lock().all().len(), "MCP servers are connected");
             }
         });
     }

@@ -36,7 +36,6 @@ impl Extensions {
             }
         };
         let servers = Servers::connect(config).await;
-        tracing::info!(tools = servers.tools().len(), "MCP servers are connected");
         let any = !servers.tools().is_empty();
         *self.servers.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
         any

@@ -8,6 +8,7 @@ use pudu_client::{
     base::{Network, SandboxProvider},
     containers::{Api, Docker, GEM, Pool, Rules, Settings},
     egress::Proxy,
+    net,
     sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
     skills::Skills,
 };
@@ -57,7 +58,12 @@ impl Machine {
         live: &Live,
         skills: Skills,
     ) -> (Self, String) {
-        let (jail, (models, model)) = tokio::join!(Jail::probe(), discover::models(live));
+        let found = async {
+            // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
+            tokio::task::spawn_blocking(net::tls).await.ok();
+            discover::models(live).await
+        };
+        let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
         let jail = jail.map(Arc::new);
         let owner = owner(provider, jail.as_ref().ok().and_then(|jail| jail.owner()));
         let folders = Folders::new(home.to_owned(), owner);

@@ -47,6 +47,20 @@ fn told(output: &Output) -> (bool, String, String) {
 }
 
 #[tokio::test]
+async fn an_agent_is_chosen_from_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(".pudu/users/default/agents/poet");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("SOUL.md"), "You write poems.").unwrap();
+    let (well, out, err) = piped(dir.path(), "0", &[], "/agent poet\n\n/status\n").await;
+    assert!(well && err.is_empty(), "{err}");
+    assert!(
+        out.starts_with("`poet` answers here from now on.\n") && out.contains("\n- Agent: `poet`\n"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
 async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let (well, out, err) = piped(dir.path(), "0", &[], "hi\n\n/help\n").await;
@@ -256,4 +270,25 @@ async fn what_is_typed_while_the_daemon_is_away_is_said_once_when_it_is_back() {
     person.types("last\r");
     person.shows("echo: last").await;
     assert_eq!(house.model.count(), 3, "each was said once");
+}
+
+#[tokio::test]
+async fn a_program_hears_by_the_exit_code_that_the_model_failed() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    house.model.next(Reply::status(401).message("no such key"));
+    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "one\ntwo\n").await;
+    assert_eq!((well, out.as_str()), (false, "echo: two\n"), "{err}");
+    assert!(err.starts_with("⚠️ The model's provider refused the key"), "{err}");
+    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "three\n").await;
+    assert_eq!((well, out.as_str(), err.as_str()), (true, "echo: three\n", ""));
+}
+
+#[tokio::test]
+async fn a_daemon_in_the_terminal_tells_that_the_model_failed_too() {
+    let house = House::build("").await;
+    house.model.next(Reply::status(401).message("no such key"));
+    let (well, out, err) = piped(&house.path(""), "0", &[], "one\n").await;
+    assert_eq!((well, out.as_str()), (false, ""), "{err}");
+    assert!(err.contains("⚠️ The model's provider refused the key"), "{err}");
 }

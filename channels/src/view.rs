@@ -25,6 +25,9 @@ pub struct FinalView {
     /// What may be clicked now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
+    /// Whether the work failed, as the words say. Programs want to know; people read it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// Something to click. Clicking it means what typing `action` would mean.

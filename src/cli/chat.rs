@@ -82,12 +82,15 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
     // A prompt that nobody answers must not keep the process.
     runtime.shutdown_background();
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // What went wrong has been told.
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => super::run::fail(&error),
     }
 }
 
-async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<()> {
+/// Chats, and tells whether all went well.
+async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> {
     let manner = Manner::of(&start);
     let token = args.token.map(SecretString::from);
     let Some(loaded) = loaded else {
@@ -120,7 +123,7 @@ fn address(gateway: &config::Gateway) -> Option<String> {
 }
 
 /// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.
-async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<()> {
+async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<bool> {
     logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
         .context("the log cannot be written")?;
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
@@ -158,7 +161,7 @@ impl Manner {
     }
 }
 
-async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<()> {
+async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> {
     if !manner.person {
         return piped::run(wire, BufReader::new(tokio::io::stdin()), io::stdout()).await;
     }
@@ -170,7 +173,8 @@ async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<()> {
     let _found = terminal::Found::now()?;
     let prompt = Prompt::new(commands, manner.paint, history)?;
     let greeting = format!("{about}\n/help tells what I understand, Ctrl-C stops an answer, Ctrl-D leaves.");
-    Session::new(wire, prompt, manner.paint).run(&greeting).await
+    // A person has seen how it went.
+    Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| true)
 }
 
 #[cfg(test)]

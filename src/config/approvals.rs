@@ -1,6 +1,6 @@
 //! What the agent does not do unasked.
 
-use super::reader::Section;
+use super::{reader::Section, sandbox::ToolConfig};
 use pudu_client::harness::Dangerous;
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,14 +18,17 @@ pub(crate) struct Approvals {
 const DANGEROUS: &[(&str, Dangerous)] =
     &[("allow", Dangerous::Allow), ("ask", Dangerous::Ask), ("block", Dangerous::Block)];
 
-/// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so.
-pub(super) fn approvals(top: &Section<'_>, host_shell: bool) -> Approvals {
+/// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
+/// itself that it needs approval.
+pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig]) -> Approvals {
     let section = top.section("approvals");
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
     let told = "allow; block with `sandbox.allow_host_bash`";
+    let named = section.names("tools").or_told(Vec::new(), "none");
+    let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
     Approvals {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
-        tools: section.names("tools").or_told(Vec::new(), "none").into_iter().collect(),
+        tools: named.into_iter().chain(own).collect(),
         timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
     }
 }

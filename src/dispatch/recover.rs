@@ -2,7 +2,7 @@
 //! is looked at now.
 
 use super::{
-    Account, Shared,
+    Account, Shared, agent,
     command::Command,
     conversation::Mail,
     turn::{self, Job},
@@ -27,13 +27,13 @@ const RESUMES: i64 = 12;
 /// What is said instead of a reply that is so old that it would surprise.
 fn too_late() -> FinalView {
     let text = "I was away for too long to answer this in time. Ask again if it still matters.";
-    FinalView { text: text.to_owned(), ..FinalView::default() }
+    FinalView { text: text.to_owned(), failed: true, ..FinalView::default() }
 }
 
 /// What is said instead of trying once more.
 fn given_up() -> FinalView {
     let text = format!("⚠️ I was interrupted {RESUMES} times while I worked on this, so I stopped trying.");
-    FinalView { text, ..FinalView::default() }
+    FinalView { text, failed: true, ..FinalView::default() }
 }
 
 impl Shared {
@@ -148,7 +148,9 @@ impl Shared {
         patiently("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
         let read = || self.db.conversation(&row.conversation);
         let known = patiently("a conversation could not be read", read).await.flatten();
-        let session = account.policy().session(&placement.sender);
+        let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
+        let policy = account.policy();
+        let session = agent::settle(self, &policy, &row.conversation, chosen, &placement.sender).await;
         let job = Job {
             parcel,
             placement,

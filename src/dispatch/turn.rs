@@ -53,10 +53,11 @@ impl Job {
 
     /// What the run is to do: people's choice of a model comes before the account's session.
     fn task(&self, input: Vec<Human>, again: Option<MessageId>) -> Task {
-        let Session { agent, model, steps } = self.session.clone();
+        let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker());
-        Task { thread: self.thread.clone(), run: self.run.clone(), input, again, model, agent, asker, steps }
+        let (thread, run) = (self.thread.clone(), self.run.clone());
+        Task { thread, run, input, again, model, agent, authoring, asker, steps }
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) async fn perform(
             tracing::error!(turn = job.parcel.turn.0, "a turn broke down");
             let text =
                 "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
-            let view = FinalView { text: text.to_owned(), ..FinalView::default() };
+            let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.parcel, view).await;
             let placement = shown(&shared.db, &job.parcel.turn, job.placement).await;
             deliver(&shared, &account, &job.parcel, placement, &view).await;

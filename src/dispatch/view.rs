@@ -122,7 +122,8 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
     let text = paragraphs(&[&ended.text, &decisions(&ended.decisions), &note, &missing]);
     let text =
         if text.is_empty() && files.is_empty() { "(The assistant said nothing.)".to_owned() } else { text };
-    FinalView { text, files, choices }
+    let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
+    FinalView { text, files, choices, failed }
 }
 
 /// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.

@@ -34,6 +34,9 @@ pub(crate) struct Line {
     pub(crate) files: Vec<String>,
     /// Whether it will not change any more.
     pub(crate) done: bool,
+    /// Whether the work failed, as the words say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) failed: bool,
     /// Whether a message that waits was seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) seen: bool,

@@ -68,15 +68,17 @@ impl Discord {
     /// Answers an interaction; tells whether Discord took it, now or before.
     async fn answer(&self, id: &str, token: &str, kind: u64) -> bool {
         let path = ["interactions", id, token, "callback"];
+        let mut perhaps = false;
         for _ in 0..2 {
             let body = json!({"type": kind});
             match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
                 Ok(_) | Err(ApiError::Done(_)) => return true,
                 // It may have been taken or not. Saying it again does no harm, and the reply finds out.
-                Err(ApiError::Unknown(_) | ApiError::Unconnected(_)) => {}
+                Err(ApiError::Unknown(_)) => perhaps = true,
+                Err(ApiError::Unconnected(_)) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "an interaction could not be answered");
-                    return false;
+                    tracing::debug!(%error, perhaps, "an interaction could not be answered");
+                    return perhaps;
                 }
             }
         }
@@ -106,4 +108,31 @@ fn command(Command { name, argument, help }: &Command) -> Value {
     let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});
     let options: Vec<Value> = (!words.is_empty()).then_some(option).into_iter().collect();
     json!({"type": 1, "name": name, "description": cut(help), "options": options})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discord::loopback::Loopback;
+    use std::sync::Mutex;
+
+    #[tokio::test]
+    async fn a_deferral_that_was_perhaps_taken_stays_so_whatever_the_next_try_meets() {
+        let check = async |statuses: &'static [u16], taken: bool| {
+            let left = Mutex::new(statuses.iter());
+            let server = Loopback::start(move |_, _| {
+                let status = left.lock().unwrap().next().copied().unwrap_or(204);
+                (status, json!({"message": "m", "code": if status == 404 { 10_062 } else { 0 }}))
+            })
+            .await;
+            assert_eq!(server.discord().answer("5", "tok", 5).await, taken, "{statuses:?}");
+        };
+        check(&[200], true).await;
+        check(&[500, 200], true).await;
+        check(&[500, 500], true).await;
+        check(&[500, 429], true).await;
+        check(&[500, 404], true).await;
+        check(&[429], false).await;
+        check(&[404], false).await;
+    }
 }

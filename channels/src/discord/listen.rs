@@ -236,3 +236,6 @@ fn ended(error: ApiError) -> Ended {
         other => Ended::Lost(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

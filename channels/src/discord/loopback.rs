@@ -1,6 +1,7 @@
 //! An API on the loopback: records what is asked and answers what a test says.
 
 use super::{
+    Config, Discord, Rules,
     client::Client,
     office::{Me, Office},
 };
@@ -43,6 +44,18 @@ impl Loopback {
         let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };
         office.me.set(me).unwrap();
         Arc::new(office)
+    }
+
+    /// A bot whose API this is.
+    pub(super) fn discord(&self) -> Discord {
+        let config = Config {
+            account: "d".into(),
+            bot_token: "secret".into(),
+            api_url: self.url.parse().unwrap(),
+            rules: Rules::default(),
+            commands: Vec::new(),
+        };
+        Discord::new(config).unwrap()
     }
 
     /// Returns what was asked so far.

@@ -6,11 +6,13 @@
 //! change to what is stored and sent: snapshots in `tests/` show it.
 
 mod approval;
+mod cut;
 mod event;
 mod id;
 mod log;
 mod message;
 mod model;
+mod results;
 mod sandbox;
 mod shared;
 mod skill;
@@ -19,15 +21,17 @@ mod tool;
 mod usage;
 
 pub use approval::{Approver, Wish};
+pub use cut::{Cut, ends};
 pub use event::{Event, Failure, FailureClass, Outcome, TaskStage};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{Assistant, Decision, Finish, Human, Image, Message, Question, ToolCall, ToolResult};
 pub use model::{Delta, Model, ModelError, ModelStream, Picture, Request};
+pub use results::ResultFiles;
 pub use sandbox::{Command, Entry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell};
 pub use shared::{OutlineEntry, Reading, SharedFile, Text};
 pub use skill::Skill;
-pub use state::{Marks, ThreadState, Todo, TodoStatus, Update};
+pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use tool::{Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
 pub use usage::Usage;
 

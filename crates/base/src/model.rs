@@ -35,7 +35,7 @@ pub struct Request {
     /// The messages, oldest first.
     pub messages: Vec<Arc<Message>>,
     /// The tools that it may call.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
     /// Images that it sees behind the newest message; none for a model that cannot see.
     pub images: Vec<Picture>,
 }

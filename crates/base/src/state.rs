@@ -23,6 +23,31 @@ pub struct ThreadState {
     /// What the agent has read of its files.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Arc<Marks>,
+    /// Which tools the agent has searched for, of those that are not told to it one by one.
+    #[serde(default, skip_serializing_if = "Promoted::is_empty")]
+    pub promoted: Promoted,
+}
+
+/// Tools that were searched for and can be called since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promoted {
+    /// Names the catalogue that they are from. With another one they have to be searched for again.
+    pub catalog: String,
+    /// Their names, in the order in which they were found.
+    pub names: IndexSet<String>,
+}
+
+impl Promoted {
+    fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    fn add(&mut self, catalog: String, names: Vec<String>) {
+        if self.catalog != catalog {
+            *self = Self { catalog, names: IndexSet::new() };
+        }
+        self.names.extend(names);
+    }
 }
 
 /// One thing to be done.
@@ -101,6 +126,13 @@ pub enum Update {
         /// A digest of what stands there.
         digest: String,
     },
+    /// The agent found tools. Those from another catalogue are forgotten.
+    Promote {
+        /// Names the catalogue.
+        catalog: String,
+        /// The tools' names.
+        names: Vec<String>,
+    },
 }
 
 impl ThreadState {
@@ -124,6 +156,7 @@ impl ThreadState {
             }
             Update::Todos(todos) => self.todos = todos,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
+            Update::Promote { catalog, names } => self.promoted.add(catalog, names),
         }
     }
 
@@ -194,6 +227,7 @@ mod tests {
             Update::Remove("gone".into()),
             Update::Todos(vec![Todo { content: "look".into(), status: TodoStatus::InProgress }]),
             Update::Mark { path: "/mnt/user-data/workspace/a".into(), digest: "d".into() },
+            Update::Promote { catalog: "c0ffee".into(), names: vec!["mail_send".into()] },
         ]
     }
 
@@ -209,6 +243,18 @@ mod tests {
         let updates = whole_turn();
         assert!(ThreadState::fold(updates[..3].to_vec()).begun.contains(&CallId::from("c")));
         assert!(ThreadState::fold(updates).begun.is_empty());
+    }
+
+    #[test]
+    fn tools_that_were_found_stay_as_long_as_the_catalogue_is_the_same() {
+        let found = |catalog: &str, names: &[&str]| Update::Promote {
+            catalog: catalog.into(),
+            names: names.iter().map(|name| (*name).into()).collect(),
+        };
+        let names =
+            |updates: Vec<Update>| ThreadState::fold(updates).promoted.names.into_iter().collect::<Vec<_>>();
+        assert_eq!(names(vec![found("1", &["b", "a"]), found("1", &["a", "c"])]), ["b", "a", "c"]);
+        assert_eq!(names(vec![found("1", &["b", "a"]), found("2", &["c"])]), ["c"]);
     }
 
     #[test]

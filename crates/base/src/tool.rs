@@ -1,6 +1,6 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
+use crate::{BoxFuture, CallId, Cut, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// A tool as the loop sees it. Authors write a [`TypedTool`] instead.
 pub trait Tool: Send + Sync {
-    /// Describes it to the model and to the loop.
-    fn spec(&self) -> &ToolSpec;
+    /// Describes it to the model and to the loop. Made once, and shared by all requests.
+    fn spec(&self) -> &Arc<ToolSpec>;
 
     /// Calls it. Dropping the future cancels the call and all that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -58,8 +58,10 @@ pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
 /// What a tool gives back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// What the model reads: all that there is, within what the tool takes in.
     pub text: String,
+    /// What stays of the text where it is not kept whole elsewhere; all of it if not said.
+    pub cut: Option<Cut>,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
     /// What people are asked: the run ends with it.
@@ -108,7 +110,7 @@ pub trait TypedTool: Send + Sync + 'static {
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
     let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.about(), T::REPEATABLE);
-    Arc::new(Erased { tool, spec })
+    Arc::new(Erased { tool, spec: Arc::new(spec) })
 }
 
 /// Returns the JSON Schema of a type without the keys that models have no use for.
@@ -123,11 +125,11 @@ fn schema<T: JsonSchema>() -> Value {
 
 struct Erased<T> {
     tool: T,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl<T: TypedTool> Tool for Erased<T> {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

@@ -1,21 +1,50 @@
 //! What runs work with, as the configuration of the moment wants it.
 
-use pudu_base::{Model, SandboxProvider, Tool};
+use crate::results::FOLDER;
+use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, Limits};
-use pudu_harness::{Bounds, Policy, Toolbox, lead_prompt, subagent::Kind};
-use std::{sync::Arc, time::Duration};
+use pudu_harness::{
+    Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt,
+    subagent::{Kind, Kinds},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 /// What runs work with.
 pub struct Setup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
+    pub(crate) groups: Groups,
+    pub(crate) deferred: Arc<Catalog>,
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
-    pub(crate) subagents: Vec<Kind>,
+    pub(crate) subagents: Option<Kinds>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) patience: Duration,
+    pub(crate) results: Arc<ResultRules>,
+    pub(crate) results_folder: Arc<str>,
     pub(crate) documents: Converter,
+}
+
+/// Which tools belong together, for agents that have some of them only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// The groups that there are.
+    pub names: BTreeSet<String>,
+    /// The group of each tool that is in one; a tool that is in none is everybody's.
+    pub of: BTreeMap<String, String>,
+}
+
+impl Groups {
+    /// Tells whether an agent that has these groups has a tool.
+    #[must_use]
+    pub fn give(&self, wanted: &[String], tool: &str) -> bool {
+        self.of.get(tool).is_none_or(|group| wanted.contains(group))
+    }
 }
 
 /// So long somebody can decide, if nothing else is said.
@@ -44,12 +73,16 @@ impl Setup {
         Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
+            groups: Groups::default(),
+            deferred: Arc::default(),
             bounds,
             system: lead_prompt(),
             sandboxes,
-            subagents: Vec::new(),
+            subagents: None,
             policy: Arc::default(),
             patience: PATIENCE,
+            results: Arc::new(ResultRules::default()),
+            results_folder: FOLDER.into(),
             documents: Converter::here(Limits::default()),
         }
     }
@@ -60,16 +93,34 @@ impl Setup {
         Self { documents, ..self }
     }
 
+    /// Says which tools belong together.
+    #[must_use]
+    pub fn with_groups(self, groups: Groups) -> Self {
+        Self { groups, ..self }
+    }
+
+    /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.
+    #[must_use]
+    pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
+        Self { deferred: Arc::new(Catalog::new(specs)), ..self }
+    }
+
     /// Gives the agent sub-agents.
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
-        Self { subagents, ..self }
+        Self { subagents: Kinds::new(subagents), ..self }
     }
 
     /// Says what must not be done unasked, and how long somebody can decide.
     #[must_use]
     pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
+    }
+
+    /// Says what becomes of long results, and in which folder of a thread's outputs they are kept.
+    #[must_use]
+    pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
+        Self { results: Arc::new(rules), results_folder: folder.into(), ..self }
     }
 
     /// Finds a model by name; the default for none and for one that is not there any more.

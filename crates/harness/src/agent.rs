@@ -1,6 +1,6 @@
 //! What a run works with.
 
-use crate::Policy;
+use crate::{Catalog, Policy, Results};
 use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +19,10 @@ pub struct Agent {
     pub approver: Arc<dyn Approver>,
     /// What must not be done unasked.
     pub policy: Arc<Policy>,
+    /// Those of its tools that it has to search for.
+    pub deferred: Arc<Catalog>,
+    /// What becomes of long results.
+    pub results: Results,
     /// The system prompt.
     pub system: Arc<str>,
     /// What a run may use up.
@@ -44,7 +48,7 @@ impl Default for Bounds {
 #[derive(Clone)]
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
-    specs: Arc<[ToolSpec]>,
+    specs: Arc<[Arc<ToolSpec>]>,
 }
 
 impl Toolbox {
@@ -70,6 +74,9 @@ impl Toolbox {
     /// Returns those whose names are wanted.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        if self.specs.iter().all(|spec| wanted(&spec.name)) {
+            return self.clone();
+        }
         Self::new(self.tools.iter().filter(|tool| wanted(&tool.spec().name)).cloned())
     }
 
@@ -81,7 +88,7 @@ impl Toolbox {
 
     /// Returns what the model is told of them.
     #[must_use]
-    pub fn specs(&self) -> &Arc<[ToolSpec]> {
+    pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
         &self.specs
     }
 

@@ -1,11 +1,14 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
-use crate::{Agent, Bounds, Nobody, Progress, Replay, SkillPolicy, Steering, Toolbox, Turn, lead_chain, run};
+use crate::{
+    Agent, Bounds, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox, Turn,
+    lead_chain, run,
+};
 use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Command, Delta, Entry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, Sandbox, SandboxError, Seq, ThreadId, ThreadLog, ThreadState,
-    Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ModelStream, Outcome, Question, Request, ResultFiles, Sandbox, SandboxError, Seq, ThreadId, ThreadLog,
+    ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use serde_json::{Value, json};
 use std::{
@@ -23,6 +26,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Scripted {
     pub(crate) replies: Mutex<VecDeque<Reply>>,
     pub(crate) asked: Mutex<Vec<Vec<String>>>,
+    /// The names of the tools in each request.
+    pub(crate) tools: Mutex<Vec<String>>,
+    pub(crate) systems: Mutex<Vec<String>>,
 }
 
 pub(crate) enum Reply {
@@ -44,6 +50,9 @@ impl Model for Scripted {
             Message::Tool(result) => format!("tool: {}", result.text),
         };
         self.asked.lock().unwrap().push(request.messages.iter().map(line).collect());
+        let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+        self.tools.lock().unwrap().push(tools.join(" "));
+        self.systems.lock().unwrap().push(request.system.clone());
         match self.replies.lock().unwrap().pop_front().expect("no reply left") {
             Reply::Says(pieces) => stream::iter(pieces).boxed(),
             Reply::Stalls(words) => {
@@ -101,21 +110,31 @@ impl Sandbox for NoSandbox {
     }
 }
 
+/// Keeps no results.
+pub(crate) struct NoFiles;
+
+impl ResultFiles for NoFiles {
+    fn keep<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(async { Err(SandboxError::Refused("full".into())) })
+    }
+}
+
 /// A tool that does what its arguments say and counts its calls.
 pub(crate) struct Probe {
-    pub(crate) spec: ToolSpec,
+    pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,
 }
 
 impl Probe {
     pub(crate) fn new(name: &str, repeatable: bool) -> Arc<Self> {
         let spec = ToolSpec { name: name.into(), about: name.into(), parameters: json!({}), repeatable };
+        let spec = Arc::new(spec);
         Arc::new(Self { spec, calls: AtomicU32::new(0) })
     }
 }
 
 impl Tool for Probe {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 
@@ -164,6 +183,8 @@ impl Bench {
             log: log.clone(),
             approver: Arc::new(Nobody),
             policy: Arc::default(),
+            deferred: Arc::default(),
+            results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
             system: "Be brief.".into(),
             bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
         };

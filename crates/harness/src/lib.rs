@@ -5,10 +5,12 @@
 
 mod agent;
 mod danger;
+mod deferred;
 #[cfg(test)]
 mod fixture;
 pub mod middleware;
 mod replay;
+mod results;
 mod retry;
 mod run;
 mod skills;
@@ -17,8 +19,10 @@ pub mod subagent;
 mod turn;
 
 pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
+pub use deferred::{Catalog, SEARCH, searching};
 pub use middleware::{Dangerous, Gate, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain};
 pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
+pub use results::{ResultRules, Results};
 pub use retry::Retry;
 pub use run::run;
 pub use skills::skills_prompt;

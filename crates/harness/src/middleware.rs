@@ -2,6 +2,7 @@
 
 mod approvals;
 mod dangling;
+mod deferred_tools;
 mod images;
 mod model_errors;
 mod skill_policy;
@@ -11,6 +12,7 @@ mod window;
 
 pub use approvals::{Approvals, Dangerous, Policy};
 pub use dangling::Dangling;
+pub use deferred_tools::DeferredTools;
 pub use images::Images;
 pub use model_errors::{ModelErrors, failure};
 pub use skill_policy::{SkillPolicy, asked, named};
@@ -95,6 +97,7 @@ impl Gate {
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     vec![
         Box::new(skills),
+        Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Window(agent.model.window())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
@@ -109,6 +112,7 @@ pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>
 #[must_use]
 pub fn subagent_chain(agent: &Agent) -> Vec<Box<dyn Middleware>> {
     vec![
+        Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Window(agent.model.window())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
@@ -132,6 +136,7 @@ mod tests {
         let agent = Bench::new(vec![]).agent;
         let lead = [
             "skill_policy",
+            "deferred_tools",
             "window",
             "dangling",
             "images",
@@ -141,7 +146,8 @@ mod tests {
             "tool_errors",
         ];
         assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
-        let sub = ["window", "dangling", "images", "model_errors", "approvals", "tool_errors"];
+        let sub =
+            ["deferred_tools", "window", "dangling", "images", "model_errors", "approvals", "tool_errors"];
         assert_eq!(names(&subagent_chain(&agent)), sub);
     }
 }

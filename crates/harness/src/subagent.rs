@@ -5,7 +5,7 @@
 //! deliberately absent: a pool or a second executor. At most [`MOST`] work side by side, because no reply may
 //! ask for more.
 
-use crate::{Agent, Bounds, Replay, Steering, Turn, subagent_chain};
+use crate::{Agent, Bounds, Replay, SEARCH, Steering, Turn, searching, subagent_chain};
 use pudu_base::{
     Approver, BoxFuture, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq, TaskStage,
     Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Wish,
@@ -75,20 +75,35 @@ pub fn builtin() -> Vec<Kind> {
     ]
 }
 
-/// Makes the tool `task` for an agent; `None` if there are no kinds.
-#[must_use]
-pub fn task(kinds: &[Kind], parent: &Agent) -> Option<Arc<dyn Tool>> {
-    if kinds.is_empty() {
-        return None;
+/// All kinds of sub-agents that there are, and what models are told of them.
+#[derive(Clone)]
+pub struct Kinds {
+    kinds: Arc<[Kind]>,
+    spec: Arc<ToolSpec>,
+}
+
+impl Kinds {
+    /// Puts kinds together; `None` if there are none.
+    #[must_use]
+    pub fn new(kinds: Vec<Kind>) -> Option<Self> {
+        if kinds.is_empty() {
+            return None;
+        }
+        let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
+        let about = format!(
+            "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for \
+             work that takes many steps or much reading; call it up to {MOST} times in one reply for pieces that \
+             do not need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
+        );
+        let spec = Arc::new(ToolSpec::of::<Args>(TASK, &about, false));
+        Some(Self { kinds: kinds.into(), spec })
     }
-    let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
-    let about = format!(
-        "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for work \
-         that takes many steps or much reading; call it up to {MOST} times in one reply for pieces that do not \
-         need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
-    );
-    let spec = ToolSpec::of::<Args>(TASK, &about, false);
-    Some(Arc::new(Task { spec, kinds: kinds.into(), parent: parent.clone() }))
+
+    /// Makes the tool `task` for an agent.
+    #[must_use]
+    pub fn task(&self, parent: &Agent) -> Arc<dyn Tool> {
+        Arc::new(Task { all: self.clone(), parent: parent.clone() })
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,22 +117,21 @@ struct Args {
 }
 
 struct Task {
-    spec: ToolSpec,
-    kinds: Arc<[Kind]>,
+    all: Kinds,
     parent: Agent,
 }
 
 impl Tool for Task {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.all.spec
     }
 
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let args: Args = serde_json::from_value(args)
                 .map_err(|error| ToolError(format!("the arguments do not fit {TASK}: {error}")))?;
-            let Some(kind) = self.kinds.iter().find(|kind| kind.name == args.subagent_type) else {
-                let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+            let Some(kind) = self.all.kinds.iter().find(|kind| kind.name == args.subagent_type) else {
+                let names: Vec<&str> = self.all.kinds.iter().map(|kind| kind.name.as_str()).collect();
                 let text =
                     format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
                 return Err(ToolError(text));
@@ -135,16 +149,20 @@ impl Task {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
         };
-        Agent {
+        // Who was given tools by name is told of each.
+        let searches = kind.tools.is_none() && has(SEARCH);
+        searching(Agent {
             model: kind.model.clone().unwrap_or_else(|| parent.model.clone()),
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),
             approver: Arc::new(Above { approver: parent.approver.clone(), tell: tell.clone() }),
             policy: parent.policy.clone(),
+            deferred: if searches { parent.deferred.clone() } else { Arc::default() },
+            results: parent.results.clone(),
             system: kind.system.clone(),
             bounds: kind.bounds,
-        }
+        })
     }
 }
 

@@ -1,9 +1,12 @@
 //! What a server answered, as text that a model can read.
 
+use pudu_base::Cut;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// As many characters of an answer are passed on; both ends are kept.
-const MOST: usize = 50_000;
+/// As many characters of an answer are taken; both ends are kept.
+const MOST: usize = 1 << 20;
+/// As many are passed on where the answer is not kept whole elsewhere.
+pub(crate) const SHOWN: Cut = Cut::Middle(50_000);
 
 /// Flattens an answer: its texts, a word in the place of what is no text, or its structured content if
 /// that is all there is.
@@ -13,7 +16,7 @@ pub(crate) fn text(result: &CallToolResult) -> String {
         Some(value) if blocks.is_empty() => value.to_string(),
         _ => blocks.join("\n"),
     };
-    if text.is_empty() { "(no output)".to_owned() } else { fit(text) }
+    if text.is_empty() { "(no output)".to_owned() } else { Cut::Middle(MOST).apply(text) }
 }
 
 fn block(block: &ContentBlock) -> String {
@@ -36,17 +39,6 @@ fn block(block: &ContentBlock) -> String {
 /// Stands for bytes that are no text; four characters of base64 are three bytes.
 fn unseen(what: &str, kind: &str, base64: &str) -> String {
     format!("[{what}, {kind}, {} bytes, not shown]", base64.trim_end_matches('=').len() * 3 / 4)
-}
-
-fn fit(text: String) -> String {
-    let count = text.chars().count();
-    if count <= MOST {
-        return text;
-    }
-    let at = |nth: usize| text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at);
-    let (head, rest) = text.split_at(at(MOST / 2));
-    let (_, tail) = rest.split_at(at(count - MOST / 2) - head.len());
-    format!("{head}\n[… {} characters left out …]\n{tail}", count - MOST / 2 * 2)
 }
 
 #[cfg(test)]
@@ -85,9 +77,10 @@ mod tests {
 
     #[test]
     fn a_giant_answer_keeps_both_ends_and_says_what_is_missing() {
-        let giant = format!("begin{}end", "ü".repeat(60_000));
-        let text = fit(giant);
+        let giant = format!("begin{}end", "ü".repeat(MOST));
+        let text =
+            text(&serde_json::from_value(json!({"content": [{"type": "text", "text": giant}]})).unwrap());
         assert!(text.starts_with("beginü") && text.ends_with("üend"));
-        assert!(text.contains("\n[… 10008 characters left out …]\n"));
+        assert!(text.contains("\n[… 8 characters left out …]\n"));
     }
 }

@@ -21,12 +21,12 @@ pub(crate) struct Remote {
     server: Arc<Server>,
     line: Line,
     remote: String,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl Remote {
     pub(crate) fn new(server: Arc<Server>, line: Line, Found { remote, spec }: Found) -> Self {
-        Self { server, line, remote, spec }
+        Self { server, line, remote, spec: Arc::new(spec) }
     }
 
     async fn ask(&self, args: Value) -> Result<ToolOutput, ToolError> {
@@ -53,7 +53,10 @@ impl Remote {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
                 Err(ToolError(words(&answer::text(&result), &self.server.scrubber)))
             }
-            Ok(CallToolResponse::Complete(result)) => Ok(answer::text(&result).into()),
+            Ok(CallToolResponse::Complete(result)) => {
+                let (text, cut) = (answer::text(&result), Some(answer::SHOWN));
+                Ok(ToolOutput { text, cut, ..ToolOutput::default() })
+            }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
             Err(error) => Err(self.error(&failure::of_request(&error, &self.server.scrubber))),
         }
@@ -65,7 +68,7 @@ impl Remote {
 }
 
 impl Tool for Remote {
-    fn spec(&self) -> &ToolSpec {
+    fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
 

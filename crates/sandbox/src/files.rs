@@ -26,7 +26,8 @@ const FOLDERS: [&str; 3] = ["workspace", UPLOADS, "outputs"];
 /// Where files from people go.
 pub(crate) const UPLOADS: &str = "uploads";
 /// Folders that nobody wants listed.
-const SKIPPED: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", "target", ".cache"];
+const SKIPPED: [&str; 7] =
+    [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
 /// Tells parts of files apart that are written at the same time.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -241,7 +242,7 @@ impl Files {
     }
 
     /// Gives what is open to its owner.
-    fn give_open(&self, what: impl AsFd) -> io::Result<()> {
+    pub(crate) fn give_open(&self, what: impl AsFd) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| give_open(what, owner))
     }
 

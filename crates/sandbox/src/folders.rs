@@ -4,7 +4,7 @@
 use crate::{
     ROOT, Upload,
     files::{Files, Owner},
-    share,
+    results, share,
 };
 use pudu_base::{SandboxError, SharedFile, ThreadId};
 use std::{
@@ -92,6 +92,16 @@ impl ThreadFiles {
     /// When the name is none, nothing has it, or what has it is no plain file.
     pub async fn remove_upload(&self, name: &str) -> Result<(), SandboxError> {
         blocking(&self.0, name, |files, name| share::remove(files.own()?, name)).await
+    }
+
+    /// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it. Of many
+    /// files in that folder the oldest ones are removed.
+    ///
+    /// # Errors
+    /// When folder or name lead elsewhere, something is in the way, the text is too large, or the disk almost full.
+    pub async fn keep_result(&self, folder: &str, name: &str, text: String) -> Result<String, SandboxError> {
+        let name = name.to_owned();
+        blocking(&self.0, folder, move |files, folder| results::keep(files, folder, &name, &text)).await
     }
 
     /// Moves a file of this machine in among the uploads, under a safe name that nothing has yet.

@@ -25,6 +25,7 @@ mod local;
 mod mounts;
 mod names;
 mod prove;
+mod results;
 mod share;
 mod shell;
 mod watch;

@@ -1,7 +1,7 @@
 //! Runs a shell command.
 
-use crate::{cut, failed};
-use pudu_base::{Command, Killed, Network, Shell, ToolCx, ToolError, ToolOutput, TypedTool};
+use crate::failed;
+use pudu_base::{Command, Cut, Killed, Network, Shell, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -58,8 +58,11 @@ impl TypedTool for Bash {
             (None, Some(why)) => text.push_str(&format!("\nKilled: {}", self.reason(why))),
             (None, None) => text.push_str("\nKilled by a signal, perhaps for lack of memory"),
         }
-        let text = text.trim();
-        Ok(if text.is_empty() { "(no output)".to_owned() } else { cut::middle(text, self.most) }.into())
+        let text = match text.trim() {
+            "" => "(no output)".to_owned(),
+            text => text.to_owned(),
+        };
+        Ok(ToolOutput { text, cut: Some(Cut::Middle(self.most)), ..ToolOutput::default() })
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod ask_clarification;
 mod bash;
-mod cut;
 mod edit;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -1,7 +1,7 @@
 //! Lists a folder.
 
-use crate::{cut, failed};
-use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use crate::failed;
+use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,6 +34,7 @@ impl TypedTool for Ls {
             .into_iter()
             .map(|entry| if entry.folder { entry.path + "/" } else { entry.path })
             .collect();
-        Ok((cut::end(&lines.join("\n"), self.0) + more).into())
+        let text = lines.join("\n") + more;
+        Ok(ToolOutput { text, cut: Some(Cut::End(self.0)), ..ToolOutput::default() })
     }
 }

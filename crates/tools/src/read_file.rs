@@ -1,7 +1,7 @@
 //! Reads a text file, or some lines of it.
 
-use crate::{cut, mark::mark, read_text};
-use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use crate::{mark::mark, read_text};
+use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,6 +15,8 @@ pub(crate) struct Args {
     start_line: Option<usize>,
     /// The last line to read. Everything to the end if left out.
     end_line: Option<usize>,
+    /// How many characters of that to leave out first: the way through lines that are too long to be shown whole.
+    offset: Option<usize>,
 }
 
 impl TypedTool for ReadFile {
@@ -28,10 +30,11 @@ impl TypedTool for ReadFile {
         let updates = vec![mark(&args.path, text.as_bytes())];
         let text = match (args.start_line, args.end_line) {
             _ if text.is_empty() => "(empty)".to_owned(),
-            (None, None) => cut::end(&text, self.0),
-            _ => cut::end(&lines(&text, &args)?, self.0),
+            (None, None) => text,
+            _ => lines(&text, &args)?,
         };
-        Ok(ToolOutput { text, updates, ..ToolOutput::default() })
+        let text = behind(text, &args)?;
+        Ok(ToolOutput { text, cut: Some(Cut::End(self.0)), updates, ..ToolOutput::default() })
     }
 }
 
@@ -43,4 +46,16 @@ fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
         return Err(ToolError(said));
     }
     Ok(text.lines().skip(start - 1).take(end - start + 1).collect::<Vec<_>>().join("\n"))
+}
+
+/// Leaves out what comes before the offset.
+fn behind(text: String, args: &Args) -> Result<String, ToolError> {
+    let Some(offset @ 1..) = args.offset else { return Ok(text) };
+    match text.char_indices().nth(offset) {
+        Some((at, _)) => Ok(text.split_at(at).1.to_owned()),
+        None => {
+            let count = text.chars().count();
+            Err(ToolError(format!("{} has {count} characters there: none are behind the offset", args.path)))
+        }
+    }
 }

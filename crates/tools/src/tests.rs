@@ -45,6 +45,7 @@ impl Bench {
     /// Calls a tool and checks what the model reads.
     async fn check(&self, name: &str, args: Value, expect: &str) {
         let text = match self.output(name, args.clone()).await {
+            Ok(ToolOutput { text, cut: Some(cut), .. }) => cut.apply(text),
             Ok(output) => output.text,
             Err(ToolError(text)) => format!("Error: {text}"),
         };
@@ -81,6 +82,20 @@ async fn files_are_written_read_changed_and_listed() {
     bench.check("read_file", json!({"path": file}), "ONE\n2\n2\nthree\n").await;
     bench.check("ls", json!({"path": "/mnt/user-data/workspace"}), "/mnt/user-data/workspace/a.txt").await;
     bench.check("ls", json!({"path": "/mnt/user-data/uploads"}), "(empty)").await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_read_by_offset() {
+    let bench = bench().await;
+    let file = "/mnt/user-data/workspace/a.json";
+    let line = format!("{}{}", "ä".repeat(40), "ö".repeat(20));
+    bench.check("write_file", json!({"path": file, "content": format!("first\n{line}\n")}), "OK").await;
+    let cut = format!("{}\n[… 20 characters more …]", "ä".repeat(40));
+    bench.check("read_file", json!({"path": file, "start_line": 2}), &cut).await;
+    let rest = json!({"path": file, "start_line": 2, "offset": 40});
+    bench.check("read_file", rest, &"ö".repeat(20)).await;
+    let error = format!("Error: {file} has 60 characters there: none are behind the offset");
+    bench.check("read_file", json!({"path": file, "start_line": 2, "offset": 60}), &error).await;
 }
 
 #[tokio::test]

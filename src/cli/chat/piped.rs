@@ -1,6 +1,6 @@
 //! The chat for programs: each line that comes in is said, and its answer goes out as it was written, before
 //! the next line is said. What others said before and how it is answered is not heard: a program takes the
-//! first answer for its own.
+//! first answer for its own. What failed goes to standard error instead, and is told by the exit code in the end.
 
 use super::{
     DOUBT,
@@ -13,27 +13,38 @@ use futures_util::StreamExt;
 use std::{io::Write, sync::Arc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Says line by line until the input ends.
+/// Says line by line until the input ends; tells whether all went well.
 pub(super) async fn run(
     wire: Arc<dyn Wire>,
     input: impl AsyncBufRead + Unpin,
     mut out: impl Write,
-) -> Result<()> {
+) -> Result<bool> {
     let mut pipe =
         Pipe { news: wire.follow(), post: Post::new(wire.clone()), talk: Talk::default(), wire, lost: false };
     pipe.begin().await?;
-    let (mut lines, mut first) = (input.lines(), true);
+    let (mut lines, mut first, mut well) = (input.lines(), true, true);
     while let Some(line) = lines.next_line().await? {
         if line.trim().is_empty() {
             continue;
         }
-        for answer in pipe.say(line).await? {
+        for Answer { text, failed } in pipe.say(line).await? {
+            if failed {
+                well = false;
+                eprintln!("{text}");
+                continue;
+            }
             let gap = if std::mem::take(&mut first) { "" } else { "\n" };
-            writeln!(out, "{gap}{answer}")?;
+            writeln!(out, "{gap}{text}")?;
             out.flush()?;
         }
     }
-    Ok(())
+    Ok(well)
+}
+
+/// An answer as it goes out.
+struct Answer {
+    text: String,
+    failed: bool,
 }
 
 struct Pipe {
@@ -56,7 +67,7 @@ impl Pipe {
     }
 
     /// Says something and returns what is answered.
-    async fn say(&mut self, text: String) -> Result<Vec<String>> {
+    async fn say(&mut self, text: String) -> Result<Vec<Answer>> {
         if self.post.take(Act::Say(text)).is_err() {
             bail!("too much waits to be sent");
         }
@@ -79,7 +90,7 @@ impl Pipe {
         Ok(answers)
     }
 
-    fn hear(&mut self, news: Option<News>) -> Result<Vec<String>> {
+    fn hear(&mut self, news: Option<News>) -> Result<Vec<Answer>> {
         match news {
             Some(News::Change(change)) => {
                 self.lost = false;
@@ -97,11 +108,11 @@ impl Pipe {
     }
 
     /// Writes an answer and where its files are.
-    fn written(&self, line: &crate::local::Line) -> String {
+    fn written(&self, line: &crate::local::Line) -> Answer {
         let place = |(index, name): (usize, &String)| {
             format!("\n{name}: {}", self.wire.file(&line.id, index).unwrap_or_default())
         };
         let files: String = line.files.iter().enumerate().map(place).collect();
-        format!("{}{files}", line.text)
+        Answer { text: format!("{}{files}", line.text), failed: line.failed }
     }
 }

@@ -350,6 +350,7 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
         let said = said(&format!("sandbox: {text}\n"), []);
         words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
     };
+    // CVE-2026-32038: what sandboxes share is a choice of three, not a name handed on.
     check("{network: container:x}", &["error: sandbox.network", "one of none, proxy, full"]);
     check("{network: proxy}", &["warning: sandbox.network", "name them in allowed_domains"]);
     check("{allowed_domains: [a.org]}", &["warning: sandbox.allowed_domains", "set `network: proxy`"]);
@@ -372,4 +373,23 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     check(&with("container_prefix: /x"), &["error: sandbox.container_prefix", "letters, digits"]);
     check(&with("api: grpc"), &["error: sandbox.api", "one of aio, exec"]);
     check(&with("replicas: 0"), &["error: sandbox.replicas"]);
+}
+
+#[test]
+fn what_long_results_and_approvals_cannot_be_is_told() {
+    check(
+        "tools:\n  - {use: 'deerflow.sandbox.tools:ls_tool', approval: perhaps}\n\
+         tool_output:\n  storage_subdir: ../out\n  tool_overrides: {bash: many, ls: -1}\n  \
+         externalize_min_chars: 100\n",
+        "
+config.yaml:3:55: error: tools[0].approval: found \"perhaps\", expected one of required
+config.yaml:5:19: error: tool_output.storage_subdir: this is no plain folder below the outputs
+  mend: name a folder below a thread's outputs, such as .tool-results
+config.yaml:6:19: error: tool_output.tool_overrides: bash has text, expected whole number, 0 to 10000000
+  mend: write `tool: characters`; 0 keeps no result of it
+config.yaml:6:19: error: tool_output.tool_overrides: ls has -1, expected whole number, 0 to 10000000
+  mend: write `tool: characters`; 0 keeps no result of it
+config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a long result, 3000, is more than this
+  mend: make the head or the tail smaller, or this larger",
+    );
 }

@@ -67,11 +67,9 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         ("DEER_FLOW_SANDBOX_HOST", "host.docker.internal"),
         ("IMAGE", "python:3.13"),
     ];
-    let text = format!(
-        "sandbox: {{use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
-         idle_timeout: 0, replicas: 5, container_prefix: box}}\n"
-    );
-    let Config { fixed, live } = good(&text, env).config;
+    let text = "sandbox: {use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
+                idle_timeout: 0, replicas: 5, container_prefix: box}\n";
+    let Config { fixed, live } = good(text, env).config;
     let expected = Docker {
         host: "tcp://engine:2376".into(),
         certificates: Some("/certs".into()),
@@ -294,7 +292,8 @@ fn tools_are_those_listed_and_all_where_none_is() {
         let tools = &good(text, []).config.live.tools;
         tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
     };
-    let all = "web_search: web_fetch: image_search: ls: read_file: write_file: str_replace: glob: grep: bash: \
+    let all = "web_search:web web_fetch:web image_search:web ls:file:read read_file:file:read \
+               write_file:file:write str_replace:file:write glob:file:read grep:file:read bash:bash \
                present_files: list_uploaded_files:";
     assert_eq!(tools(""), all);
     assert_eq!(tools("tools: []"), "present_files: list_uploaded_files:");
@@ -304,7 +303,7 @@ fn tools_are_those_listed_and_all_where_none_is() {
              - {name: bash, use: deerflow.sandbox.tools:bash_tool}\n  \
              - {name: web_search, use: deerflow.community.ddg_search.tools:web_search_tool, max_results: 5}\n"
         ),
-        "bash:shell web_search: present_files: list_uploaded_files:"
+        "bash:shell web_search:web present_files: list_uploaded_files:"
     );
 }
 
@@ -495,12 +494,13 @@ fn who_may_speak_is_read_in_every_shape() {
 fn an_account_has_its_own_manners_or_those_of_all() {
     let text = "channels:
   follow_ups: steer
+  agent_choice: choose
   follow_up_window_ms: 0
   shutdown_grace_period_seconds: 1.5
   outbox_max_age_seconds: 60
   max_concurrency: 5
   session: {assistant_id: all, context: {a: 1, b: 1}}
-  telegram: {bot_token: t, follow_ups: interrupt, session: {context: {b: 2}}}
+  telegram: {bot_token: t, follow_ups: interrupt, agent_choice: create, session: {context: {b: 2}}}
   two: {type: telegram, bot_token: t2}
 ";
     let Config { fixed, live } = good(text, []).config;
@@ -512,11 +512,11 @@ fn an_account_has_its_own_manners_or_those_of_all() {
     };
     assert_eq!(live.timing, timing);
     let manners = |name: &str| {
-        let Manners { follow_ups, session, .. } = &live.manners[name];
-        json!([format!("{follow_ups:?}"), session.assistant_id, session.context])
+        let Manners { follow_ups, agent_choice, session, .. } = &live.manners[name];
+        json!([format!("{follow_ups:?} {agent_choice:?}"), session.assistant_id, session.context])
     };
-    assert_eq!(manners("telegram"), json!(["Interrupt", "all", {"a": 1, "b": 2}]));
-    assert_eq!(manners("two"), json!(["Steer", "all", {"a": 1, "b": 1}]));
+    assert_eq!(manners("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
+    assert_eq!(manners("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
 }
 
 #[test]
@@ -531,4 +531,32 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     assert_eq!(accounts, ["telegram", "dingtalk"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
+}
+
+#[test]
+fn long_results_are_as_deerflow_has_them() {
+    let results = |text: &str| good(text, []).config.live.results.clone();
+    let usual = LongResults {
+        rules: pudu_client::harness::ResultRules::default(),
+        folder: ".tool-results".to_owned(),
+    };
+    assert_eq!(results(""), usual);
+    let own = results(
+        "tool_output: {enabled: false, externalize_min_chars: 500, preview_head_chars: 20, preview_tail_chars: 10, \
+         fallback_max_chars: 0, exempt_tools: [ls], storage_subdir: a/b, tool_overrides: {bash: 0, web_fetch: 7}}\n",
+    );
+    let rules = &own.rules;
+    assert_eq!((rules.enabled, rules.longest, rules.shown, rules.uncut), (false, 500, (20, 10), 0));
+    assert_eq!(rules.exempt, ["ls".to_owned()].into());
+    assert_eq!(rules.tools, [("bash".to_owned(), 0), ("web_fetch".to_owned(), 7)].into());
+    assert_eq!(own.folder, "a/b");
+}
+
+#[test]
+fn a_tool_may_say_of_itself_that_it_needs_approval() {
+    let text = "tools:\n  - {use: 'deerflow.community.ddg_search.tools:web_search_tool', approval: required}\n  \
+                - {use: 'deerflow.sandbox.tools:ls_tool'}\n\
+                approvals: {tools: [mail_send]}\n";
+    let live = good(text, []).config.live;
+    assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
 }

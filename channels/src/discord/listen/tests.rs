@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
+use crate::{Address, Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
+use tokio::sync::mpsc;
 
 /// Keeps everything.
 struct Desk;
@@ -12,44 +13,37 @@ impl Intake for Desk {
     fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
+
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        Box::pin(async { Ok(false) })
+    }
 }
 
 #[tokio::test]
-async fn a_deferral_that_was_perhaps_taken_stays_so_whatever_the_next_try_meets() {
-    let check = async |statuses: &'static [u16], taken: bool| {
-        let left = Mutex::new(statuses.iter());
-        let server = Loopback::start(move |_, _| {
-            let status = left.lock().unwrap().next().copied().unwrap_or(204);
-            (status, json!({"message": "m", "code": if status == 404 { 10_062 } else { 0 }}))
-        })
-        .await;
-        assert_eq!(server.discord().answer("5", "tok", 5).await, taken, "{statuses:?}");
-    };
-    check(&[200], true).await;
-    check(&[500, 200], true).await;
-    check(&[500, 429], true).await;
-    check(&[500, 404], true).await;
-    check(&[429], false).await;
-    check(&[404], false).await;
-}
-
-#[tokio::test]
-async fn what_is_answered_at_once_is_bounded() {
+async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait() {
     let server = Loopback::start(|_, _| (200, Value::Null)).await;
     let discord = server.discord();
-    let (mut gateway, registered) = (Gateway::new(&"token".into()), AtomicBool::new(true));
-    let mut talk = Talk {
+    let mut gateway = Gateway::new(&"token".into());
+    let (todo, mut todos) = mpsc::channel(AT_ONCE);
+    let talk = Talk {
         discord: &discord,
         intake: &Desk,
         gateway: &mut gateway,
-        work: FuturesUnordered::new(),
+        todo: &todo,
         catch_up: None,
         flows: true,
-        registered: &registered,
     };
-    for n in 0..1000 {
+    let deferred = &discord.ears.office.deferred;
+    for n in 0..=AT_ONCE {
         let (id, token) = (n.to_string(), n.to_string());
-        talk.see_to(if n % 2 == 0 { Todo::Press { id, token } } else { Todo::Command { id, token } });
+        deferred.expect(&token);
+        talk.see_to(Todo::Nothing);
+        talk.see_to(if n % 2 == 0 { Todo::Command { id, token } } else { Todo::Press { id, token } });
     }
-    assert_eq!(talk.work.len(), AT_ONCE);
+    assert!(!deferred.ready(&AT_ONCE.to_string()).await, "there was no room for this one");
+    let mut waiting = 0;
+    while todos.try_recv().is_ok() {
+        waiting += 1;
+    }
+    assert_eq!(waiting, AT_ONCE);
 }

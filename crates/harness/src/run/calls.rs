@@ -82,7 +82,8 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
     }
     let Some(tool) = agent.tools.get(&call.name) else {
-        let text = format!("Error: there is no tool {}. There are: {}.", call.name, agent.tools.names());
+        let there = agent.tools.only(|name| !agent.deferred.has(name)).names();
+        let text = format!("Error: there is no tool {}. There are: {there}.", call.name);
         return Gate::Deny(text);
     };
     if turn.state().begun.contains(&call.id) && !tool.spec().repeatable {
@@ -146,6 +147,10 @@ fn invoke<'a>(
             tracing::error!(tool = call.name, "a tool panicked");
             Err(ToolError(format!("{} broke down", call.name)))
         });
+        let result = match result {
+            Ok(output) => Ok(agent.results.fit(&call.name, output, &agent.tools).await),
+            failed => failed,
+        };
         Step::Ended(call, decision, result)
     })
 }

@@ -19,7 +19,7 @@ fn kind(name: &str) -> Kind {
 /// A thread whose agent has sub-agents; both ask the same model.
 fn bench(replies: Vec<Reply>) -> Bench {
     let mut bench = Bench::new(replies);
-    bench.agent.tools = bench.agent.tools.with(task(&[kind("helper")], &bench.agent).unwrap());
+    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
     bench
 }
 
@@ -63,6 +63,24 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
     let refused = &bench.asked()[2];
     assert_eq!(refused[2], "tool: Error: there is no tool writes. There are: reads.");
     assert_eq!(refused[3], "tool: Error: there is no tool task. There are: reads.");
+}
+
+#[tokio::test]
+async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
+    let check = async |tools: Option<Vec<String>>, without: &[&str], expect: &str| {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let deferred = Arc::new(crate::Catalog::new([bench.reads.spec().clone()]));
+        bench.agent = searching(Agent { deferred, ..bench.agent });
+        let without = without.iter().map(|name| (*name).to_owned()).collect();
+        let kind = Kind { tools, without, ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.run(Some("go")).await;
+        assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
+    };
+    check(None, &[], "writes tool_search").await;
+    check(Some(vec!["reads".to_owned()]), &[], "reads").await;
+    check(None, &["tool_search"], "writes reads").await;
+    check(None, &["reads"], "writes").await;
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ impl Serialize for With<'_> {
 struct Body<'a> {
     model: &'a str,
     messages: Messages<'a>,
-    tools: &'a Arc<[ToolSpec]>,
+    tools: &'a [Arc<ToolSpec>],
     stream: bool,
     stream_options: StreamOptions,
 }
@@ -190,7 +190,7 @@ impl<'a> From<&'a ToolCall> for WireCall<'a> {
     }
 }
 
-struct Tools<'a>(&'a [ToolSpec]);
+struct Tools<'a>(&'a [Arc<ToolSpec>]);
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -266,7 +266,7 @@ mod tests {
                 Arc::new(Message::Assistant(assistant)),
                 Arc::new(Message::Tool(result)),
             ],
-            tools: Arc::new([spec]),
+            tools: Arc::new([Arc::new(spec)]),
             images: vec![Picture {
                 image: Image { path: "/mnt/user-data/uploads/a.png".into(), mime: "image/png".into() },
                 bytes: Arc::new(*b"png"),

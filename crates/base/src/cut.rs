@@ -1,0 +1,81 @@
+//! Fits texts into what a model can take, and says what was left out. All lengths are in characters.
+
+/// What stays of a text that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Its beginning.
+    End(usize),
+    /// Both ends.
+    Middle(usize),
+}
+
+impl Cut {
+    /// Returns how much stays at most.
+    #[must_use]
+    pub fn most(self) -> usize {
+        match self {
+            Self::End(most) | Self::Middle(most) => most,
+        }
+    }
+
+    /// Cuts a text. One that fits stays as it is.
+    #[must_use]
+    pub fn apply(self, text: String) -> String {
+        let (head, tail) = match self {
+            Self::End(most) => (most, 0),
+            Self::Middle(most) => (most.div_ceil(2), most / 2),
+        };
+        let Some((first, middle, last)) = ends(&text, head, tail) else { return text };
+        let left = middle.chars().count();
+        match self {
+            Self::End(_) => format!("{first}\n[… {left} characters more …]"),
+            Self::Middle(_) => format!("{first}\n[… {left} characters left out …]\n{last}"),
+        }
+    }
+}
+
+/// Parts a text into its first so many characters, what is between, and its last so many; `None` if nothing is
+/// between.
+#[must_use]
+pub fn ends(text: &str, head: usize, tail: usize) -> Option<(&str, &str, &str)> {
+    // No character is shorter than a byte.
+    if text.len() <= head.saturating_add(tail) {
+        return None;
+    }
+    let first = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
+    let last = match tail {
+        0 => text.len(),
+        tail => text.char_indices().nth_back(tail - 1).map_or(0, |(at, _)| at),
+    };
+    let (rest, last) = text.split_at(last);
+    let (first, middle) = rest.split_at_checked(first)?;
+    (!middle.is_empty()).then_some((first, middle, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_count_characters_and_say_how_many() {
+        let check = |cut: Cut, text: &str, expect: &str| assert_eq!(cut.apply(text.to_owned()), expect);
+        check(Cut::End(5), "grüße", "grüße");
+        check(Cut::End(3), "grüße", "grü\n[… 2 characters more …]");
+        check(Cut::Middle(5), "grüße", "grüße");
+        check(Cut::Middle(4), "ägrüßeü", "äg\n[… 3 characters left out …]\neü");
+        check(Cut::Middle(0), "abc", "\n[… 3 characters left out …]\n");
+        check(Cut::End(0), "", "");
+    }
+
+    #[test]
+    fn ends_never_meet_and_never_split_a_character() {
+        let check = |text: &str, head, tail, expect| assert_eq!(ends(text, head, tail), expect, "{text}");
+        check("日本語です", 2, 1, Some(("日本", "語で", "す")));
+        check("日本語です", 3, 2, None);
+        check("日本語です", 9, 9, None);
+        check("日本語です", 0, 0, Some(("", "日本語です", "")));
+        check("👩‍👩‍👧", 1, 1, Some(("👩", "\u{200d}👩\u{200d}", "👧")));
+        check("", 0, 0, None);
+        check("abc", usize::MAX, usize::MAX, None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Where a thread's long results are kept: in a folder of its outputs, written by the daemon and not by the agent.
+
+use pudu_base::{BoxFuture, MessageId, ResultFiles, SandboxError};
+use pudu_sandbox::ThreadFiles;
+use std::sync::Arc;
+
+/// Results are kept below the outputs in this folder, if nothing else is said.
+pub const FOLDER: &str = ".tool-results";
+/// So many hex digits tell files apart.
+const DIGITS: usize = 12;
+/// The tool whose results are logs; all others return text.
+const LOGS: &str = "bash";
+
+/// One thread's results.
+pub(crate) struct Kept {
+    pub(crate) files: ThreadFiles,
+    pub(crate) folder: Arc<str>,
+}
+
+impl ResultFiles for Kept {
+    fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(async move { self.files.keep_result(&self.folder, &name(tool), text.to_owned()).await })
+    }
+}
+
+/// Makes a name that nothing has.
+fn name(tool: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let tool: String = tool.chars().take(64).map(plain).collect();
+    let id = MessageId::fresh().to_string();
+    // The end of such an id is chance, its beginning the time.
+    let digits: String = id.split_at(id.len().saturating_sub(DIGITS)).1.to_owned();
+    format!("{tool}-{digits}.{}", if tool == LOGS { "log" } else { "txt" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_tool_and_is_never_the_same() {
+        let parts = |tool: &str| {
+            let name = name(tool);
+            let (tool, rest) = name.rsplit_once('-').unwrap();
+            let (digits, kind) = rest.split_once('.').unwrap();
+            assert!(digits.len() == DIGITS && digits.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
+            (tool.to_owned(), kind.to_owned())
+        };
+        assert_eq!(parts("bash"), ("bash".into(), "log".into()));
+        assert_eq!(parts("git_log"), ("git_log".into(), "txt".into()));
+        assert_eq!(parts("../a/ü"), ("---a--".into(), "txt".into()));
+        assert_ne!(name("bash"), name("bash"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Tools of which a model is told the names only. With `tool_search` it reads how those are called that it needs, and
+//! has them from its next step on: the schemas of hundreds of tools would leave little room for anything else.
+//!
+//! `search.rs` finds them, `middleware/deferred_tools.rs` holds the others back.
+
+mod search;
+
+use crate::{Agent, Toolbox};
+use pudu_base::{ToolSpec, erase};
+use search::Search;
+use sha2::{Digest, Sha256};
+use std::{collections::HashSet, fmt::Write, sync::Arc};
+
+/// The tool by which the others are found.
+pub const SEARCH: &str = "tool_search";
+/// The list of names is no longer, in bytes.
+const LONGEST: usize = 24 * 1024;
+
+/// Said before the list.
+const ABOUT: &str = "Besides the tools that you see there are those whose names are listed below. Before you call one of them, ask tool_search for it: it tells how the tool is called, and from your next step on the tool is there.";
+
+/// Tools that are found by searching. An empty catalogue stands for none: every tool is told to the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    /// Sorted by name.
+    specs: Vec<Arc<ToolSpec>>,
+    /// Names this catalogue and whatever was cut out of it.
+    hash: String,
+    prompt: String,
+}
+
+impl Catalog {
+    /// Makes a catalogue of tools.
+    #[must_use]
+    pub fn new(specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
+        let mut specs: Vec<Arc<ToolSpec>> = specs.into_iter().collect();
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        let hash = hash(&specs);
+        let prompt = prompt(&specs);
+        Self { specs, hash, prompt }
+    }
+
+    /// Whether nothing has to be searched for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// Whether a tool has to be searched for before it is called.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.specs.binary_search_by(|spec| spec.name.as_str().cmp(name)).is_ok()
+    }
+
+    /// Returns what the model is told of them: the same as long as they are.
+    pub(crate) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// Names the catalogue.
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Returns those that are among some tools. What was found in the whole is found in the part.
+    fn within(self: &Arc<Self>, tools: &Toolbox) -> Arc<Self> {
+        let there: HashSet<&str> = tools.specs().iter().map(|spec| spec.name.as_str()).collect();
+        let inside = |spec: &&Arc<ToolSpec>| there.contains(spec.name.as_str());
+        if self.specs.iter().all(|spec| inside(&spec)) {
+            return self.clone();
+        }
+        let part = Self::new(self.specs.iter().filter(inside).cloned());
+        Arc::new(Self { hash: self.hash.clone(), ..part })
+    }
+}
+
+/// Gives an agent `tool_search` for those of its tools that are in its catalogue; takes it away where none is.
+#[must_use]
+pub fn searching(agent: Agent) -> Agent {
+    let Agent { deferred, tools, .. } = &agent;
+    if deferred.is_empty() && tools.get(SEARCH).is_none() {
+        return agent;
+    }
+    let deferred = deferred.within(tools);
+    let rest = tools.only(|name| name != SEARCH);
+    let tools = if deferred.is_empty() { rest } else { rest.with(erase(Search(deferred.clone()))) };
+    Agent { deferred, tools, ..agent }
+}
+
+/// Sixteen hex digits that change with any of the tools.
+fn hash(specs: &[Arc<ToolSpec>]) -> String {
+    let mut digest = Sha256::new();
+    for spec in specs {
+        let ToolSpec { name, about, parameters, repeatable: _ } = &**spec;
+        for part in [name.as_str(), about.as_str(), &parameters.to_string()] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+    }
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn prompt(specs: &[Arc<ToolSpec>]) -> String {
+    let mut names = String::new();
+    for (at, spec) in specs.iter().enumerate() {
+        if names.len() + spec.name.len() > LONGEST {
+            // Writing to a String cannot fail.
+            let _ = writeln!(names, "({} more are not listed; tool_search finds them)", specs.len() - at);
+            break;
+        }
+        let _ = writeln!(names, "{}", spec.name);
+    }
+    format!("\n\n{ABOUT}\n\n<available-deferred-tools>\n{names}</available-deferred-tools>")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! `tool_search`: finds deferred tools by name or by words, tells how they are called, and notes that the agent has
+//! them now.
+
+use super::{Catalog, SEARCH};
+use pudu_base::{ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, Update};
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{cmp::Reverse, sync::Arc};
+
+/// A search returns no more tools; those that are selected by name are all returned.
+const MOST: usize = 5;
+/// A query is no longer, in characters.
+const QUERY: usize = 2_000;
+/// A compiled pattern takes no more, in bytes.
+const PATTERN: usize = 1 << 20;
+/// So many bytes of schemas are told at once; what is beyond is in the model's tools from its next step on.
+const SCHEMAS: usize = 10_000;
+/// What is said of such a tool, in characters.
+const SHORT: usize = 200;
+
+pub(super) struct Search(pub(super) Arc<Catalog>);
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// `select:name_one,name_two` for tools whose names you know; `+word rest` for tools with that word in their
+    /// names, those first that the rest fits; anything else is a regular expression for names and descriptions.
+    query: String,
+}
+
+impl TypedTool for Search {
+    type Args = Args;
+    const NAME: &'static str = SEARCH;
+    const ABOUT: &'static str = "Finds tools of which you know only the names, tells how they are called, and makes \
+         them callable from your next step on. It returns at most five that fit best, or all that you select by name.";
+    const REPEATABLE: bool = true;
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let found = find(&self.0.specs, &args.query)?;
+        let names: Vec<String> = found.iter().map(|spec| spec.name.clone()).collect();
+        let mut text = told(&found);
+        if let Some(wanted) = selected(&args.query) {
+            let missing: Vec<&str> = wanted.filter(|name| !names.iter().any(|found| found == name)).collect();
+            if !missing.is_empty() {
+                text = format!("{text}\nThere is no {}.", missing.join(", "));
+            }
+        }
+        let updates = vec![Update::Promote { catalog: self.0.hash.clone(), names }];
+        Ok(ToolOutput { text, updates, ..ToolOutput::default() })
+    }
+}
+
+/// Finds what a query asks for; an error that tells how to ask where that is nothing.
+fn find<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+    let query = query.trim();
+    if query.is_empty() || query.chars().nth(QUERY).is_some() {
+        return Err(ToolError(format!("the query has 1 to {QUERY} characters")));
+    }
+    let found = match (selected(query), query.strip_prefix('+')) {
+        (Some(wanted), _) => {
+            wanted.filter_map(|name| specs.iter().find(|spec| spec.name == name)).map(AsRef::as_ref).collect()
+        }
+        (None, Some(rest)) => required(specs, rest)?,
+        (None, None) => ranked(specs, query)?,
+    };
+    if found.is_empty() {
+        return Err(ToolError(format!(
+            "no tool fits {query}. Try a word of its name or of what it does, or select:name with a name of the list"
+        )));
+    }
+    Ok(found)
+}
+
+/// Returns the names of a query that selects by name.
+fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
+    let names = query.trim().strip_prefix("select:")?;
+    Some(names.split(',').map(str::trim).filter(|name| !name.is_empty()))
+}
+
+/// Those with a word in their names, best first.
+fn required<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+    let (word, rest) = query.trim_start().split_once(char::is_whitespace).unwrap_or((query.trim(), ""));
+    let word = word.to_lowercase();
+    let with_word = specs.iter().map(AsRef::as_ref);
+    let with_word =
+        with_word.filter(|spec: &&ToolSpec| !word.is_empty() && spec.name.to_lowercase().contains(&word));
+    let rest = match rest.trim() {
+        "" => None,
+        rest => Some(pattern(rest)?),
+    };
+    let score = |spec: &ToolSpec| rest.as_ref().map_or(0, |pattern| score(spec, pattern));
+    Ok(best(with_word.map(|spec| (score(spec), spec)).collect()))
+}
+
+/// Those that a pattern fits, best first. Several words that fit nowhere as they stand are looked for one by one.
+fn ranked<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpec>, ToolError> {
+    let pattern = pattern(query)?;
+    let fits = |score: &dyn Fn(&ToolSpec) -> usize| {
+        best(specs.iter().map(|spec| (score(spec), &**spec)).filter(|(score, _)| *score > 0).collect())
+    };
+    let found = fits(&|spec| score(spec, &pattern));
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    if !found.is_empty() || words.len() < 2 {
+        return Ok(found);
+    }
+    Ok(fits(&|spec| {
+        let (name, about) = (spec.name.to_lowercase(), spec.about.to_lowercase());
+        words
+            .iter()
+            .map(|word| 2 * usize::from(name.contains(word)) + usize::from(about.contains(word)))
+            .sum()
+    }))
+}
+
+fn pattern(text: &str) -> Result<Regex, ToolError> {
+    let built = RegexBuilder::new(text).case_insensitive(true).size_limit(PATTERN).build();
+    built.map_err(|error| {
+        ToolError(format!(
+            "the query cannot be read as a regular expression: {error}. Try plain words, or select:name"
+        ))
+    })
+}
+
+/// A name that fits counts for two.
+fn score(spec: &ToolSpec, pattern: &Regex) -> usize {
+    2 * usize::from(pattern.is_match(&spec.name)) + usize::from(pattern.is_match(&spec.about))
+}
+
+/// The best, those with one score by name.
+fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
+    scored.sort_by_key(|(score, _)| Reverse(*score));
+    scored.into_iter().take(MOST).map(|(_, spec)| spec).collect()
+}
+
+/// Says how tools are called, as JSON.
+fn told(found: &[&ToolSpec]) -> String {
+    let mut room = SCHEMAS;
+    let one = |spec: &&ToolSpec| {
+        let ToolSpec { name, about, parameters, .. } = spec;
+        let whole = json!({"name": name, "description": about, "parameters": parameters});
+        match room.checked_sub(whole.to_string().len()) {
+            Some(rest) => {
+                room = rest;
+                whole
+            }
+            None => {
+                let about: String = about.chars().take(SHORT).collect();
+                json!({"name": name, "description": about, "parameters": "in your tools from your next step on"})
+            }
+        }
+    };
+    Value::from(found.iter().map(one).collect::<Vec<_>>()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, about: &str) -> ToolSpec {
+        ToolSpec { name: name.into(), about: about.into(), parameters: json!({}), repeatable: false }
+    }
+
+    fn specs() -> Vec<Arc<ToolSpec>> {
+        let mut specs = vec![
+            spec("git_commit", "Records changes."),
+            spec("git_log", "Shows the commits of a branch."),
+            spec("mail_send", "Sends a letter, with a copy in the log."),
+            spec("mail_list", "Lists letters."),
+        ];
+        specs.extend((0..9).map(|n| spec(&format!("many_{n}"), "One of many.")));
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        specs.into_iter().map(Arc::new).collect()
+    }
+
+    fn check(query: &str, expect: &[&str]) {
+        let specs = specs();
+        let found = find(&specs, query).unwrap_or_default();
+        assert_eq!(found.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), expect, "{query}");
+    }
+
+    #[test]
+    fn tools_are_found_by_name_by_a_word_of_it_and_by_pattern() {
+        check("select:mail_send,git_log", &["mail_send", "git_log"]);
+        check(" select: git_log , none ", &["git_log"]);
+        check(
+            "select:many_0,many_1,many_2,many_3,many_4,many_5",
+            &["many_0", "many_1", "many_2", "many_3", "many_4", "many_5"],
+        );
+        check("select:", &[]);
+        check("+mail", &["mail_list", "mail_send"]);
+        check("+MAIL copy|send", &["mail_send", "mail_list"]);
+        check("+none copy", &[]);
+        check("+", &[]);
+        check("commit", &["git_commit", "git_log"]);
+        check("^git_.*G$", &["git_log"]);
+        check("log", &["git_log", "mail_send"]);
+        check("many", &["many_0", "many_1", "many_2", "many_3", "many_4"]);
+        check("send letter", &["mail_send", "mail_list"]);
+        check("xyzzy plugh", &[]);
+    }
+
+    #[test]
+    fn what_cannot_be_searched_for_is_told_with_the_mend() {
+        let said = |query: &str| find(&specs(), query).unwrap_err().0;
+        assert_eq!(said("  "), "the query has 1 to 2000 characters");
+        assert_eq!(said(&"x".repeat(2001)), "the query has 1 to 2000 characters");
+        assert!(
+            said("(mail").starts_with("the query cannot be read as a regular expression: "),
+            "{}",
+            said("(mail")
+        );
+        assert!(said("+mail (x").contains("Try plain words, or select:name"));
+        assert!(said(r"(\w{1000}){1000}").contains("size limit"), "{}", said(r"(\w{1000}){1000}"));
+        assert!(said("select:none").starts_with("no tool fits select:none. "));
+    }
+
+    #[test]
+    fn schemas_are_told_as_long_as_there_is_room() {
+        let large =
+            ToolSpec { parameters: json!({"x": "y".repeat(8_000)}), ..spec("large", &"z".repeat(900)) };
+        let small = spec("small", "Little.");
+        let text = told(&[&large, &large, &small]);
+        assert!(text.len() < SCHEMAS + 2 * SHORT + 200, "{}", text.len());
+        let told: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(told[1]["parameters"], "in your tools from your next step on");
+        assert_eq!(told[2], json!({"name": "small", "description": "Little.", "parameters": {}}));
+    }
+}

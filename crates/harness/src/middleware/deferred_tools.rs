@@ -1,0 +1,81 @@
+//! Holds back tools that the model has not searched for: their schemas are not in the request, and a call of one is
+//! answered with the way to it.
+
+use super::{Gate, Middleware};
+use crate::{Catalog, Turn};
+use pudu_base::{BoxFuture, Failure, Request, ToolCall, ToolSpec};
+use std::sync::Arc;
+
+/// Shows the model only those deferred tools that it has found.
+pub struct DeferredTools {
+    catalog: Arc<Catalog>,
+    /// What was shown last.
+    shown: Option<Shown>,
+}
+
+/// What is shown, and the found tools for which that was made.
+struct Shown {
+    found: Vec<String>,
+    specs: Specs,
+}
+
+type Specs = Arc<[Arc<ToolSpec>]>;
+
+impl DeferredTools {
+    /// Makes it for a run with a catalogue.
+    #[must_use]
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, shown: None }
+    }
+
+    /// Returns those that were found; none if that was in another catalogue.
+    fn found<'a>(&self, turn: &'a Turn) -> impl Iterator<Item = &'a String> {
+        let promoted = &turn.state().promoted;
+        let same = promoted.catalog == self.catalog.hash();
+        promoted.names.iter().take(if same { usize::MAX } else { 0 })
+    }
+
+    /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
+    /// request begins like the one before.
+    fn visible(&mut self, turn: &Turn, all: &[Arc<ToolSpec>]) -> Specs {
+        let found: Vec<String> = self.found(turn).cloned().collect();
+        if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {
+            return shown.specs.clone();
+        }
+        let plain = all.iter().filter(|spec| !self.catalog.has(&spec.name));
+        let behind = found.iter().filter(|name| self.catalog.has(name));
+        let behind = behind.filter_map(|name| all.iter().find(|spec| spec.name == *name));
+        let specs: Specs = plain.chain(behind).cloned().collect();
+        self.shown = Some(Shown { found, specs: specs.clone() });
+        specs
+    }
+}
+
+impl Middleware for DeferredTools {
+    fn name(&self) -> &'static str {
+        "deferred_tools"
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        turn: &'a mut Turn,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        if !self.catalog.is_empty() {
+            request.tools = self.visible(turn, &request.tools);
+            request.system.push_str(self.catalog.prompt());
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_tool(&mut self, turn: &Turn, call: &ToolCall) -> Gate {
+        if !self.catalog.has(&call.name) || self.found(turn).any(|name| *name == call.name) {
+            return Gate::Allow;
+        }
+        Gate::Deny(format!(
+            "Error: how {0} is called was not asked for yet. Call tool_search with select:{0} first; from your next \
+             step on {0} is there.",
+            call.name
+        ))
+    }
+}

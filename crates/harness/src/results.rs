@@ -1,0 +1,123 @@
+//! Results that are too long for a model: kept whole among the thread's outputs, and shown by both ends with the way
+//! to the rest. Where they cannot be kept, they are cut.
+//!
+//! What is deliberately absent: what a tool takes in at most. That is each tool's own bound.
+
+use crate::Toolbox;
+use pudu_base::{Cut, ResultFiles, ToolOutput, ends};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// What becomes of long results. All lengths are in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultRules {
+    /// Whether anything is done here; each tool's own cut counts either way.
+    pub enabled: bool,
+    /// What is longer is kept in a file; 0 for nothing.
+    pub longest: usize,
+    /// Of what is kept the model sees this much of the beginning and of the end.
+    pub shown: (usize, usize),
+    /// What could not be kept and is longer is cut; 0 for nothing.
+    pub uncut: usize,
+    /// To this much of the beginning and of the end.
+    pub left: (usize, usize),
+    /// Tools whose results are left alone: by them the rest is read.
+    pub exempt: BTreeSet<String>,
+    /// Another `longest` for some tools.
+    pub tools: BTreeMap<String, usize>,
+}
+
+impl Default for ResultRules {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            longest: 12_000,
+            shown: (2_000, 1_000),
+            uncut: 30_000,
+            left: (8_000, 3_000),
+            exempt: ["read_file", "read_file_tool"].map(str::to_owned).into(),
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+/// The rules, and where results are kept.
+#[derive(Clone)]
+pub struct Results {
+    /// The rules.
+    pub rules: Arc<ResultRules>,
+    /// Where results are kept.
+    pub files: Arc<dyn ResultFiles>,
+}
+
+impl Results {
+    /// Makes a tool's output fit. Only what the tools at hand can read again is kept in a file.
+    pub(crate) async fn fit(&self, tool: &str, output: ToolOutput, tools: &Toolbox) -> ToolOutput {
+        let rules = &*self.rules;
+        let bound = rules.enabled && !rules.exempt.contains(tool);
+        if bound && let Some(preview) = self.keep(tool, &output.text, tools).await {
+            return ToolOutput { text: preview, cut: None, ..output };
+        }
+        let strict = |cut: &Cut| !bound || rules.uncut == 0 || cut.most() <= rules.uncut;
+        let text = match output.cut.filter(strict) {
+            Some(cut) => cut.apply(output.text),
+            None if bound => self.cut(output.text),
+            None => output.text,
+        };
+        ToolOutput { text, cut: None, ..output }
+    }
+
+    /// Keeps a text that is too long, and returns what is shown of it.
+    async fn keep(&self, tool: &str, text: &str, tools: &Toolbox) -> Option<String> {
+        let rules = &*self.rules;
+        let longest = rules.tools.get(tool).copied().unwrap_or(rules.longest);
+        if longest == 0 || ends(text, longest, 0).is_none() {
+            return None;
+        }
+        let (first, middle, last) = ends(text, rules.shown.0, rules.shown.1)?;
+        let way = way(tools)?;
+        let path = match self.files.keep(tool, text).await {
+            Ok(path) => path,
+            Err(error) => {
+                tracing::warn!(tool, %error, "a long result could not be kept");
+                return None;
+            }
+        };
+        let (left, lines) = (middle.chars().count(), text.lines().count());
+        let note =
+            format!("[… {left} characters left out. The whole result, {lines} lines, is in {path}: {way} …]");
+        Some(format!("{first}\n{note}\n{last}"))
+    }
+
+    /// Cuts what is too long to be shown.
+    fn cut(&self, text: String) -> String {
+        let (most, (head, tail)) = (self.rules.uncut, self.rules.left);
+        if most == 0 || ends(&text, most, 0).is_none() {
+            return text;
+        }
+        let Some((first, middle, last)) = ends(&text, head, tail) else { return text };
+        let left = middle.chars().count();
+        format!(
+            "{first}\n[… {left} characters left out; they could not be kept. Ask for less at once …]\n{last}"
+        )
+    }
+}
+
+/// Says how the tools at hand read on; `None` if none of them can.
+fn way(tools: &Toolbox) -> Option<&'static str> {
+    let has = |name| tools.get(name).is_some();
+    Some(match (has("read_file"), has("grep"), has("bash")) {
+        (true, true, _) => {
+            "read_file reads parts of it by start_line and end_line, or by offset; grep finds lines in it"
+        }
+        (true, false, _) => "read_file reads parts of it by start_line and end_line, or by offset",
+        (false, true, _) => "grep finds lines in it",
+        (false, false, true) => "bash reads parts of it",
+        (false, false, false) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

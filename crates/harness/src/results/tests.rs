@@ -1,0 +1,109 @@
+use super::*;
+use crate::fixture::Probe;
+use pudu_base::{BoxFuture, Cut, SandboxError, Tool};
+use std::sync::Mutex;
+
+/// Keeps results in memory, or nothing.
+#[derive(Default)]
+struct Shelf {
+    full: bool,
+    kept: Mutex<Vec<(String, String)>>,
+}
+
+impl ResultFiles for Shelf {
+    fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
+        Box::pin(async move {
+            if self.full {
+                return Err(SandboxError::Refused("full".into()));
+            }
+            self.kept.lock().unwrap().push((tool.into(), text.into()));
+            Ok("/mnt/kept".into())
+        })
+    }
+}
+
+fn rules() -> ResultRules {
+    ResultRules {
+        longest: 20,
+        shown: (4, 3),
+        uncut: 30,
+        left: (6, 2),
+        tools: [("more".to_owned(), 40), ("never".to_owned(), 0)].into(),
+        ..ResultRules::default()
+    }
+}
+
+fn tools(names: &[&str]) -> Toolbox {
+    Toolbox::new(names.iter().map(|name| Probe::new(name, true) as Arc<dyn Tool>))
+}
+
+/// Fits a text, and returns what the model reads and how many results were kept.
+async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option<Cut>) -> (String, usize) {
+    let shelf = Arc::new(Shelf { full, ..Shelf::default() });
+    let results = Results { rules: Arc::new(rules), files: shelf.clone() };
+    let output = ToolOutput { text: text.into(), cut, ..ToolOutput::default() };
+    let fitted = results.fit(tool, output, &tools(&["read_file"])).await;
+    assert_eq!(fitted.cut, None);
+    let kept = shelf.kept.lock().unwrap().clone();
+    assert!(kept.iter().all(|one| *one == (tool.to_owned(), text.to_owned())), "the whole text is kept");
+    (fitted.text, kept.len())
+}
+
+const NOTE: &str = "is in /mnt/kept: read_file reads parts of it by start_line and end_line, or by offset …]";
+
+#[tokio::test]
+async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
+    let long = format!("ÄÖÜß{}\n日本語", "x".repeat(14));
+    let preview = format!("ÄÖÜß\n[… 15 characters left out. The whole result, 2 lines, {NOTE}\n日本語");
+    let cut = Some(Cut::Middle(2));
+    assert_eq!(fit(rules(), false, "bash", &long, cut).await, (preview.clone(), 1));
+    assert_eq!(fit(rules(), false, "bash", &long, None).await, (preview, 1));
+    let fits = "x".repeat(20);
+    assert_eq!(fit(rules(), false, "bash", &fits, None).await, (fits.clone(), 0));
+    // What the tool itself would cut is cut where it is not kept.
+    assert_eq!(fit(rules(), false, "bash", &fits, cut).await.0, "x\n[… 18 characters left out …]\nx");
+}
+
+#[tokio::test]
+async fn tools_have_their_own_bounds_and_readers_none() {
+    let long = "x".repeat(35);
+    let shown = async |tool: &str, rules: ResultRules| fit(rules, false, tool, &long, None).await;
+    let cut = "xxxxxx\n[… 27 characters left out; they could not be kept. Ask for less at once …]\nxx";
+    assert_eq!(shown("bash", rules()).await.1, 1);
+    assert_eq!(shown("more", rules()).await, (cut.to_owned(), 0));
+    assert_eq!(shown("never", rules()).await, (cut.to_owned(), 0));
+    assert_eq!(shown("read_file", rules()).await, (long.clone(), 0));
+    assert_eq!(shown("bash", ResultRules { enabled: false, ..rules() }).await, (long.clone(), 0));
+    assert_eq!(shown("never", ResultRules { uncut: 0, ..rules() }).await, (long.clone(), 0));
+    let read = fit(rules(), false, "read_file", &long, Some(Cut::End(4))).await.0;
+    assert_eq!(read, "xxxx\n[… 31 characters more …]");
+    // A preview that leaves nothing out keeps nothing.
+    let wide = ResultRules { shown: (30, 30), ..rules() };
+    assert_eq!(shown("bash", wide).await.1, 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_cut() {
+    let said = fit(rules(), true, "bash", &"x".repeat(25), None).await;
+    assert_eq!(said, ("x".repeat(25), 0));
+    let said = fit(rules(), true, "bash", &"x".repeat(31), None).await;
+    let expect = "xxxxxx\n[… 23 characters left out; they could not be kept. Ask for less at once …]\nxx";
+    assert_eq!(said, (expect.to_owned(), 0));
+    let said = fit(rules(), true, "bash", &"x".repeat(31), Some(Cut::End(2))).await;
+    assert_eq!(said, ("xx\n[… 29 characters more …]".to_owned(), 0));
+    // A tool that would leave more than may be shown is not asked.
+    let said = fit(rules(), true, "bash", &"x".repeat(31), Some(Cut::Middle(31))).await;
+    assert_eq!(said, (expect.to_owned(), 0));
+}
+
+#[test]
+fn the_way_to_the_rest_names_tools_that_are_there() {
+    let check = |names: &[&str], expect: Option<&str>| {
+        let said = way(&tools(names)).map(|way| way.split(' ').next().unwrap());
+        assert_eq!(said, expect, "{names:?}");
+    };
+    check(&["bash", "read_file", "grep"], Some("read_file"));
+    check(&["grep", "bash"], Some("grep"));
+    check(&["bash"], Some("bash"));
+    check(&["web_search"], None);
+}

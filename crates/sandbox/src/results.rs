@@ -1,0 +1,174 @@
+//! Results of tools that are too long for a model, kept in a folder of the thread's outputs. A command may change
+//! anything there at the same time, so no symlink is followed, and only plain files of that folder are removed.
+
+use crate::{
+    ROOT,
+    files::{Files, failed},
+    watch,
+};
+use cap_std::{
+    fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions},
+    time::SystemTime,
+};
+use pudu_base::SandboxError;
+use rustix::fs::{Mode, OFlags};
+use std::{
+    io::{self, Write},
+    path::{Component, Path},
+};
+
+/// Below this folder of the thread's.
+const OUTPUTS: &str = "outputs";
+/// A larger result is not kept, in bytes: no tool of the agent's could read it.
+const LARGEST: usize = 16 << 20;
+/// So many are kept for a thread, the newest, and so many bytes of them.
+const KEPT: (usize, u64) = (64, 64 << 20);
+/// At most so many entries are looked at when old ones are removed.
+const LOOKED_AT: usize = 10_000;
+
+/// Keeps a text as a new file in a folder below the outputs, and returns its path as the agent knows it.
+pub(crate) fn keep(files: &Files, folder: &str, name: &str, text: &str) -> Result<String, SandboxError> {
+    let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
+    let host = files.mounts()?.first().is_some_and(|own| watch::almost_full(&own.host));
+    if host || text.len() > LARGEST || !plain(folder) || !plain(name) {
+        return Err(SandboxError::Refused(format!("{path} cannot be kept: too large, or no room for it")));
+    }
+    let keep = || {
+        let mut dir = step(files, files.own().map_err(io::Error::other)?, OUTPUTS)?;
+        for part in folder.split('/') {
+            dir = step(files, &dir, part)?;
+        }
+        let mut file = dir.open_with(name, OpenOptions::new().write(true).create_new(true))?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| files.give_open(&file));
+        if written.is_err() {
+            dir.remove_file(name).ok();
+        }
+        // What is left over does no harm yet; the next time may remove it.
+        sweep(&dir, name, KEPT).ok();
+        written
+    };
+    keep().map_err(|error| failed(&path, error))?;
+    Ok(path)
+}
+
+/// Whether a path leads down, and nowhere else.
+fn plain(path: &str) -> bool {
+    let normal = |part: &str| matches!(Path::new(part).components().next(), Some(Component::Normal(_)));
+    path.split('/').all(normal) && !path.contains('\0')
+}
+
+/// Goes into a folder, which is made if it is not there.
+fn step(files: &Files, dir: &Dir, name: &str) -> io::Result<Dir> {
+    let mut builder = DirBuilder::new();
+    let made = match dir.create_dir_with(name, builder.mode(0o700)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true)?,
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let below = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    let below = Dir::from_std_file(std::fs::File::from(below));
+    if made {
+        files.give_open(&below)?;
+    }
+    Ok(below)
+}
+
+/// Removes the oldest files beyond so many, or beyond so many bytes; never the one that was just made.
+fn sweep(dir: &Dir, newest: &str, (most, bytes): (usize, u64)) -> io::Result<()> {
+    let mut old: Vec<(SystemTime, u64, std::ffi::OsString)> = Vec::new();
+    let (mut count, mut total) = (0, 0_u64);
+    for entry in dir.entries()?.take(LOOKED_AT) {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        if !meta.is_file() {
+            continue;
+        }
+        if entry.file_name() == newest {
+            (count, total) = (1, meta.len());
+        } else {
+            old.push((meta.modified()?, meta.len(), entry.file_name()));
+        }
+    }
+    old.sort_by(|one, other| other.cmp(one));
+    for (_, size, name) in old {
+        count += 1;
+        total = total.saturating_add(size);
+        if count > most || total > bytes {
+            dir.remove_file(name).ok();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+    use std::fs;
+
+    fn place() -> (tempfile::TempDir, Files) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::new(folder.path().join("thread"), Vec::new(), None);
+        (folder, files)
+    }
+
+    #[test]
+    fn a_result_is_kept_where_the_agent_finds_it() {
+        let (folder, files) = place();
+        let path = keep(&files, ".tool-results", "bash-1.log", "grüße").unwrap();
+        assert_eq!(path, "/mnt/user-data/outputs/.tool-results/bash-1.log");
+        assert_eq!(files.read(&path, 100).unwrap(), "grüße".as_bytes());
+        let deep = keep(&files, "a/b", "c.txt", "x").unwrap();
+        assert_eq!(files.read(&deep, 100).unwrap(), b"x");
+        assert!(keep(&files, ".tool-results", "bash-1.log", "other").is_err(), "nothing is written over");
+        assert_eq!(
+            fs::read(folder.path().join("thread/outputs/.tool-results/bash-1.log")).unwrap(),
+            b"gr\xc3\xbc\xc3\x9fe"
+        );
+    }
+
+    #[test]
+    fn nothing_leads_out_and_what_is_too_large_is_not_kept() {
+        let (folder, files) = place();
+        for (dir, name) in [("..", "a"), ("", "a"), ("/tmp", "a"), ("a/../..", "a"), ("a", "../a"), ("a", "")]
+        {
+            assert!(keep(&files, dir, name, "x").is_err(), "{dir:?} {name:?}");
+        }
+        assert!(keep(&files, "a", "b", &"x".repeat(LARGEST + 1)).is_err());
+        let outputs = folder.path().join("thread/outputs");
+        fs::write(folder.path().join("thread/workspace/mine"), "x").unwrap();
+        std::os::unix::fs::symlink("../workspace", outputs.join("link")).unwrap();
+        std::os::unix::fs::symlink(folder.path(), outputs.join("out")).unwrap();
+        fs::write(outputs.join("file"), "x").unwrap();
+        for dir in ["link", "out", "file"] {
+            assert!(keep(&files, dir, "a", "x").is_err(), "{dir}");
+        }
+        assert_eq!(fs::read_dir(folder.path().join("thread/workspace")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many_or_they_are_too_large() {
+        let left = |most: usize, bytes: u64| {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+            for (age, name) in ["new", "a", "b", "c", "d"].iter().enumerate() {
+                let file = fs::File::create(folder.path().join(name)).unwrap();
+                file.set_len(10).unwrap();
+                // The one just made is kept whatever its time is.
+                let age = if age == 0 { 100 } else { age as u64 };
+                let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+                file.set_modified(then).unwrap();
+            }
+            fs::create_dir(folder.path().join("folder")).unwrap();
+            sweep(&dir, "new", (most, bytes)).unwrap();
+            let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(left(9, 1000), "a b c d folder new");
+        assert_eq!(left(3, 1000), "a b folder new");
+        assert_eq!(left(9, 25), "a folder new");
+        assert_eq!(left(1, 0), "folder new");
+    }
+}
