@@ -24,7 +24,7 @@ use std::{
 /// Containers have so long to go when the daemon stops.
 const GOODBYE: Duration = Duration::from_secs(15);
 /// As whom commands run in containers where the daemon is root and the kernel's means have no user for that.
-const NOBODY_ELSE: (u32, u32) = (65_501, 65_501);
+const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
 /// What was found when the daemon started. It does not change while it runs.
 pub(crate) struct Machine {

@@ -134,9 +134,16 @@ impl Pool {
         }
     }
 
-    async fn lend(&self, thread: &ThreadId) -> Result<Arc<dyn Sandbox>, SandboxError> {
+    async fn lend(
+        &self,
+        thread: &ThreadId,
+        shown: Option<&[String]>,
+    ) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let id = BoxId::of(thread);
-        let (mounts, files) = self.places.furnish(thread).await?;
+        let (mounts, files) = match shown {
+            Some(shown) => self.places.furnish_with(thread, shown).await?,
+            None => self.places.furnish(thread).await?,
+        };
         let _alone = self.shelf.alone(&id).await;
         let known = self.shelf.peek(&id);
         let users = known.as_ref().map_or(0, |entry| entry.users);
@@ -201,7 +208,15 @@ async fn stop(engine: &dyn Engine, id: &BoxId) -> bool {
 
 impl SandboxProvider for Pool {
     fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(self.lend(thread))
+        Box::pin(self.lend(thread, None))
+    }
+
+    fn acquire_with<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        shelf: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(self.lend(thread, Some(shelf)))
     }
 
     fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()> {

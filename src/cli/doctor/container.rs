@@ -24,7 +24,7 @@ pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Ve
         true => Check::good("image", format!("{} is there", docker.image)),
         false => {
             let why = format!("{} is not there yet; it is fetched for the first command", docker.image);
-            Check::poor("image", why, &format!("docker pull {}", docker.image))
+            Check::poor("image", why, format!("docker pull {}", docker.image))
         }
     });
     checks.extend(mounts(live));

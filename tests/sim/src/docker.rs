@@ -256,7 +256,7 @@ async fn serve(State(world): State<Arc<World>>, mut request: Request<Body>) -> R
         ("GET" | "HEAD", ["_ping"]) => ping(),
         ("GET", ["version"]) => version(),
         ("GET", ["info"]) => info(&call.world),
-        ("POST", ["images", "create"]) => images::pull(&call).await,
+        ("POST", ["images", "create"]) => images::pull(&call),
         ("GET", ["images", name @ .., "json"]) => images::inspect(&call.world, &name.join("/")),
         ("GET", ["networks", name]) => networks::inspect(&call.world, name),
         ("POST", ["networks", "create"]) => networks::create(&call),

@@ -306,6 +306,35 @@ async fn a_dead_one_is_replaced_and_so_is_one_with_other_folders() {
     assert_eq!(place.said(), ["stop a", "start a"]);
 }
 
+/// A folder as the only skill.
+struct OneSkill(std::path::PathBuf);
+
+impl pudu_sandbox::Shelf for OneSkill {
+    fn mounts(&self) -> Vec<Mount> {
+        vec![Mount { host: self.0.clone(), agent: "/mnt/skills/public/x".into(), read_only: true }]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_with_other_skills_has_another_container() {
+    let mut place = Place::with(rules(3));
+    let options =
+        Options { shelf: Some(Arc::new(OneSkill(place.home.path().to_owned()))), ..Options::default() };
+    let places = Local::new(Folders::new(place.home.path().to_owned(), None), None, options);
+    place.pool = place.pool.renew(place.engine.clone(), places, rules(3));
+    let take = async |shelf: &[&str]| {
+        let shelf: Vec<String> = shelf.iter().map(|&path| path.to_owned()).collect();
+        place.pool.acquire_with(&"a".into(), &shelf).await.map(drop).unwrap();
+        place.give("a").await;
+        place.said()
+    };
+    assert_eq!(take(&[]).await, ["start a"]);
+    assert_eq!(take(&["/mnt/skills/public/y"]).await, [""; 0]);
+    assert_eq!(take(&["/mnt/skills/public/x"]).await, ["stop a", "start a"]);
+    place.take("a").await;
+    assert_eq!(place.said(), [""; 0], "all are that one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_go_at_the_end_and_none_comes_after_that() {
     let place = Place::with(rules(3));

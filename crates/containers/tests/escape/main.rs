@@ -6,6 +6,7 @@
 //!
 //! `DOCKER_HOST` says where the engine is, `PUDU_TEST_IMAGE` which image with a shell is taken (debian:12 if none).
 //! Without `PUDU_TEST_DOCKER` nothing is tried, and the tests say so.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../../sandbox/tests/suite/attempts.rs"]
 mod attempts;
@@ -58,7 +59,7 @@ async fn nothing_that_is_tried_leads_out_of_a_container() {
     other.write("/mnt/user-data/workspace/x", b"of another", false).await.unwrap();
     let (folder, pid) = (home.folder.path().to_string_lossy(), std::process::id().to_string());
     let mut out = Vec::new();
-    let counts = |name: &str| !HARMLESS.contains(&name) && !(rootless && ROOT.contains(&name));
+    let counts = |name: &str| !(HARMLESS.contains(&name) || (rootless && ROOT.contains(&name)));
     for (name, script) in ATTEMPTS.iter().filter(|(name, _)| counts(name)) {
         let script = script.replace("HOME", &folder).replace("PID", &pid);
         let done = sandbox.exec(&Command { script, timeout: PATIENCE }).await.unwrap();

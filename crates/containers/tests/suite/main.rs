@@ -1,5 +1,6 @@
 //! Containers of a simulated engine, and what is in them of the simulated all-in-one image. Commands really run, in
 //! namespaces that the simulator makes; where the kernel has none to give, the tests say so and do nothing.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod aio;
 mod docker;

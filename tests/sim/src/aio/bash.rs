@@ -62,7 +62,7 @@ pub(super) fn create(world: &World, body: &Value) -> Response {
 
 pub(super) fn sessions(world: &World) -> Response {
     let all: Vec<Value> = locked(&world.sessions).iter().map(|(id, session)| info(id, session)).collect();
-    told(all.into())
+    told(all)
 }
 
 fn info(id: &str, session: &Session) -> Value {
@@ -249,7 +249,7 @@ pub(super) async fn kill(world: &World, body: &Value) -> Response {
     told(Value::Null)
 }
 
-pub(super) async fn close(world: &World, id: &str) -> Response {
+pub(super) fn close(world: &World, id: &str) -> Response {
     let session = locked(&world.sessions).remove(id);
     match session {
         Some(session) => {

@@ -86,11 +86,11 @@ impl Container {
 }
 
 /// Finds one by its name, its id, or what the id begins with.
-pub(super) fn find(world: &World, name: &str) -> Result<Arc<Container>, Response> {
+pub(super) fn find(world: &World, name: &str) -> Result<Arc<Container>, Box<Response>> {
     let containers = locked(&world.containers);
     let by_id = || containers.values().find(|one| name.len() >= 4 && one.id.starts_with(name));
     let found = containers.get(name).or_else(by_id).cloned();
-    found.ok_or_else(|| refuse(StatusCode::NOT_FOUND, format!("No such container: {name}")))
+    found.ok_or_else(|| Box::new(refuse(StatusCode::NOT_FOUND, format!("No such container: {name}"))))
 }
 
 fn words(value: &Value) -> Vec<String> {
@@ -178,7 +178,7 @@ fn plan(call: &Call) -> Result<Plan, String> {
 pub(super) async fn start(world: &Arc<World>, name: &str) -> Response {
     let container = match find(world, name) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let _alone = container.busy.lock().await;
     if container.runs() {
@@ -199,13 +199,13 @@ pub(super) async fn start(world: &Arc<World>, name: &str) -> Response {
     *locked(&container.cell) = Some(cell);
     if let Err(response) = publish(world, &container, pid).await {
         end(world, &container).await;
-        return response;
+        return *response;
     }
     StatusCode::NO_CONTENT.into_response()
 }
 
 /// Serves the image's API on the port of this machine that was asked for.
-async fn publish(world: &World, container: &Container, pid: u32) -> Result<(), Response> {
+async fn publish(world: &World, container: &Container, pid: u32) -> Result<(), Box<Response>> {
     let image = images::tagged(container.body["Image"].as_str().unwrap_or_default());
     if !world.options.serving.contains(&image) {
         return Ok(());
@@ -225,7 +225,7 @@ async fn publish(world: &World, container: &Container, pid: u32) -> Result<(), R
                  failed: port is already allocated",
                 container.name, container.id
             );
-            Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, text))
+            Err(Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, text)))
         }
     }
 }
@@ -233,7 +233,7 @@ async fn publish(world: &World, container: &Container, pid: u32) -> Result<(), R
 pub(super) fn inspect(world: &World, name: &str) -> Response {
     let container = match find(world, name) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let body = &container.body;
     Json(json!({
@@ -293,7 +293,7 @@ pub(super) fn list(call: &Call) -> Response {
 pub(super) async fn kill(world: &Arc<World>, name: &str) -> Response {
     let container = match find(world, name) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     if !container.runs() {
         return refuse(
@@ -322,7 +322,7 @@ pub(super) async fn end(world: &World, container: &Container) {
 pub(super) async fn remove(call: &Call, name: &str) -> Response {
     let container = match find(&call.world, name) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     if container.runs() && !call.flag("force") {
         let text = format!(

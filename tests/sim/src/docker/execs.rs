@@ -48,7 +48,7 @@ fn words(value: &Value) -> Vec<String> {
 pub(super) fn create(call: &Call, name: &str) -> Response {
     let container = match containers::find(&call.world, name) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     if !container.runs() {
         return refuse(StatusCode::CONFLICT, format!("container {} is not running", container.id));
@@ -96,7 +96,7 @@ pub(super) fn start(call: &Call, id: &str, upgrade: OnUpgrade, headers: &HeaderM
     };
     let container = match containers::find(&call.world, &exec.container) {
         Ok(container) => container,
-        Err(response) => return response,
+        Err(response) => return *response,
     };
     let Some(pid) = *locked(&container.pid) else {
         return refuse(StatusCode::CONFLICT, format!("container {} is not running", container.id));
@@ -168,13 +168,10 @@ async fn show(mut pieces: mpsc::Receiver<Piece>, mut wire: impl AsyncWrite + Asy
 
 /// Runs a command to its end. Nobody's leaving ends it: an engine has no such word.
 async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(_) => {
-            let mut state = locked(&exec.state);
-            (state.running, state.code) = (false, Some(127));
-            return;
-        }
+    let Ok(mut child) = command.spawn() else {
+        let mut state = locked(&exec.state);
+        (state.running, state.code) = (false, Some(127));
+        return;
     };
     locked(&exec.state).pid = child.id().unwrap_or_default();
     let (out, err) = (child.stdout.take(), child.stderr.take());

@@ -32,7 +32,7 @@ pub(super) fn inspect(world: &World, image: &str) -> Response {
 }
 
 /// Tells how it goes, a line of JSON at a time.
-pub(super) async fn pull(call: &Call) -> Response {
+pub(super) fn pull(call: &Call) -> Response {
     let query = |name: &str| call.query.get(name).cloned().unwrap_or_default();
     let (image, tag) = (query("fromImage"), query("tag"));
     let wanted = if tag.is_empty() { tagged(&image) } else { format!("{image}:{tag}") };
