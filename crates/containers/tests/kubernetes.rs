@@ -172,8 +172,7 @@ async fn the_pod_is_written_as_it_has_to_be() {
             "dnsConfig": {"nameservers": ["127.0.0.1"]},
             "imagePullSecrets": [{"name": "registry"}],
             "securityContext": {
-                "runAsUser": 65533, "runAsGroup": 65533, "fsGroup": 65533, "fsGroupChangePolicy": "OnRootMismatch",
-                "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
+                "runAsUser": 65533, "runAsGroup": 65533, "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
             },
             "containers": [{
                 "name": "sandbox",

@@ -76,11 +76,10 @@ fn spec(settings: &Settings, places: &Places<'_>) -> Value {
         "enableServiceLinks": false,
         "hostNetwork": false,
         "terminationGracePeriodSeconds": 2,
+        // No `fsGroup`: it would give the whole home to a group, and what is shown is the user's own already.
         "securityContext": {
             "runAsUser": user,
             "runAsGroup": group,
-            "fsGroup": group,
-            "fsGroupChangePolicy": "OnRootMismatch",
             "runAsNonRoot": user != 0,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
