@@ -6,7 +6,7 @@ use crate::{
     machine::Machine,
 };
 use pudu_client::{
-    ModelInfo, Setup,
+    Groups, ModelInfo, Setup,
     base::{Model, ModelError, SandboxProvider, Shell, Tool},
     documents::{Converter, Limits},
     harness::{
@@ -22,6 +22,7 @@ use pudu_client::{
 };
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
 };
@@ -50,6 +51,7 @@ pub(crate) fn setup(
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
     let setup =
         Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_deferred(deferred).with_subagents(kinds);
+    let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
     let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
@@ -58,7 +60,8 @@ pub(crate) fn setup(
 /// Leaves out what would take the place of a tool of our own.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| {
-        [SEARCH, subagent::TASK].contains(&name) || own.iter().any(|tool| tool.spec().name == name)
+        [SEARCH, subagent::TASK, "setup_agent", "update_agent"].contains(&name)
+            || own.iter().any(|tool| tool.spec().name == name)
     };
     let (foreign, left): (Vec<_>, Vec<_>) =
         extensions.into_iter().partition(|tool| !taken(&tool.spec().name));
@@ -67,6 +70,15 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
         tracing::warn!(tool = name, "a tool of an extension has the name of one of our own and is left out");
     }
     foreign
+}
+
+/// Says which tools belong together. What an agent has whatever is listed is in no group.
+pub(crate) fn groups(live: &Live) -> Groups {
+    let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
+    let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
+    let of: BTreeMap<String, String> = of.collect();
+    let names = of.values().chain(&live.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
+    Groups { names, of }
 }
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.

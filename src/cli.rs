@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agent;
 mod audit;
 mod chat;
 pub(crate) mod config;
@@ -56,6 +57,9 @@ enum Verb {
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
+    /// List, show, make and remove custom agents.
+    #[command(subcommand)]
+    Agent(agent::Verb),
     /// List, switch, install and remove skills.
     #[command(subcommand)]
     Skill(skill::Verb),
@@ -90,6 +94,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Doctor) => doctor::doctor(&start),
         Some(Verb::Connect { account }) => remote::print(connect::connect(&start, &account)),
         Some(Verb::Audit { thread, limit }) => remote::print(audit::audit(&start, thread.as_deref(), limit)),
+        Some(Verb::Agent(verb)) => agent::agent(&start, &verb),
         Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),
         Some(Verb::ReadDocument) => pudu_client::documents::serve(),

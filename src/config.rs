@@ -36,7 +36,7 @@ mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, FollowUps, LOCAL, Manners, Session, Timing},
+    channel::{Account, Allow, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
     class::{Dialect, Native},
     database::{Backend, Database},
     env::Env,
@@ -103,6 +103,10 @@ pub(crate) struct Live {
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
     pub(crate) tools: Vec<ToolConfig>,
+    /// The groups that tools may be in, besides those that they are in.
+    pub(crate) tool_groups: Vec<String>,
+    /// Whether agents are told of, made and changed by the HTTP API.
+    pub(crate) agents_api: bool,
     /// What may be reached from here though it is not the open internet: names, addresses, networks.
     pub(crate) reachable: Vec<String>,
     /// What may be done in the sandbox.
@@ -291,6 +295,8 @@ fn live(top: &Section<'_>, env: &Env) -> Live {
     let tools = sandbox::tools(top, env);
     Live {
         models,
+        tool_groups: sandbox::groups(top),
+        agents_api: top.section("agents_api").flag("enabled").or(false),
         reachable: web::allowed(top),
         approvals: approvals::approvals(top, sandbox.allow_host_bash, &tools),
         tools,

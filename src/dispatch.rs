@@ -4,6 +4,7 @@
 
 mod access;
 mod account;
+mod agent;
 mod answer;
 mod approval;
 pub(crate) mod command;

@@ -3,6 +3,7 @@
 //! What is deliberately absent: any logic. A handler checks its input and hands it to the room, the
 //! dispatcher or the client.
 
+mod agents;
 mod artifacts;
 mod audit;
 mod chat;
@@ -86,6 +87,21 @@ impl Gateway {
         serve::serve(listener, self.router(), stop).await;
     }
 
+    /// The routes about custom agents, which an operator may switch on.
+    fn agents(&self) -> Router<Self> {
+        let operator = || middleware::from_fn_with_state(self.clone(), guard::operator);
+        let writing = Router::new()
+            .route("/api/agents", post(agents::create))
+            .route("/api/agents/{name}", put(agents::update).delete(agents::remove))
+            .route_layer(operator());
+        Router::new()
+            .route("/api/agents", get(agents::list))
+            .route("/api/agents/check", get(agents::check))
+            .route("/api/agents/{name}", get(agents::show))
+            .merge(writing)
+            .route_layer(middleware::from_fn_with_state(self.clone(), agents::enabled))
+    }
+
     fn router(self) -> Router {
         let operated = Router::new()
             .route("/api/channels/{name}/restart", post(info::restart))
@@ -96,6 +112,7 @@ impl Gateway {
             .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));
+        let agents = self.agents();
         // Files are as large as the configuration says.
         let files = post(uploads::put).layer(DefaultBodyLimit::disable());
         let guarded = Router::new()
@@ -117,6 +134,7 @@ impl Gateway {
             .route("/api/channels", get(info::channels))
             .route("/api/channels/", get(info::channels))
             .merge(operated)
+            .merge(agents)
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::check));
         let open = Router::new()
             .route("/", get(page::page))

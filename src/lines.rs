@@ -196,8 +196,8 @@ pub(crate) fn policy(live: &Live, name: &str) -> Policy {
             chats: manners.allowed_chats.clone(),
             pairing: manners.pairing,
         };
-        let approvers = manners.approvers.clone();
-        Policy { access, mode: manners.follow_ups, session: manners.session.clone(), approvers }
+        let (session, approvers) = (manners.session.clone(), manners.approvers.clone());
+        Policy { access, mode: manners.follow_ups, session, approvers, agent_choice: manners.agent_choice }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)
 }

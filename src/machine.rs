@@ -7,6 +7,7 @@ use crate::{
 use pudu_client::{
     base::{Network, SandboxProvider, Shell},
     egress::Proxy,
+    net,
     sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
     skills::Skills,
 };
@@ -39,7 +40,12 @@ impl Shelf for Skillshelf {
 impl Machine {
     /// Looks around; also returns which model answers, and why that one.
     pub(crate) async fn look(home: &Path, live: &Live, skills: Skills) -> (Self, String) {
-        let (jail, (models, model)) = tokio::join!(Jail::probe(), discover::models(live));
+        let found = async {
+            // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
+            tokio::task::spawn_blocking(net::tls).await.ok();
+            discover::models(live).await
+        };
+        let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
         let jail = jail.map(Arc::new);
         let folders = Folders::new(home.to_owned(), jail.as_ref().ok().and_then(|jail| jail.owner()));
         (Self { models, folders, jail, shelf: Arc::new(Skillshelf(skills)) }, model)

@@ -123,6 +123,7 @@ async fn a_restart_keeps_the_question_open(mut scene: Scene) {
     assert_eq!(scene.platform.shown(&scene.chat).len(), 1, "{:?}", scene.words(&scene.chat));
 }
 
+/// CVE-2026-32906: whoever did not ask, and is no approver, presses for nothing.
 async fn nobody_else_decides(scene: Scene) {
     be_careful(&scene);
     let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
@@ -155,6 +156,31 @@ async fn an_approval_that_nobody_gives_in_time_is_a_no() {
     assert!(house.model.requests()[1].last_tool().starts_with("Error: nobody approved this in time."));
 }
 
+/// CVE-2026-22175: what was approved once is asked again the next time, the very same call too.
+#[tokio::test]
+async fn an_approval_counts_for_one_call() {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.model.next(wish());
+    house.model.next(wish());
+    ada.say("write it twice");
+    let mut before = None;
+    for call in 1..=2 {
+        let asked = house.telegram.wait(SOON, |view| {
+            let answer = view.answers(ada.chat).pop()?;
+            let approve = answer.buttons.into_iter().flatten().find(|button| button.text == "Approve")?;
+            (before != approve.callback_data).then_some((answer.id, approve.callback_data))
+        });
+        let (message, data) = asked.await.unwrap();
+        assert_eq!(house.model.count(), call, "nothing is done unasked");
+        house.telegram.press(ada.chat, ada.person, message, "Approve").unwrap();
+        before = data;
+    }
+    ada.reads_so(|text| text.contains("echo: write it twice")).await;
+}
+
+/// CVE-2026-41303: words in the chat are no decision, whoever writes them.
 #[tokio::test]
 async fn typed_words_approve_nothing() {
     let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;

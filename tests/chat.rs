@@ -47,6 +47,20 @@ fn told(output: &Output) -> (bool, String, String) {
 }
 
 #[tokio::test]
+async fn an_agent_is_chosen_from_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(".pudu/users/default/agents/poet");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("SOUL.md"), "You write poems.").unwrap();
+    let (well, out, err) = piped(dir.path(), "0", &[], "/agent poet\n\n/status\n").await;
+    assert!(well && err.is_empty(), "{err}");
+    assert!(
+        out.starts_with("`poet` answers here from now on.\n") && out.contains("\n- Agent: `poet`\n"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
 async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let (well, out, err) = piped(dir.path(), "0", &[], "hi\n\n/help\n").await;

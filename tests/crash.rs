@@ -250,10 +250,12 @@ fn is_answered(talk: &Talk, shown: &[Shown]) -> bool {
 fn words(talk: &Talk, random: &mut fastrand::Rng) -> (String, String) {
     let number = talk.said.len();
     if number > 0 && random.u32(0..5) == 0 {
-        return match random.bool() {
-            true => ("/models sim".to_owned(), "This conversation now uses sim.".to_owned()),
-            false => ("/mode queue".to_owned(), "Mode queue: a message waits until I am done.".to_owned()),
+        let (text, answer) = match random.u32(0..3) {
+            0 => ("/models sim", "This conversation now uses sim."),
+            1 => ("/mode queue", "Mode queue: a message waits until I am done."),
+            _ => ("/agent lead", "lead_agent answers here from now on."),
         };
+        return (text.to_owned(), answer.to_owned());
     }
     let kind = if random.u32(0..4) == 0 { "note" } else { "say" };
     let text = format!("{kind} {number} in chat {} and some more words", talk.chat);

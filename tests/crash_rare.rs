@@ -124,12 +124,15 @@ async fn giving_a_reply_up_survives() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_choice_survives() {
-    for point in ["talk.model.before", "talk.model.after", "talk.mode.before", "talk.mode.after"] {
+    for (point, text, answer) in [
+        ("talk.model.before", "/models sim", "This conversation now uses sim."),
+        ("talk.model.after", "/models sim", "This conversation now uses sim."),
+        ("talk.mode.before", "/mode steer", "Mode steer: a message reaches me while I work."),
+        ("talk.mode.after", "/mode steer", "Mode steer: a message reaches me while I work."),
+        ("talk.agent.before", "/agent lead", "lead_agent answers here from now on."),
+        ("talk.agent.after", "/agent lead", "lead_agent answers here from now on."),
+    ] {
         let (mut house, ada) = doomed("", point).await;
-        let (text, answer) = match point.contains("model") {
-            true => ("/models sim", "This conversation now uses sim."),
-            false => ("/mode steer", "Mode steer: a message reaches me while I work."),
-        };
         ada.say(text);
         again(&mut house, point).await;
         ada.reads(answer).await;

@@ -1,7 +1,7 @@
 //! The agent's shell, from a chat: what it can do, and that nothing it does reaches the daemon. Many more ways out
 //! are tried in `crates/sandbox/tests/suite/escape.rs`; here it is the real daemon with its secrets.
 
-use crate::house::{House, SOON, Talker};
+use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::Reply;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -106,6 +106,28 @@ async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
     gone("98765701").await;
     // Nobody else noticed.
     assert_eq!(run(&house, &bob, "cat private").await, "of-bob");
+}
+
+/// CVE-2026-54449: a server that runs commands outside of the sandbox comes from the operator's file alone.
+#[tokio::test]
+async fn no_chat_and_no_client_adds_an_mcp_server() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    let file = house.path("extensions_config.json");
+    let servers = json!({"mcpServers": {"evil": {"command": "touch", "args": [house.path("stolen")]}}});
+    for path in [file.to_str().unwrap(), "/mnt/user-data/../../extensions_config.json"] {
+        let args = json!({"path": path, "content": servers.to_string()});
+        house.model.next(Reply::tool("write_file", &args));
+        house.model.next(Reply::text("tried"));
+        ada.says(path, "tried").await;
+        assert!(house.model.requests().last().unwrap().last_tool().contains("outside the sandbox"), "{path}");
+    }
+    run(&house, &ada, &format!("echo '{servers}' > {}", file.display())).await;
+    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+    let url = format!("http://{}/api/mcp/config", house.address);
+    let put = http().put(url).bearer_auth(token.trim()).json(&servers).send().await.unwrap();
+    assert_eq!(put.status(), 404, "the operator's own client neither");
+    assert!(!file.exists() && !house.path("stolen").exists());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::string_slice, clippy::str_to_string, reason = "tests")]
 
 mod accounts;
+mod agents;
 mod api;
 mod artifacts;
 mod asks;

@@ -5,13 +5,13 @@
 
 use crate::clock;
 use futures_util::{SinkExt, StreamExt};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep_until, timeout},
 };
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
     tungstenite::{
         self, Message,
         protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
@@ -79,9 +79,9 @@ pub(crate) enum SocketError {
 impl Socket {
     /// Connects to a `ws` or `wss` URL.
     pub(crate) async fn connect(url: &str, pulse: Pulse) -> Result<Self, SocketError> {
-        pudu_net::install_crypto();
         let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
-        let connect = connect_async_with_config(url, Some(config), true);
+        let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
+        let connect = connect_async_tls_with_config(url, Some(config), true, tls);
         let connected = timeout(CONNECT, connect).await;
         let (stream, _) = connected.map_err(|_| lost("no connection in time"))?.map_err(refused)?;
         let now = Instant::now();

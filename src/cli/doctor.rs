@@ -1,5 +1,6 @@
 //! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
 
+mod agents;
 mod model;
 
 use super::run;
@@ -46,6 +47,10 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
     let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
+    let agents = agents::check(loaded, configured);
+    if !agents.is_empty() {
+        found.push(("agents".to_owned(), agents));
+    }
     for account in &live.accounts {
         let checks = match lines::channel(account) {
             Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {

@@ -110,6 +110,8 @@ pub(crate) struct Manners {
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
     pub(crate) session: Session,
+    /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
+    pub(crate) agent_choice: Option<Choosing>,
 }
 
 /// A list of those who may.
@@ -142,6 +144,17 @@ pub(crate) enum FollowUps {
     Interrupt,
 }
 
+/// Whether people choose who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choosing {
+    /// They do not.
+    Fixed,
+    /// They do, among the agents that there are.
+    Choose,
+    /// They do, and make agents and have them changed.
+    Create,
+}
+
 /// What holds for all accounts and is picked up for the next message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timing {
@@ -164,6 +177,9 @@ pub(crate) struct Capacity {
 
 const FOLLOW_UPS: &[(&str, FollowUps)] =
     &[("queue", FollowUps::Queue), ("steer", FollowUps::Steer), ("interrupt", FollowUps::Interrupt)];
+
+const CHOOSING: &[(&str, Choosing)] =
+    &[("fixed", Choosing::Fixed), ("choose", Choosing::Choose), ("create", Choosing::Create)];
 
 /// Reads how much may wait and run.
 pub(super) fn capacity(top: &Section<'_>) -> Capacity {
@@ -226,6 +242,8 @@ fn refuse_twins(found: &[(Account, Section<'_>)]) {
 pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
     let wide = top.section("channels");
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
+    let told = "create; fixed where `session` names an agent";
+    let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
     let common = session::read(&wide);
     let one = |Found { name, kind, section }: Found<'_>| {
         let Kind::Ours(reader) = kind else { return None };
@@ -236,6 +254,10 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
             approvers: approvers(&section, reader),
             follow_ups: section.choice("follow_ups", FOLLOW_UPS).or_told(follow_ups, "`channels.follow_ups`"),
             session: session::read(&section).over(&common),
+            agent_choice: section
+                .choice("agent_choice", CHOOSING)
+                .optional("`channels.agent_choice`")
+                .or(choosing),
         };
         section.is_needed().then(|| (name.to_owned(), manners))
     };
@@ -260,6 +282,7 @@ pub(crate) const LOCAL: &str = "local";
 
 /// The keys of `channels:` that are not accounts.
 const WIDE: &[&str] = &[
+    "agent_choice",
     "follow_up_window_ms",
     "follow_ups",
     "gateway_url",

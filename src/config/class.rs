@@ -110,6 +110,17 @@ impl Native {
         matches!(self, Self::PresentFiles | Self::ListUploadedFiles)
     }
 
+    /// Returns the group that it is in where none is said: that of DeerFlow's own file.
+    pub(crate) fn group(self) -> &'static str {
+        match self {
+            Self::Web(..) => "web",
+            Self::Ls | Self::ReadFile | Self::Glob | Self::Grep => "file:read",
+            Self::WriteFile | Self::StrReplace => "file:write",
+            Self::Bash => "bash",
+            Self::PresentFiles | Self::ListUploadedFiles => "",
+        }
+    }
+
     /// Returns the name by which the model calls it.
     pub(crate) fn name(self) -> &'static str {
         match self {

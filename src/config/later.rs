@@ -8,7 +8,6 @@
 pub(super) const SECTIONS: &[&str] = &[
     "acp_agents",
     "agent_storage",
-    "agents_api",
     "auth",
     "authorization",
     "channel_connections",
@@ -36,6 +35,5 @@ pub(super) const SECTIONS: &[&str] = &[
     "title",
     "token_budget",
     "token_usage",
-    "tool_groups",
     "tool_progress",
 ];

@@ -45,8 +45,7 @@ pub(crate) struct Sandbox {
 pub(crate) struct ToolConfig {
     /// Which one.
     pub(crate) tool: Native,
-    /// The group it belongs to, or empty.
-    #[allow(dead_code, reason = "for the tool groups of custom agents, which there are not yet")]
+    /// The group it belongs to; agents may have some groups only.
     pub(crate) group: String,
     /// Whether every call of it needs approval.
     pub(crate) approval: bool,
@@ -209,16 +208,22 @@ pub(super) fn tools(top: &Section<'_>, env: &Env) -> Vec<ToolConfig> {
                 Native::Web(kind, provider) => Some(WebConfig::plain(kind, provider)),
                 _ => None,
             };
-            tools.push(ToolConfig { tool, group: String::new(), approval: false, web });
+            tools.push(ToolConfig { tool, group: tool.group().to_owned(), approval: false, web });
         }
     }
     tools
 }
 
+/// Reads which groups there are. Tools may name others as well.
+pub(super) fn groups(top: &Section<'_>) -> Vec<String> {
+    let name = |section: &Section<'_>| section.text("name").required("say what the group is called");
+    top.items("tool_groups").iter().filter_map(name).collect()
+}
+
 fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
     let class = class::read(section, Kind::Tool, None);
     let name = section.text("name").or_told(String::new(), "the tool's own");
-    let group = section.text("group").or(String::new());
+    let group = section.text("group").optional("the tool's usual one: web, file:read, file:write or bash");
     match class? {
         Class::Tool(tool) => {
             if !name.is_empty() && name != tool.name() {
@@ -233,6 +238,7 @@ fn tool(section: &Section<'_>, env: &Env) -> Option<ToolConfig> {
                 }
             };
             let approval = section.choice("approval", APPROVAL).or_told(false, "as `approvals.tools` says");
+            let group = group.unwrap_or_else(|| tool.group().to_owned());
             Some(ToolConfig { tool, group, approval, web })
         }
         _ => {

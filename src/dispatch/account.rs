@@ -1,16 +1,15 @@
 //! The accounts that there are, and how each treats people.
 
 use super::{Access, Mode};
-use crate::config;
+use crate::config::{self, Choosing};
 use pudu_channels::Channel;
+use pudu_client::{Authoring, agents::is_lead};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock},
 };
 
-/// The agent that answers where nobody named another.
-const LEAD: &str = "lead_agent";
 /// DeerFlow's ceiling for a run's steps.
 const MOST_STEPS: u64 = 1000;
 
@@ -28,6 +27,8 @@ pub(crate) struct Policy {
     pub(crate) session: config::Session,
     /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
     pub(crate) approvers: BTreeSet<String>,
+    /// Whether people choose who answers, where the configuration says so.
+    pub(crate) agent_choice: Option<Choosing>,
 }
 
 /// Who answers a person, and with what settings.
@@ -39,25 +40,43 @@ pub(crate) struct Session {
     pub(crate) model: Option<String>,
     /// How many model calls a run may take.
     pub(crate) steps: Option<u32>,
+    /// What a run may do to agents.
+    pub(crate) authoring: Authoring,
 }
 
 impl Policy {
     /// A policy without settings for runs.
     pub(crate) fn open(access: Access, mode: Mode) -> Self {
-        Self { access, mode, session: config::Session::default(), approvers: BTreeSet::new() }
+        let (session, approvers) = (config::Session::default(), BTreeSet::new());
+        Self { access, mode, session, approvers, agent_choice: None }
     }
 
     /// Returns what holds for runs that answer a person.
-    pub(super) fn session(&self, person: &str) -> Session {
+    pub(crate) fn session(&self, person: &str) -> Session {
         let session = self.session.of_user(person);
         let text = |key| session.context.get(key).and_then(Value::as_str).map(str::to_owned);
         let agent = session.assistant_id.clone().or_else(|| text("agent_name"));
         let steps = session.config.get("recursion_limit").and_then(Value::as_u64);
+        let agent = agent.filter(|name| !is_lead(name));
+        let authoring = match self.choosing_with(agent.is_some()) {
+            Choosing::Create => Authoring::Itself,
+            Choosing::Fixed | Choosing::Choose => Authoring::Nothing,
+        };
         Session {
-            agent: agent.filter(|name| name.trim().replace('-', "_") != LEAD),
+            agent,
             model: text("model_name"),
             steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MOST_STEPS)).ok()),
+            authoring,
         }
+    }
+
+    /// Says whether a person chooses who answers. Whoever names an agent means that one.
+    pub(super) fn choosing(&self, person: &str) -> Choosing {
+        self.choosing_with(self.session(person).agent.is_some())
+    }
+
+    fn choosing_with(&self, named: bool) -> Choosing {
+        self.agent_choice.unwrap_or(if named { Choosing::Fixed } else { Choosing::Create })
     }
 
     /// That of an account which the configuration does not name any more.

@@ -10,11 +10,11 @@ use crate::{bus::Arrival, clock};
 use pudu_channels::{Choice, FinalView, HealthState, Kind};
 use pudu_client::{
     ModelInfo,
-    base::{Message, Skill, ThreadId},
+    base::{Message, ThreadId},
     model::Offline,
     store::ItemId,
 };
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 /// So many models become buttons.
 const BUTTONS: usize = 8;
@@ -33,6 +33,7 @@ impl Conversation {
                 self.answer(arrival, text);
             }
             Command::Models(name) => self.models(arrival, name).await,
+            Command::Agent(words) => self.agent(arrival, words).await,
             Command::Mode(name) => self.choose_mode(arrival, name).await,
             Command::Usage => {
                 let text = self.usage().await;
@@ -43,11 +44,11 @@ impl Conversation {
                 self.answer(arrival, text);
             }
             Command::Help => {
-                let text = command::help(&self.skills().await);
+                let text = command::help(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
             Command::Skills => {
-                let text = command::skills(&self.skills().await);
+                let text = command::skills(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
             Command::Connect(_) => {
@@ -61,18 +62,14 @@ impl Conversation {
                 self.say(arrival).await
             }
             Command::Unknown(name) => {
-                let text = command::unknown(&name, &self.skills().await);
+                let text = command::unknown(&name, &self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
         }
     }
 
-    async fn skills(&self) -> Arc<[Skill]> {
-        self.shared.client.catalog().await.enabled()
-    }
-
     /// Keeps an answer and delivers it beside whatever runs.
-    fn answer(&self, arrival: Arrival, text: impl Into<String>) {
+    pub(super) fn answer(&self, arrival: Arrival, text: impl Into<String>) {
         self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
     }
 
@@ -94,14 +91,24 @@ impl Conversation {
         });
     }
 
+    /// Begins anew with the same agent. An agent that was being made here is not made.
     async fn renew(&mut self, arrival: Arrival) {
+        self.begin_anew(&arrival).await;
+        let text = match self.give_up_making().await {
+            true => "New conversation started. The agent that was being made here is not made.",
+            false => "New conversation started.",
+        };
+        self.answer(arrival, text);
+    }
+
+    /// Gives the conversation a new thread.
+    pub(super) async fn begin_anew(&mut self, arrival: &Arrival) {
         self.stop();
         // What was to be asked again belongs to the old conversation.
         if let Some(again) = self.again.take() {
             self.shared.inbox.finish(&[again.id]).await;
         }
-        self.bind(&arrival).await;
-        self.answer(arrival, "New conversation started.");
+        self.bind(arrival).await;
     }
 
     /// Stops the run and drops what waits. A press of the button needs no answer besides: the message
@@ -132,7 +139,7 @@ impl Conversation {
             }
             return;
         }
-        let (thread, _) = self.thread(&arrival).await;
+        let (thread, ..) = self.thread(&arrival).await;
         if self.asked(&thread).await {
             self.open(vec![arrival], true).await;
         } else {
@@ -208,6 +215,7 @@ impl Conversation {
             // Writing to a String cannot fail.
             let _ = write!(text, "\n- {name}: {value}");
         };
+        line("Agent", format!("`{}`", self.session(person).await.agent_name()));
         line("Model", format!("`{model}`"));
         line("State", state);
         line("Waiting messages", self.waiting.len().to_string());
@@ -259,10 +267,13 @@ impl Conversation {
     }
 
     /// Returns the name of the model that answers a person here: what was chosen in this conversation, what the
-    /// account's session says, or the default.
+    /// account's session says, what the agent wants, or the default.
     async fn chosen(&self, models: &[ModelInfo], person: &str) -> Option<String> {
         let chosen = self.record().await.and_then(|record| record.model);
-        let wanted = chosen.or_else(|| self.account.policy().session(person).model);
+        let wanted = match chosen.or_else(|| self.account.policy().session(person).model) {
+            Some(wanted) => Some(wanted),
+            None => self.persona(person).await.and_then(|persona| persona.profile.model),
+        };
         let known = wanted.filter(|name| models.iter().any(|model| model.name == *name));
         known.or_else(|| models.first().map(|model| model.name.clone()))
     }
@@ -302,7 +313,7 @@ fn modes(now: Mode) -> FinalView {
     FinalView { text, choices, ..FinalView::default() }
 }
 
-fn not_kept(error: &pudu_client::store::StoreError) -> String {
+pub(super) fn not_kept(error: &pudu_client::store::StoreError) -> String {
     tracing::error!(%error, "a choice could not be kept");
     "That could not be stored just now. Try again in a moment.".to_owned()
 }

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Usage,
     /// `/skills`
     Skills,
+    /// `/agent [NAME]`
+    Agent(Option<String>),
     /// `/mode [NAME]`
     Mode(Option<String>),
     /// `/connect CODE`
@@ -65,6 +67,12 @@ pub(crate) const TABLE: &[Row] = &[
         argument: "[name]",
         help: "List the models, or switch to one",
         make: Command::Models,
+    },
+    Row {
+        name: "agent",
+        argument: "[name|new name]",
+        help: "List the agents, switch to one, or make one",
+        make: Command::Agent,
     },
     Row {
         name: "mode",
@@ -150,7 +158,7 @@ pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static 
 /// Lists the skills.
 pub(crate) fn skills(skills: &[Skill]) -> String {
     if skills.is_empty() {
-        return "No skills are switched on.".to_owned();
+        return "There are no skills here.".to_owned();
     }
     let mut text = "Skills:\n".to_owned();
     for skill in skills.iter().take(MOST_SKILLS) {
@@ -200,6 +208,7 @@ mod tests {
         check("/models", Some(Command::Models(None)));
         check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
         check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
+        check("/agent new poet", Some(Command::Agent(Some("new poet".into()))));
         check("/start abc", Some(Command::Start(Some("abc".into()))));
         check("/connect abc", Some(Command::Connect(Some("abc".into()))));
         check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
@@ -241,7 +250,7 @@ mod tests {
 
     #[test]
     fn skills_are_listed_by_their_first_sentence() {
-        assert_eq!(skills(&[]), "No skills are switched on.");
+        assert_eq!(skills(&[]), "There are no skills here.");
         let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
         let lines =
             format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));

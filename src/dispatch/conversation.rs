@@ -3,7 +3,7 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    Account, Mode, Shared,
+    Account, Mode, Shared, agent,
     command::Command,
     turn::{self, Job, TurnEnd},
 };
@@ -132,11 +132,25 @@ impl Conversation {
 
     async fn take(&mut self, mail: Mail) {
         match mail {
-            Mail::Say(arrival) => self.say(*arrival).await,
+            Mail::Say(arrival) => self.hear(*arrival).await,
             Mail::Change(arrival) => self.change(*arrival).await,
             Mail::Command(arrival, command) => self.command(*arrival, command).await,
             Mail::Resume(job) => self.start(*job),
             Mail::Redeliver(reply) => self.redeliver(*reply),
+        }
+    }
+
+    /// Takes a message, unless it asks for a skill that the agent here does not have.
+    async fn hear(&mut self, arrival: Arrival) {
+        let withheld = match &arrival.inbound.kind {
+            Kind::Message { text, .. } if text.starts_with('/') => {
+                self.withheld(text, &arrival.inbound.sender.id).await
+            }
+            _ => None,
+        };
+        match withheld {
+            Some(text) => self.answer(arrival, text),
+            None => self.say(arrival).await,
         }
     }
 
@@ -255,7 +269,7 @@ impl Conversation {
         let Some(newest) = said.last() else { return };
         let placement = placement(newest);
         let parcel = self.parcel(&placement);
-        let (thread, model) = self.thread(newest).await;
+        let (thread, model, chosen) = self.thread(newest).await;
         let run = RunId::fresh();
         let items: Vec<ItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
@@ -269,7 +283,9 @@ impl Conversation {
             return;
         }
         let control = Control::default();
-        let session = self.account.policy().session(&placement.sender);
+        let policy = self.account.policy();
+        let session =
+            agent::settle(&self.shared, &policy, &self.key, chosen.as_deref(), &placement.sender).await;
         self.start(Job { parcel, placement, thread, run, model, session, said, again, control });
     }
 
@@ -331,11 +347,11 @@ impl Conversation {
         }
     }
 
-    /// Returns the conversation's thread, made at first contact, and the model that people chose.
-    pub(super) async fn thread(&self, arrival: &Arrival) -> (ThreadId, Option<String>) {
+    /// Returns the conversation's thread, made at first contact, and the model and the agent that people chose.
+    pub(super) async fn thread(&self, arrival: &Arrival) -> (ThreadId, Option<String>, Option<String>) {
         match self.record().await {
-            Some(known) => (known.thread, known.model),
-            None => (self.bind(arrival).await, None),
+            Some(known) => (known.thread, known.model, known.agent),
+            None => (self.bind(arrival).await, None, None),
         }
     }
 

@@ -2,7 +2,7 @@
 //! is looked at now.
 
 use super::{
-    Account, Shared,
+    Account, Shared, agent,
     command::Command,
     conversation::Mail,
     turn::{self, Job},
@@ -148,7 +148,9 @@ impl Shared {
         patiently("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
         let read = || self.db.conversation(&row.conversation);
         let known = patiently("a conversation could not be read", read).await.flatten();
-        let session = account.policy().session(&placement.sender);
+        let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
+        let policy = account.policy();
+        let session = agent::settle(self, &policy, &row.conversation, chosen, &placement.sender).await;
         let job = Job {
             parcel,
             placement,

@@ -53,10 +53,11 @@ impl Job {
 
     /// What the run is to do: people's choice of a model comes before the account's session.
     fn task(&self, input: Vec<Human>, again: Option<MessageId>) -> Task {
-        let Session { agent, model, steps } = self.session.clone();
+        let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker());
-        Task { thread: self.thread.clone(), run: self.run.clone(), input, again, model, agent, asker, steps }
+        let (thread, run) = (self.thread.clone(), self.run.clone());
+        Task { thread, run, input, again, model, agent, authoring, asker, steps }
     }
 }
 

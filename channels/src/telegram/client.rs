@@ -37,7 +37,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(token: &str, api_url: Url) -> Result<Self, String> {
-        let client = teloxide_core::net::default_reqwest_settings()
+        let settings = teloxide_core::net::default_reqwest_settings();
+        let settings = match pudu_net::tls() {
+            Some(tls) => settings.use_preconfigured_tls(tls),
+            None => settings,
+        };
+        let client = settings
             // Each call sets its own: a long poll takes longer than all others.
             .timeout(Duration::from_secs(600))
             .pool_idle_timeout(Duration::from_secs(60))

@@ -8,6 +8,16 @@ pub trait SandboxProvider: Send + Sync {
     /// Returns a thread's sandbox, and makes one if there is none. A thread that asks twice gets the same place.
     fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
+    /// Like `acquire`, with these folders only of those that are shown besides the thread's own and change while
+    /// the daemon runs: agents' paths. A provider whose sandboxes cannot differ in that shows all.
+    fn acquire_with<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        _shelf: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        self.acquire(thread)
+    }
+
     /// Says that nobody works in it for now. Its files stay; what else of it may be let go.
     fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()>;
 

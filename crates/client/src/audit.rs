@@ -1,8 +1,8 @@
-//! What is done in a sandbox is noted before it is done: who, where, what, whether it was let through, and how
+//! What is done in a sandbox, or to an agent, is noted before it is done: who, where, what, whether it was let through, and how
 //! it ended. What cannot be noted is not done.
 
 use crate::{Asker, now};
-use pudu_base::{BoxFuture, Command, Entry, Exec, RunId, Sandbox, SandboxError, ThreadId};
+use pudu_base::{BoxFuture, Command, Entry, Exec, RunId, Sandbox, SandboxError, ThreadId, ToolError};
 use pudu_store::{Db, Deed, DeedId, StoreError};
 use std::sync::Arc;
 
@@ -26,6 +26,19 @@ impl Ledger {
         if let Err(error) = self.db.deed_begins(deed).await {
             tracing::error!(%error, "a decision could not be noted");
         }
+    }
+
+    /// Does something that is no matter of the sandbox.
+    pub(crate) async fn noted<T>(
+        &self,
+        action: &str,
+        detail: &str,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let deed = self.begin(action, detail).await.map_err(|error| ToolError(error.to_string()))?;
+        let done = work.await;
+        self.end(deed, Some(i32::from(done.is_err()))).await;
+        done
     }
 
     async fn begin(&self, action: &str, detail: &str) -> Result<DeedId, SandboxError> {

@@ -8,12 +8,18 @@ use tokio::sync::OnceCell;
 pub(crate) struct Lent {
     provider: Arc<dyn SandboxProvider>,
     thread: ThreadId,
+    /// The folders of skills that it shows; all if not said.
+    shelf: Option<Vec<String>>,
     place: OnceCell<Arc<dyn Sandbox>>,
 }
 
 impl Lent {
-    pub(crate) fn new(provider: Arc<dyn SandboxProvider>, thread: ThreadId) -> Self {
-        Self { provider, thread, place: OnceCell::new() }
+    pub(crate) fn new(
+        provider: Arc<dyn SandboxProvider>,
+        thread: ThreadId,
+        shelf: Option<Vec<String>>,
+    ) -> Self {
+        Self { provider, thread, shelf, place: OnceCell::new() }
     }
 
     /// Gives it back, if it was asked for.
@@ -24,7 +30,11 @@ impl Lent {
     }
 
     async fn place(&self) -> Result<&dyn Sandbox, SandboxError> {
-        let place = self.place.get_or_try_init(|| self.provider.acquire(&self.thread)).await?;
+        let ask = || match &self.shelf {
+            Some(shelf) => self.provider.acquire_with(&self.thread, shelf),
+            None => self.provider.acquire(&self.thread),
+        };
+        let place = self.place.get_or_try_init(ask).await?;
         Ok(&**place)
     }
 }
@@ -115,7 +125,7 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lent = Lent::new(provider.clone(), "t".into());
+        let lent = Lent::new(provider.clone(), "t".into(), None);
         lent.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.

@@ -3,13 +3,14 @@
 //!
 //! What is deliberately absent: chats, HTTP and configuration files.
 
+pub mod agents;
 mod approvals;
 mod audit;
+mod cast;
 pub mod egress;
 mod lent;
 mod live;
 mod look;
-mod persona;
 mod results;
 mod run;
 mod setup;
@@ -29,9 +30,10 @@ pub use pudu_tools as tools;
 
 pub use approvals::Approvals;
 pub use results::FOLDER as RESULTS_FOLDER;
-pub use run::{Asker, Control, Ended, Run, Task};
-pub use setup::{ModelInfo, Setup};
+pub use run::{Asker, Authoring, Control, Ended, Run, Task};
+pub use setup::{Groups, ModelInfo, Setup};
 
+use agents::{Agents, Persona, Roster};
 use futures_util::FutureExt;
 use harness::Replay;
 use live::Live;
@@ -58,6 +60,7 @@ struct Inner {
     setup: RwLock<Arc<Setup>>,
     skills: Skills,
     look: Look,
+    agents: Agents,
     threads: Threads,
     live: Live,
     approvals: Arc<Approvals>,
@@ -76,6 +79,7 @@ impl Client {
             live: Live::default(),
             approvals: Arc::new(Approvals::new(db.clone(), setup.patience)),
             db,
+            agents: Agents::new(folders.home().to_owned()),
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
@@ -118,6 +122,48 @@ impl Client {
     /// Returns the skills as they are now.
     pub async fn catalog(&self) -> Arc<Catalog> {
         self.0.look.at(self.skills()).await
+    }
+
+    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and [`Client::persona`] do
+    /// not.
+    #[must_use]
+    pub fn agents(&self) -> Agents {
+        self.0.agents.clone()
+    }
+
+    /// Returns the custom agents as they are now.
+    pub async fn roster(&self) -> Roster {
+        let agents = self.agents();
+        tokio::task::spawn_blocking(move || agents.list()).await.unwrap_or_default()
+    }
+
+    /// Finds a custom agent; the error is for people.
+    pub async fn persona(&self, name: &str) -> Result<Persona, String> {
+        let (agents, name) = (self.agents(), name.to_owned());
+        match tokio::task::spawn_blocking(move || agents.find(&name)).await {
+            Ok(found) => found.map_err(|error| error.told()),
+            Err(_) => Err("Something broke while the agent was looked up.".to_owned()),
+        }
+    }
+
+    /// Tells whether there is a custom agent of that name, one that cannot be used included.
+    pub async fn has_agent(&self, name: &str) -> bool {
+        let (agents, name) = (self.agents(), name.to_owned());
+        tokio::task::spawn_blocking(move || agents.exists(&name)).await.unwrap_or(false)
+    }
+
+    /// Says whether an agent of that name can be made, and what it is called then; the error is for people.
+    pub async fn vacant(&self, name: &str) -> Result<String, String> {
+        let (agents, name) = (self.agents(), name.to_owned());
+        match tokio::task::spawn_blocking(move || agents.vacant(&name)).await {
+            Ok(vacant) => vacant.map_err(|error| error.told()),
+            Err(_) => Err("something broke while the name was looked up".to_owned()),
+        }
+    }
+
+    /// Says what of an agent's wishes there is not at the moment: models, tool groups, skills.
+    pub async fn notes(&self, persona: &Persona) -> Vec<String> {
+        persona.notes(&self.setup(), &*self.catalog().await)
     }
 
     /// Returns what a thread remembers.

@@ -1,27 +1,18 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Client, Setup,
-    approvals::Desk,
-    audit::{Audited, Ledger},
-    lent::Lent,
-    now, persona,
-    results::Kept,
+    Client,
+    cast::{self, Cast},
+    now,
 };
 use pudu_base::{
-    Approver, Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId,
-    ThreadId, ThreadState, Update, Usage,
+    Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId, ThreadId,
+    ThreadState, Update, Usage,
 };
-use pudu_harness::{
-    Agent, Bounds, Nobody, Replay, Results, SkillPolicy, Steering, Turn, lead_chain, searching, skills_prompt,
-};
-use pudu_skills::Catalog;
+use pudu_harness::{Replay, SkillPolicy, Steering, Turn, lead_chain};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-
-/// Of no use to a model that cannot see.
-const VIEW_IMAGE: &str = "view_image";
 
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,10 +30,24 @@ pub struct Task {
     pub model: Option<String>,
     /// Who answers; the lead agent if none.
     pub agent: Option<String>,
+    /// What the run may do to custom agents.
+    pub authoring: Authoring,
     /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
     pub asker: Option<Asker>,
     /// How many model calls it may take; as many as the setup allows if none.
     pub steps: Option<u32>,
+}
+
+/// What a run may do to custom agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Authoring {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// If a custom agent answers, it may change what it is.
+    Itself,
+    /// It makes a new agent of this name: nobody else answers, and nothing else can be done.
+    New(String),
 }
 
 /// The one for whom a run works.
@@ -112,11 +117,8 @@ pub(crate) async fn work(
         permit = client.0.admission.clone().acquire_owned() => permit.ok(),
         () = cancel.cancelled() => None,
     };
-    let setup = client.setup();
-    let place = Arc::new(Lent::new(setup.sandboxes.clone(), task.thread.clone()));
-    let skills = client.catalog().await;
-    let agent = match agent(&client, &setup, &task, place.clone(), &skills).await {
-        Ok(agent) => agent,
+    let Cast { agent, skills, place } = match cast::cast(&client, &task).await {
+        Ok(cast) => cast,
         Err(hint) => return failed(&hint, &replay, &steering).await,
     };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
@@ -136,7 +138,7 @@ pub(crate) async fn work(
             hear(&mut turn, &task);
             ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
             let first = task.again.as_ref().or(task.input.first().map(|human| &human.id));
-            let mut chain = lead_chain(&agent, SkillPolicy::new(skills.enabled(), first.cloned()));
+            let mut chain = lead_chain(&agent, SkillPolicy::new(skills, first.cloned()));
             let outcome = pudu_harness::run(&agent, &mut chain, &mut turn, &steering, &cancel).await;
             place.give_back().await;
             ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
@@ -157,54 +159,6 @@ pub(crate) async fn work(
         client.0.threads.put(task.thread, seq, state);
     }
     ended
-}
-
-/// Puts together who answers. The error is for people.
-async fn agent(
-    client: &Client,
-    setup: &Setup,
-    task: &Task,
-    place: Arc<Lent>,
-    skills: &Catalog,
-) -> Result<Agent, String> {
-    let persona = match &task.agent {
-        Some(name) => Some(persona::find(client.0.folders.home(), name).await?),
-        None => None,
-    };
-    let wanted = task.model.as_deref().or_else(|| persona.as_ref()?.model.as_deref());
-    let model = setup.model(wanted).ok_or("No model is configured.")?.clone();
-    let soul = persona.as_ref().map(|persona| format!("<soul>\n{}\n</soul>", persona.soul.trim()));
-    let parts = [Some(setup.system.to_string()), soul, skills_prompt(&skills.enabled())];
-    let system = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n").into();
-    let steps = task.steps.unwrap_or(setup.bounds.steps);
-    let asker = task.asker.clone().unwrap_or_default();
-    let (thread, run) = (task.thread.clone(), task.run.clone());
-    let ledger = Ledger { db: client.0.db.clone(), thread, run, asker: asker.clone() };
-    let approver: Arc<dyn Approver> = match &task.asker {
-        Some(_) => {
-            let approvals = client.0.approvals.clone();
-            Arc::new(Desk { approvals, ledger: ledger.clone(), asker })
-        }
-        None => Arc::new(Nobody),
-    };
-    let sees = model.sees();
-    let kept = Kept { files: client.files(&task.thread), folder: setup.results_folder.clone() };
-    let mut agent = searching(Agent {
-        model,
-        tools: setup.tools.only(|name| sees || name != VIEW_IMAGE),
-        sandbox: Arc::new(Audited { sandbox: place, ledger }),
-        log: client.0.threads.log(),
-        approver,
-        policy: setup.policy.clone(),
-        deferred: setup.deferred.clone(),
-        results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
-        system,
-        bounds: Bounds { steps, ..setup.bounds },
-    });
-    if let Some(kinds) = &setup.subagents {
-        agent.tools = agent.tools.with(kinds.task(&agent));
-    }
-    Ok(agent)
 }
 
 /// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that

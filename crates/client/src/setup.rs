@@ -7,12 +7,17 @@ use pudu_harness::{
     Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt,
     subagent::{Kind, Kinds},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 /// What runs work with.
 pub struct Setup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
+    pub(crate) groups: Groups,
     pub(crate) deferred: Arc<Catalog>,
     pub(crate) bounds: Bounds,
     pub(crate) system: Arc<str>,
@@ -23,6 +28,23 @@ pub struct Setup {
     pub(crate) results: Arc<ResultRules>,
     pub(crate) results_folder: Arc<str>,
     pub(crate) documents: Converter,
+}
+
+/// Which tools belong together, for agents that have some of them only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// The groups that there are.
+    pub names: BTreeSet<String>,
+    /// The group of each tool that is in one; a tool that is in none is everybody's.
+    pub of: BTreeMap<String, String>,
+}
+
+impl Groups {
+    /// Tells whether an agent that has these groups has a tool.
+    #[must_use]
+    pub fn give(&self, wanted: &[String], tool: &str) -> bool {
+        self.of.get(tool).is_none_or(|group| wanted.contains(group))
+    }
 }
 
 /// So long somebody can decide, if nothing else is said.
@@ -51,6 +73,7 @@ impl Setup {
         Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
+            groups: Groups::default(),
             deferred: Arc::default(),
             bounds,
             system: lead_prompt(),
@@ -68,6 +91,12 @@ impl Setup {
     #[must_use]
     pub fn with_documents(self, documents: Converter) -> Self {
         Self { documents, ..self }
+    }
+
+    /// Says which tools belong together.
+    #[must_use]
+    pub fn with_groups(self, groups: Groups) -> Self {
+        Self { groups, ..self }
     }
 
     /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.

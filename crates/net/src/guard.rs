@@ -105,9 +105,8 @@ impl Guard {
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
     pub fn with(allowed: Allowed, resolver: Arc<dyn Resolver>) -> Result<Self, reqwest::Error> {
-        crate::install_crypto();
         let checked = Checked { resolver, allowed: Arc::new(allowed) };
-        let client = Client::builder()
+        let client = crate::builder()
             .dns_resolver(Arc::new(checked.clone()))
             .no_proxy()
             .redirect(Policy::none())

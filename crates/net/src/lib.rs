@@ -1,4 +1,4 @@
-//! The one HTTP client, the guard for URLs that others chose, the decoder of server-sent events, the words for
+//! The one HTTP client and the one TLS configuration, the guard for URLs that others chose, the decoder of server-sent events, the words for
 //! waiting, and the scrubber that keeps secrets out of what people and logs read.
 //!
 //! What is deliberately absent: any provider's or platform's protocol.
@@ -8,6 +8,8 @@ pub mod guard;
 pub mod retry;
 pub mod scrub;
 pub mod sse;
+mod tls;
 
-pub use client::{client, install_crypto};
+pub use client::client;
 pub use reqwest;
+pub use tls::{builder, install_crypto, tls};

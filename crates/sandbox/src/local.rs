@@ -61,6 +61,13 @@ impl Local {
         Self { folders, jail, options: Arc::new(options) }
     }
 
+    async fn shelf(&self) -> Vec<Mount> {
+        match self.options.shelf.clone() {
+            Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+
     fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> Place {
         let folder = self.folders.thread(thread);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
@@ -78,12 +85,18 @@ impl Local {
 
 impl SandboxProvider for Local {
     fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move { Ok(Arc::new(self.place(thread, self.shelf().await)) as Arc<dyn Sandbox>) })
+    }
+
+    fn acquire_with<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        shelf: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
-            let shelf = match self.options.shelf.clone() {
-                Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
-                None => Vec::new(),
-            };
-            Ok(Arc::new(self.place(thread, shelf)) as Arc<dyn Sandbox>)
+            let mut mounts = self.shelf().await;
+            mounts.retain(|mount| shelf.contains(&mount.agent));
+            Ok(Arc::new(self.place(thread, mounts)) as Arc<dyn Sandbox>)
         })
     }
 

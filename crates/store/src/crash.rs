@@ -37,6 +37,7 @@ writes! {
     BIND "talk.bind",
     SET_MODEL "talk.model",
     SET_MODE "talk.mode",
+    SET_AGENT "talk.agent",
     RECORD "messages.record",
     OFFER_CODE "pairing.offer",
     REDEEM_CODE "pairing.redeem",

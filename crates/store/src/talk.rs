@@ -1,4 +1,4 @@
-//! Conversations: which thread a place talks to, with which model and in which mode.
+//! Conversations: which thread a place talks to, who answers there, with which model and in which mode.
 
 use crate::{Db, StoreError, crash};
 use pudu_base::ThreadId;
@@ -19,16 +19,19 @@ pub struct Conversation {
     pub model: Option<String>,
     /// The mode that people chose for it.
     pub mode: Option<String>,
+    /// Who answers, as people chose it; in the caller's words.
+    pub agent: Option<String>,
     /// When it was last talked in.
     pub updated: i64,
 }
 
-type Row = (String, String, String, String, Option<String>, Option<String>, i64);
+type Row = (String, String, String, String, Option<String>, Option<String>, Option<String>, i64);
 
 impl Db {
     /// Returns a conversation, if it was ever bound.
     pub async fn conversation(&self, key: &str) -> Result<Option<Conversation>, StoreError> {
-        let sql = "SELECT key, account, chat, thread, model, mode, updated FROM conversations WHERE key = $1";
+        let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
+            WHERE key = $1";
         let row: Option<Row> = sqlx::query_as(sql).bind(key).fetch_optional(self.reads()).await?;
         Ok(row.map(Conversation::from))
     }
@@ -41,7 +44,7 @@ impl Db {
         chat: &str,
         base: &str,
     ) -> Result<Option<Conversation>, StoreError> {
-        let sql = "SELECT key, account, chat, thread, model, mode, updated FROM conversations
+        let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
             WHERE account = $1 AND chat = $2
             AND (key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
             ORDER BY updated DESC, key DESC LIMIT 1";
@@ -76,6 +79,12 @@ impl Db {
         self.choose(&crash::SET_MODE, sql, key, mode).await
     }
 
+    /// Sets who answers in a bound conversation, or goes back to the default.
+    pub async fn set_agent(&self, key: &str, agent: Option<&str>) -> Result<(), StoreError> {
+        let sql = "UPDATE conversations SET agent = $1 WHERE key = $2";
+        self.choose(&crash::SET_AGENT, sql, key, agent).await
+    }
+
     async fn choose(
         &self,
         name: &'static crash::Write,
@@ -90,8 +99,8 @@ impl Db {
 }
 
 impl From<Row> for Conversation {
-    fn from((key, account, chat, thread, model, mode, updated): Row) -> Self {
-        Self { key, account, chat, thread: thread.into(), model, mode, updated }
+    fn from((key, account, chat, thread, model, mode, agent, updated): Row) -> Self {
+        Self { key, account, chat, thread: thread.into(), model, mode, agent, updated }
     }
 }
 

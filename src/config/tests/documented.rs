@@ -70,6 +70,7 @@ fn words_above(lines: &[&str], line: usize) -> String {
 
 fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
+                tool_groups: [{name: a}]\n\
                 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
                 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
                 sandbox: {mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\

@@ -349,6 +349,7 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
         let said = said(&format!("sandbox: {text}\n"), []);
         words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
     };
+    // CVE-2026-32038: what sandboxes share is a choice of three, not a name handed on.
     check("{network: container:x}", &["error: sandbox.network", "one of none, proxy, full"]);
     check("{network: proxy}", &["warning: sandbox.network", "name them in allowed_domains"]);
     check("{allowed_domains: [a.org]}", &["warning: sandbox.allowed_domains", "set `network: proxy`"]);

@@ -241,7 +241,8 @@ fn tools_are_those_listed_and_all_where_none_is() {
         let tools = &good(text, []).config.live.tools;
         tools.iter().map(|tool| format!("{}:{}", tool.tool.name(), tool.group)).collect::<Vec<_>>().join(" ")
     };
-    let all = "web_search: web_fetch: image_search: ls: read_file: write_file: str_replace: glob: grep: bash: \
+    let all = "web_search:web web_fetch:web image_search:web ls:file:read read_file:file:read \
+               write_file:file:write str_replace:file:write glob:file:read grep:file:read bash:bash \
                present_files: list_uploaded_files:";
     assert_eq!(tools(""), all);
     assert_eq!(tools("tools: []"), "present_files: list_uploaded_files:");
@@ -251,7 +252,7 @@ fn tools_are_those_listed_and_all_where_none_is() {
              - {name: bash, use: deerflow.sandbox.tools:bash_tool}\n  \
              - {name: web_search, use: deerflow.community.ddg_search.tools:web_search_tool, max_results: 5}\n"
         ),
-        "bash:shell web_search: present_files: list_uploaded_files:"
+        "bash:shell web_search:web present_files: list_uploaded_files:"
     );
 }
 
@@ -442,12 +443,13 @@ fn who_may_speak_is_read_in_every_shape() {
 fn an_account_has_its_own_manners_or_those_of_all() {
     let text = "channels:
   follow_ups: steer
+  agent_choice: choose
   follow_up_window_ms: 0
   shutdown_grace_period_seconds: 1.5
   outbox_max_age_seconds: 60
   max_concurrency: 5
   session: {assistant_id: all, context: {a: 1, b: 1}}
-  telegram: {bot_token: t, follow_ups: interrupt, session: {context: {b: 2}}}
+  telegram: {bot_token: t, follow_ups: interrupt, agent_choice: create, session: {context: {b: 2}}}
   two: {type: telegram, bot_token: t2}
 ";
     let Config { fixed, live } = good(text, []).config;
@@ -459,11 +461,11 @@ fn an_account_has_its_own_manners_or_those_of_all() {
     };
     assert_eq!(live.timing, timing);
     let manners = |name: &str| {
-        let Manners { follow_ups, session, .. } = &live.manners[name];
-        json!([format!("{follow_ups:?}"), session.assistant_id, session.context])
+        let Manners { follow_ups, agent_choice, session, .. } = &live.manners[name];
+        json!([format!("{follow_ups:?} {agent_choice:?}"), session.assistant_id, session.context])
     };
-    assert_eq!(manners("telegram"), json!(["Interrupt", "all", {"a": 1, "b": 2}]));
-    assert_eq!(manners("two"), json!(["Steer", "all", {"a": 1, "b": 1}]));
+    assert_eq!(manners("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
+    assert_eq!(manners("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
 }
 
 #[test]

@@ -1,0 +1,387 @@
+//! Custom agents: who may answer instead of the lead agent. Each is a folder in the home, as DeerFlow keeps them:
+//! `SOUL.md` says who it is, `config.yaml` what it may use.
+//!
+//! An agent whose `config.yaml` cannot be understood is broken and answers nobody: what it must not use is not
+//! known. Everything here is file work that blocks. What is deliberately absent: the run, and any opinion on
+//! who may choose or change an agent.
+
+mod disk;
+mod file;
+mod name;
+mod notes;
+mod setup_agent;
+mod update_agent;
+
+pub use name::{LEAD, is_lead, normal};
+pub(crate) use {
+    setup_agent::SetupAgent,
+    update_agent::{Known, UpdateAgent},
+};
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// So many agents are listed.
+const MOST: usize = 200;
+/// So many agents there may be before another can be made.
+const FULL: usize = 100;
+/// A soul is no longer, in bytes.
+pub const LONGEST_SOUL: usize = 64 * 1024;
+/// What an agent is for is said in so many characters.
+pub const LONGEST_ABOUT: usize = 1_000;
+/// So many groups or skills may be named.
+pub const MOST_NAMES: usize = 200;
+/// The name of a group, a skill or a model is no longer, in characters.
+const LONGEST_NAME: usize = 200;
+
+/// What an agent is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// What it is for, in a line for people.
+    pub about: String,
+    /// The model that it wants; the default if not said.
+    pub model: Option<String>,
+    /// The groups of configured tools that it has; all if not said.
+    pub tool_groups: Option<Vec<String>>,
+    /// The skills that it has; all that are switched on if not said.
+    pub skills: Option<Vec<String>>,
+    /// Who it is, for the system prompt.
+    pub soul: String,
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persona {
+    /// Its name: small letters, digits and hyphens.
+    pub name: String,
+    /// What it is.
+    pub profile: Profile,
+    /// Whether it lies where DeerFlow kept agents before people had their own; it is not changed there.
+    pub legacy: bool,
+    /// What is odd about its file.
+    pub odd: Vec<String>,
+}
+
+/// An agent that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The folder's name.
+    pub name: String,
+    /// What is wrong, and the mend.
+    pub why: String,
+}
+
+/// All agents of one moment, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roster {
+    /// Those that can answer.
+    pub agents: Vec<Persona>,
+    /// Those that cannot.
+    pub broken: Vec<Broken>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// What is changed of an agent; what is not said stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// What it is for.
+    pub about: Option<String>,
+    /// Its model, or none.
+    pub model: Option<Option<String>>,
+    /// Its groups of tools, or all.
+    pub tool_groups: Option<Option<Vec<String>>>,
+    /// Its skills, or all.
+    pub skills: Option<Option<Vec<String>>>,
+    /// Who it is.
+    pub soul: Option<String>,
+    /// Whether tools and skills may only become fewer.
+    pub only_less: bool,
+}
+
+impl Change {
+    /// Returns what an agent would get that it does not have.
+    fn more(&self, now: &Profile) -> Option<(&'static str, &str)> {
+        let both = [("tools", &self.tool_groups, &now.tool_groups), ("skills", &self.skills, &now.skills)];
+        both.into_iter().find_map(|(what, wanted, has)| match (wanted.as_ref()?, has.as_ref()?) {
+            (None, _) => Some((what, "all")),
+            (Some(wanted), has) => Some((what, wanted.iter().find(|name| !has.contains(name))?.as_str())),
+        })
+    }
+}
+
+/// Why something was not done to an agent. The texts are for people, and name no folder.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// It cannot be a name.
+    #[error("`{name}` cannot be the name of an agent: {why}")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no such agent.
+    #[error("There is no agent `{0}`.")]
+    Unknown(String),
+    /// There is one of that name.
+    #[error("there is an agent `{0}` already")]
+    Exists(String),
+    /// It cannot be understood.
+    #[error("The agent `{name}` cannot be used: {why}.")]
+    Broken {
+        /// Its name.
+        name: String,
+        /// What is wrong, and the mend.
+        why: String,
+    },
+    /// It lies where older versions kept agents.
+    #[error(
+        "`{0}` lies in the folder of older versions and is not changed there; move it from `agents` to `users/default/agents` in the home"
+    )]
+    Legacy(String),
+    /// A part of it cannot be.
+    #[error("{0}")]
+    Wrong(String),
+    /// There are as many as there may be.
+    #[error("there are {FULL} agents already; remove one first")]
+    Full,
+    /// The system failed.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// What was being worked on.
+        path: PathBuf,
+        /// What the system said.
+        why: io::Error,
+    },
+}
+
+impl AgentError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |why| Self::Io { path: path.to_owned(), why }
+    }
+
+    /// Says it to whoever is not to know this machine's folders; the log has the rest.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::Io { path, why } => {
+                tracing::error!(path = %path.display(), %why, "an agent's files could not be worked on");
+                "that could not be read or kept; whoever runs this finds the reason in the log".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The agents of a home. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Agents(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    home: PathBuf,
+    /// What was said of each agent in the log, so that it is said once.
+    told: Mutex<HashMap<String, Vec<String>>>,
+}
+
+impl Agents {
+    /// Names the home. Nothing is read yet.
+    #[must_use]
+    pub fn new(home: PathBuf) -> Self {
+        Self(Arc::new(Inner { home, told: Mutex::default() }))
+    }
+
+    /// Finds an agent by its name as people type it.
+    ///
+    /// # Errors
+    /// When there is none, or it is broken.
+    pub fn find(&self, wanted: &str) -> Result<Persona, AgentError> {
+        let name = normal(wanted)?;
+        let Some((folder, legacy)) = self.folder(&name) else { return Err(AgentError::Unknown(name)) };
+        let read = file::read(&folder);
+        let (profile, odd) = read.map_err(|why| AgentError::Broken { name: name.clone(), why })?;
+        Ok(Persona { name, profile, legacy, odd })
+    }
+
+    /// Tells whether there is a folder of that name, broken or not.
+    #[must_use]
+    pub fn exists(&self, name: &str) -> bool {
+        normal(name).is_ok_and(|name| self.folder(&name).is_some())
+    }
+
+    /// Lists them.
+    #[must_use]
+    pub fn list(&self) -> Roster {
+        let mut roster = Roster::default();
+        for name in disk::names(&self.roots()) {
+            if roster.agents.len() + roster.broken.len() == MOST {
+                roster.more += 1;
+                continue;
+            }
+            match self.find(&name) {
+                Ok(persona) if persona.name == name => roster.agents.push(persona),
+                Ok(_) | Err(AgentError::Unknown(_) | AgentError::Name { .. }) => {
+                    let why = "a folder of agents has a name of small letters, digits and hyphens: rename it";
+                    roster.broken.push(Broken { name, why: why.to_owned() });
+                }
+                Err(AgentError::Broken { why, .. }) => roster.broken.push(Broken { name, why }),
+                Err(error) => roster.broken.push(Broken { name, why: error.told() }),
+            }
+        }
+        roster
+    }
+
+    /// Says whether an agent of that name can be made, and what it is called then.
+    ///
+    /// # Errors
+    /// When the name is taken or cannot be one, or there are too many.
+    pub fn vacant(&self, wanted: &str) -> Result<String, AgentError> {
+        let name = name::fresh(wanted)?;
+        if self.folder(&name).is_some() {
+            return Err(AgentError::Exists(name));
+        }
+        match disk::names(&self.roots()).len() {
+            FULL.. => Err(AgentError::Full),
+            _ => Ok(name),
+        }
+    }
+
+    /// Makes an agent.
+    ///
+    /// # Errors
+    /// When the name is taken or cannot be one, a part of it cannot be, or the disk fails. Nothing of it is
+    /// kept then.
+    pub fn create(&self, wanted: &str, profile: &Profile) -> Result<Persona, AgentError> {
+        let profile = checked(profile.clone())?;
+        let root = self.own();
+        let _alone = disk::alone(&root)?;
+        let name = self.vacant(wanted)?;
+        let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
+        disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
+        tracing::info!(agent = name, "an agent was made");
+        Ok(Persona { name, profile, legacy: false, odd: Vec::new() })
+    }
+
+    /// Changes an agent, from its next run on. Each of its two files is there whole or not at all, what it may
+    /// use before who it is; what is not spoken of stays.
+    ///
+    /// # Errors
+    /// When there is none, it is broken, lies in the older folder, a part cannot be, or the disk fails.
+    pub fn update(&self, wanted: &str, change: Change) -> Result<Persona, AgentError> {
+        let root = self.own();
+        let _alone = disk::alone(&root)?;
+        let old = self.editable(wanted)?;
+        let folder = disk::inside(&root, &old.name)?;
+        let now = old.profile.clone();
+        if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
+            let mend = "whoever runs this bot writes it into its config.yaml, or lets people approve \
+                        update_agent (approvals.tools)";
+            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {mend}")));
+        }
+        let profile = checked(Profile {
+            about: change.about.unwrap_or(now.about),
+            model: change.model.unwrap_or(now.model),
+            tool_groups: change.tool_groups.unwrap_or(now.tool_groups),
+            skills: change.skills.unwrap_or(now.skills),
+            soul: change.soul.unwrap_or(now.soul),
+        })?;
+        let mut files = Vec::new();
+        if (Profile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
+            let kept =
+                file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
+            files.push(file::config(&old.name, &profile, Some(kept)).map_err(AgentError::Wrong)?);
+        }
+        if profile.soul != old.profile.soul {
+            files.push(file::soul(&profile.soul));
+        }
+        disk::replace(&folder, &files)?;
+        tracing::info!(agent = old.name, files = files.len(), "an agent was changed");
+        Ok(Persona { profile, ..old })
+    }
+
+    /// Takes an agent away, with all that is in its folder.
+    ///
+    /// # Errors
+    /// When there is none, it lies in the older folder, or the disk fails.
+    pub fn remove(&self, wanted: &str) -> Result<(), AgentError> {
+        let root = self.own();
+        let _alone = disk::alone(&root)?;
+        // A broken one can be taken away too.
+        let name = match self.editable(wanted) {
+            Ok(persona) => persona.name,
+            Err(AgentError::Broken { name, .. }) if root.join(&name).is_dir() => name,
+            Err(error) => return Err(error),
+        };
+        disk::remove(&root, &name)?;
+        tracing::info!(agent = name, "an agent was taken away");
+        Ok(())
+    }
+
+    fn editable(&self, wanted: &str) -> Result<Persona, AgentError> {
+        let persona = self.find(wanted)?;
+        if persona.legacy { Err(AgentError::Legacy(persona.name)) } else { Ok(persona) }
+    }
+
+    /// Returns an agent's folder and whether it is the older one.
+    fn folder(&self, name: &str) -> Option<(PathBuf, bool)> {
+        let mut found = self.roots().into_iter().map(|(root, legacy)| (root.join(name), legacy));
+        found.find(|(folder, _)| file::is_agent(folder))
+    }
+
+    /// Where agents are kept, and whether that is where older versions did. The first counts.
+    fn roots(&self) -> [(PathBuf, bool); 2] {
+        [(self.own(), false), (self.0.home.join("agents"), true)]
+    }
+
+    fn own(&self) -> PathBuf {
+        self.0.home.join("users/default/agents")
+    }
+
+    /// Says in the log what is odd about an agent, once.
+    pub(crate) fn tell(&self, agent: &str, notes: &[String]) {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(agent).map(Vec::as_slice).unwrap_or_default() == notes {
+            return;
+        }
+        notes.iter().for_each(|note| tracing::warn!(agent, note, "an agent is not quite as its file says"));
+        if told.len() >= MOST {
+            told.clear();
+        }
+        told.insert(agent.to_owned(), notes.to_vec());
+    }
+}
+
+/// Checks what somebody wants an agent to be, and tidies it.
+fn checked(profile: Profile) -> Result<Profile, AgentError> {
+    let wrong = |text: String| Err(AgentError::Wrong(text));
+    let plain: String = profile.about.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let about = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if about.chars().count() > LONGEST_ABOUT {
+        return wrong(format!("the description has more than {LONGEST_ABOUT} characters"));
+    }
+    // With the end of its last line it is that long.
+    if profile.soul.trim_end().len() >= LONGEST_SOUL {
+        return wrong(format!("the soul has more than {} KiB", LONGEST_SOUL / 1024));
+    }
+    for (what, names) in [("groups of tools", &profile.tool_groups), ("skills", &profile.skills)] {
+        if names.as_ref().is_some_and(|names| names.len() > MOST_NAMES) {
+            return wrong(format!("there are more than {MOST_NAMES} {what}"));
+        }
+    }
+    let names = [&profile.tool_groups, &profile.skills].into_iter().flatten().flatten();
+    for name in names.chain(&profile.model) {
+        if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
+        {
+            return wrong(format!("{name:?} is no name of a tool group, a skill or a model"));
+        }
+    }
+    Ok(Profile { about, ..profile })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Folders of agents: listed, made, changed and taken away in steps of which each is whole.
+
+use super::{AgentError, file::Written};
+use pudu_base::MessageId;
+use std::{
+    collections::BTreeSet,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// What is being made or taken away begins with this; nothing that begins with a dot is an agent.
+const PREFIX: &str = ".staging-";
+/// Files that are to be moved into their place end with this.
+const PART: &str = ".part";
+
+/// Returns the names of all folders in which there are files of an agent, in order.
+pub(super) fn names(roots: &[(PathBuf, bool)]) -> BTreeSet<String> {
+    let entries = roots.iter().filter_map(|(root, _)| fs::read_dir(root).ok()).flatten().flatten();
+    let folders = entries.filter(|entry| super::file::is_agent(&entry.path()));
+    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
+/// Keeps others, the command line for one, from changing agents at the same time.
+pub(super) fn alone(root: &Path) -> Result<File, AgentError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(AgentError::io(root))?;
+    let path = root.join(".lock");
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
+    let file = file.map_err(AgentError::io(&path))?;
+    file.lock().map_err(AgentError::io(&path))?;
+    sweep(root);
+    Ok(file)
+}
+
+/// Takes away what a crash left half done.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+/// Takes away the files that a crash left beside those of an agent.
+fn sweep_parts(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(PREFIX) && name.ends_with(PART) {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// Returns an agent's folder for whoever writes into it: one that leads elsewhere is left alone.
+pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
+    let folder = root.join(name);
+    let meta = fs::symlink_metadata(&folder).map_err(AgentError::io(&folder))?;
+    if !meta.is_dir() {
+        let text = format!("the folder of `{name}` leads somewhere else; change the agent there");
+        return Err(AgentError::Wrong(text));
+    }
+    Ok(folder)
+}
+
+/// Makes a folder with files in it: aside first, so that nobody ever sees half of it.
+pub(super) fn create(root: &Path, name: &str, files: &[Written]) -> Result<(), AgentError> {
+    let aside = aside(root);
+    let make = || {
+        DirBuilder::new().mode(0o700).create(&aside)?;
+        for (name, bytes) in files {
+            write(&aside.join(name), bytes)?;
+        }
+        sync(&aside)?;
+        fs::rename(&aside, root.join(name))?;
+        sync(root)
+    };
+    make().map_err(|error| {
+        fs::remove_dir_all(&aside).ok();
+        AgentError::io(&root.join(name))(error)
+    })
+}
+
+/// Puts files in the place of those there: all are written aside before the first is moved.
+pub(super) fn replace(folder: &Path, files: &[Written]) -> Result<(), AgentError> {
+    sweep_parts(folder);
+    let mark = MessageId::fresh();
+    let part = |name: &str| folder.join(format!("{PREFIX}{mark}-{name}{PART}"));
+    let put = || {
+        for (name, bytes) in files {
+            write(&part(name), bytes)?;
+        }
+        for (name, _) in files {
+            fs::rename(part(name), folder.join(name))?;
+        }
+        sync(folder)
+    };
+    put().map_err(|error| {
+        files.iter().for_each(|(name, _)| drop(fs::remove_file(part(name))));
+        AgentError::io(folder)(error)
+    })
+}
+
+/// Takes a folder away: out of sight first.
+pub(super) fn remove(root: &Path, name: &str) -> Result<(), AgentError> {
+    let (folder, aside) = (root.join(name), aside(root));
+    let is_link = fs::symlink_metadata(&folder).map_err(AgentError::io(&folder))?.is_symlink();
+    if is_link {
+        // What it leads to is not pudu's.
+        return fs::remove_file(&folder).map_err(AgentError::io(&folder));
+    }
+    fs::rename(&folder, &aside).map_err(AgentError::io(&folder))?;
+    fs::remove_dir_all(&aside).map_err(AgentError::io(&folder))
+}
+
+fn aside(root: &Path) -> PathBuf {
+    root.join(format!("{PREFIX}{}", MessageId::fresh()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,158 @@
+//! An agent's two files, as text: read, checked and made anew.
+//!
+//! What this version does not know of a `config.yaml` stays in it when it is changed; comments do not.
+
+use super::{LONGEST_SOUL, Profile};
+use serde_json::{Map, Value};
+use serde_saphyr::{budget, options};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+const CONFIG: &str = "config.yaml";
+const SOUL: &str = "SOUL.md";
+/// A `config.yaml` is no longer, in bytes.
+const LONGEST_CONFIG: u64 = 64 * 1024;
+/// The keys that count, and `name`, which the folder says already.
+const KEYS: [&str; 5] = ["name", "description", "model", "tool_groups", "skills"];
+
+/// A file to write: its name and its bytes.
+pub(super) type Written = (&'static str, Vec<u8>);
+
+/// Tells whether a folder is an agent's.
+pub(super) fn is_agent(folder: &Path) -> bool {
+    [CONFIG, SOUL].iter().any(|name| folder.join(name).is_file())
+}
+
+/// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
+pub(super) fn read(folder: &Path) -> Result<(Profile, Vec<String>), String> {
+    let soul = text(&folder.join(SOUL), LONGEST_SOUL as u64).map_err(|why| format!("its {SOUL} {why}"))?;
+    let config = mapping(folder)?;
+    let wrong = |why: String| format!("its {CONFIG} cannot be used: {why}");
+    let profile = Profile {
+        about: words(&config, "description").map_err(wrong)?.unwrap_or_default(),
+        model: words(&config, "model").map_err(wrong)?,
+        tool_groups: names(&config, "tool_groups").map_err(wrong)?,
+        skills: names(&config, "skills").map_err(wrong)?,
+        soul: soul.unwrap_or_default(),
+    };
+    Ok((profile, odd(&config).map_err(wrong)?))
+}
+
+/// Reads the whole `config.yaml`; one that is not there is empty.
+pub(super) fn mapping(folder: &Path) -> Result<Map<String, Value>, String> {
+    let read = text(&folder.join(CONFIG), LONGEST_CONFIG).map_err(|why| format!("its {CONFIG} {why}"))?;
+    parse(read.as_deref().unwrap_or_default())
+}
+
+fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let budget = budget! { max_depth: 16, max_nodes: 2_000, max_documents: 1 };
+    let options = options! { with_snippet: false, budget: budget };
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => Err(format!("its {CONFIG} has no keys: write `key: value` lines")),
+        Err(error) => {
+            let words = error.to_string();
+            let words: String = words.lines().next().unwrap_or_default().chars().take(200).collect();
+            Err(format!("its {CONFIG} is not YAML: {words}"))
+        }
+    }
+}
+
+/// Makes a `config.yaml`. What `kept` has besides stays. The error says why it would not be read back as it is.
+pub(super) fn config(
+    name: &str,
+    profile: &Profile,
+    kept: Option<Map<String, Value>>,
+) -> Result<Written, String> {
+    let list = |names: &Option<Vec<String>>| names.clone().map_or(Value::Null, Value::from);
+    let own = [
+        ("name", name.into()),
+        ("description", profile.about.clone().into()),
+        ("model", profile.model.clone().map_or(Value::Null, Value::from)),
+        ("tool_groups", list(&profile.tool_groups)),
+        ("skills", list(&profile.skills)),
+    ];
+    let mut all = kept.unwrap_or_default();
+    all.retain(|key, _| own.iter().all(|(known, _)| known != key));
+    // JSON on one line is YAML.
+    let line = |key: &str, value: &Value| format!("{key}: {value}\n");
+    let rest: String =
+        all.iter().map(|(key, value)| line(&Value::from(key.as_str()).to_string(), value)).collect();
+    let own = own.into_iter().filter(|(_, value)| !value.is_null());
+    let mut text = String::new();
+    for (key, value) in own {
+        text.push_str(&line(key, &value));
+        all.insert(key.to_owned(), value);
+    }
+    text.push_str(&rest);
+    if text.len() as u64 > LONGEST_CONFIG {
+        return Err(format!("its {CONFIG} would be larger than {} KiB", LONGEST_CONFIG / 1024));
+    }
+    match parse(&text) {
+        Ok(read) if read == all => Ok((CONFIG, text.into_bytes())),
+        _ => Err("it has characters that no file can keep".to_owned()),
+    }
+}
+
+/// Makes a `SOUL.md`.
+pub(super) fn soul(text: &str) -> Written {
+    (SOUL, format!("{}\n", text.trim_end()).into_bytes())
+}
+
+fn words(config: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+    match config.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Some(_) => Err(format!("`{key}` is no text; put it in quotes")),
+    }
+}
+
+fn names(config: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, String> {
+    let wrong = || {
+        format!("`{key}` is no list of names; write `{key}: [a, b]`, `[]` for none, or leave it out for all")
+    };
+    match config.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => {
+            let name = |item: &Value| item.as_str().map(|name| name.trim().to_owned()).ok_or_else(wrong);
+            items.iter().map(name).collect::<Result<_, _>>().map(Some)
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// Returns what is odd about the keys. One that looks as if it were to restrict the agent is an error: what it
+/// must not use would be used.
+fn odd(config: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let mut odd = Vec::new();
+    for key in config.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        let plain: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+        let shown = key.escape_debug();
+        match plain.trim_end_matches('s') {
+            "toolgroup" | "tool" | "group" => {
+                return Err(format!("`{shown}` is no key of it; it is called `tool_groups`"));
+            }
+            "skill" => return Err(format!("`{shown}` is no key of it; it is called `skills`")),
+            _ => odd.push(format!("`{shown}` in its {CONFIG} has no effect")),
+        }
+    }
+    Ok(odd)
+}
+
+/// Reads a file; `None` if it is not there.
+fn text(path: &Path, most: u64) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
+        Ok(_) if bytes.len() as u64 > most => Err(format!("is larger than {} KiB", most / 1024)),
+        Ok(_) => String::from_utf8(bytes).map(Some).map_err(|_| "is not UTF-8 text".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot be read ({})", error.kind())),
+    }
+}

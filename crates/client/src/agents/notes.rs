@@ -1,0 +1,44 @@
+//! What of an agent's wishes there is not: said once in the log, and where people look at agents.
+
+use super::Persona;
+use crate::{Setup, setup::Groups};
+use pudu_skills::Catalog;
+
+impl Persona {
+    /// Says what is odd about an agent, as things are now.
+    pub(crate) fn notes(&self, setup: &Setup, skills: &Catalog) -> Vec<String> {
+        let mut notes = self.lacks(setup.models.iter().map(|(info, _)| info.name.as_str()), &setup.groups);
+        for name in self.profile.skills.iter().flatten() {
+            match skills.get(name) {
+                None => notes.push(format!("there is no skill `{name}`")),
+                Some(entry) if !entry.enabled => notes.push(format!("the skill `{name}` is switched off")),
+                Some(_) => {}
+            }
+        }
+        notes
+    }
+}
+
+impl Persona {
+    /// Says what is odd about an agent's file, and which of its models and groups of tools there are not.
+    #[must_use]
+    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &Groups) -> Vec<String> {
+        let mut notes = self.odd.clone();
+        let mut models = models.into_iter();
+        if let Some(model) =
+            self.profile.model.as_ref().filter(|wanted| models.all(|model| model != **wanted))
+        {
+            notes.push(format!("there is no model `{model}`, so the default answers"));
+        }
+        notes.extend(unknown_groups(groups, self.profile.tool_groups.as_deref().unwrap_or_default()));
+        notes
+    }
+}
+
+/// Says which groups there are not.
+pub(super) fn unknown_groups(groups: &Groups, wanted: &[String]) -> Vec<String> {
+    let unknown = wanted.iter().filter(|group| !groups.names.contains(*group));
+    let known: Vec<&str> = groups.names.iter().map(String::as_str).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    unknown.map(|group| format!("there is no tool group `{group}` (there are: {known})")).collect()
+}

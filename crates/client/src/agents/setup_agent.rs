@@ -1,0 +1,67 @@
+//! Makes a new agent. Only a conversation that was begun for that has it, and the name is the one that people
+//! gave there.
+
+use super::{Agents, Profile};
+use crate::audit::Ledger;
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) struct SetupAgent {
+    pub(crate) agents: Agents,
+    pub(crate) ledger: Ledger,
+    /// The name that it gets.
+    pub(crate) name: String,
+    /// The skills that there are.
+    pub(crate) skills: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// Who the agent is, in Markdown, addressed to it: what it is for, how it works and speaks, what it does not
+    /// do. It stands in its system prompt.
+    soul: String,
+    /// What it is for, in one line for the people who choose among agents.
+    description: String,
+    /// The names of the skills that it has; leave it out for all, give an empty list for none.
+    skills: Option<Vec<String>>,
+}
+
+impl TypedTool for SetupAgent {
+    type Args = Args;
+    const NAME: &'static str = "setup_agent";
+    const ABOUT: &'static str = "Makes the new agent. Call it once, when people have agreed on what the agent is to be. From the \
+         next message on it answers here in your place.";
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        if args.soul.trim().is_empty() || args.description.trim().is_empty() {
+            return Err(ToolError("neither the soul nor the description may be empty".to_owned()));
+        }
+        known_skills(args.skills.as_deref(), &self.skills)?;
+        let Args { soul, description: about, skills } = args;
+        let profile = Profile { about, skills, soul, ..Profile::default() };
+        let (agents, name) = (self.agents.clone(), self.name.clone());
+        let detail = format!("{name}: {}", profile.about);
+        let work = async move { blocking(move || agents.create(&name, &profile)).await };
+        let made = self.ledger.noted(Self::NAME, &detail, work).await?;
+        Ok(format!("The agent `{}` is made. It answers here from the next message on.", made.name).into())
+    }
+}
+
+/// Refuses skills that there are not.
+pub(super) fn known_skills(wanted: Option<&[String]>, known: &[String]) -> Result<(), ToolError> {
+    match wanted.unwrap_or_default().iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(ToolError(format!("there is no skill {name}; there are: {}", known.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+/// Works on the disk where that may block. The error is for the model.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, super::AgentError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| ToolError(error.told())),
+        Err(_) => Err(ToolError("something broke while the agent's files were worked on".to_owned())),
+    }
+}

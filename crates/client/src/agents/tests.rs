@@ -1,0 +1,277 @@
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+
+fn house() -> (TempDir, Agents) {
+    let home = tempfile::tempdir().unwrap();
+    let agents = Agents::new(home.path().to_owned());
+    (home, agents)
+}
+
+/// Writes an agent as an operator would.
+fn write(home: &TempDir, below: &str, config: &str, soul: &str) -> PathBuf {
+    let folder = home.path().join(below);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.yaml"), config).unwrap();
+    fs::write(folder.join("SOUL.md"), soul).unwrap();
+    folder
+}
+
+fn names(names: &[&str]) -> Option<Vec<String>> {
+    Some(names.iter().map(|&name| name.to_owned()).collect())
+}
+
+fn poet() -> Profile {
+    Profile {
+        about: "Writes \"poems\": of # all kinds, ünïcode".into(),
+        model: Some("big: model".into()),
+        tool_groups: names(&["file:read", "no"]),
+        skills: names(&[]),
+        soul: "You write poems.\n\n---\nkey: value".into(),
+    }
+}
+
+#[test]
+fn an_agent_is_a_folder_with_a_soul_or_a_config() {
+    let (home, agents) = house();
+    let config = "name: Reviewer\ndescription: Reviews code.\nmodel: big\ntool_groups: [web]\nskills: null\n";
+    write(&home, "users/default/agents/code-reviewer", config, "You review code.");
+    let profile = Profile {
+        about: "Reviews code.".into(),
+        model: Some("big".into()),
+        tool_groups: names(&["web"]),
+        skills: None,
+        soul: "You review code.".into(),
+    };
+    let found = Persona { name: "code-reviewer".into(), profile, legacy: false, odd: Vec::new() };
+    assert_eq!(agents.find(" Code_Reviewer ").unwrap(), found);
+    for lone in ["SOUL.md", "config.yaml"] {
+        let (home, agents) = house();
+        let folder = write(&home, "agents/old", "", "");
+        fs::remove_file(folder.join(lone)).unwrap();
+        let old = Persona { name: "old".into(), profile: Profile::default(), legacy: true, odd: Vec::new() };
+        assert_eq!(agents.find("old").unwrap(), old, "without {lone}");
+    }
+    assert!(matches!(agents.find("nobody"), Err(AgentError::Unknown(name)) if name == "nobody"));
+    assert!(matches!(agents.find("../agents/code-reviewer"), Err(AgentError::Name { .. })));
+}
+
+#[test]
+fn an_agent_whose_limits_cannot_be_read_answers_nobody_and_is_listed_with_the_mend() {
+    let (home, agents) = house();
+    for (config, why) in [
+        (": [", "its config.yaml is not YAML"),
+        ("- a\n", "has no keys"),
+        ("tool_groups: web\n", "`tool_groups` is no list of names; write `tool_groups: [a, b]`"),
+        ("tool_groups: [web, 1]\n", "`tool_groups` is no list"),
+        ("skills: {a: b}\n", "`skills` is no list"),
+        ("model: [a]\n", "`model` is no text"),
+        ("tool_group: []\n", "`tool_group` is no key of it; it is called `tool_groups`"),
+        ("tools: []\n", "it is called `tool_groups`"),
+        ("Tool-Groups: []\n", "it is called `tool_groups`"),
+        ("skill: []\n", "it is called `skills`"),
+        ("skills: []\nskills: [a]\n", "is not YAML"),
+    ] {
+        write(&home, "users/default/agents/a", config, "You.");
+        let Err(AgentError::Broken { name, why: said }) = agents.find("a") else { panic!("{config}") };
+        assert!(name == "a" && said.contains(why), "{config}: {said}");
+        let listed = Roster { broken: vec![Broken { name, why: said }], ..Roster::default() };
+        assert_eq!(agents.list(), listed, "{config}");
+    }
+    for (file, bytes) in [("config.yaml", vec![b'#'; 65 * 1024]), ("SOUL.md", vec![b'x'; 65 * 1024])] {
+        let folder = write(&home, "users/default/agents/a", "", "You.");
+        fs::write(folder.join(file), bytes).unwrap();
+        assert!(agents.find("a").unwrap_err().to_string().contains("larger than 64 KiB"), "{file}");
+    }
+    write(&home, "users/default/agents/a", "", "You.");
+    fs::write(home.path().join("users/default/agents/a/SOUL.md"), b"\xff").unwrap();
+    assert!(agents.find("a").unwrap_err().to_string().contains("SOUL.md is not UTF-8"));
+}
+
+#[test]
+fn keys_of_others_are_odd_but_no_reason_to_stay_silent() {
+    let (home, agents) = house();
+    write(&home, "users/default/agents/a", "model_settings: {temperature: 1}\nzzz: 1\n", "You.");
+    let odd = agents.find("a").unwrap().odd;
+    assert_eq!(
+        odd,
+        ["`model_settings` in its config.yaml has no effect", "`zzz` in its config.yaml has no effect"]
+    );
+}
+
+#[test]
+fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
+    let (home, agents) = house();
+    let made = agents.create("Poet", &poet()).unwrap();
+    assert_eq!(made.name, "poet");
+    let soul = format!("{}\n", poet().soul);
+    let read = |soul: &str| Persona {
+        profile: Profile { soul: soul.into(), ..made.profile.clone() },
+        ..made.clone()
+    };
+    assert_eq!(agents.find("poet").unwrap(), read(&soul));
+    let folder = home.path().join("users/default/agents/poet");
+    let mut config = fs::read_to_string(folder.join("config.yaml")).unwrap();
+    config.push_str("# a comment\nmodel_settings: {temperature: 0.5}\n\"odd: key\": [1, null]\n");
+    fs::write(folder.join("config.yaml"), config).unwrap();
+    fs::write(folder.join("memory.json"), "{}").unwrap();
+    fs::write(folder.join(".staging-1-SOUL.md.part"), "of a crash").unwrap();
+    let change = Change {
+        model: Some(None),
+        tool_groups: Some(None),
+        skills: Some(names(&["a"])),
+        ..Change::default()
+    };
+    agents.update("poet", change).unwrap();
+    let now = agents.find("poet").unwrap().profile;
+    let expect = Profile { model: None, tool_groups: None, skills: names(&["a"]), soul, ..poet() };
+    assert_eq!(now, expect);
+    let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
+    assert!(kept.contains("\"model_settings\": {\"temperature\":0.5}\n\"odd: key\": [1,null]\n"), "{kept}");
+    let before = kept;
+    agents.update("poet", Change { soul: Some("You rhyme.".into()), ..Change::default() }).unwrap();
+    assert_eq!(
+        fs::read_to_string(folder.join("config.yaml")).unwrap(),
+        before,
+        "the other file is not touched"
+    );
+    assert_eq!(fs::read_to_string(folder.join("SOUL.md")).unwrap(), "You rhyme.\n");
+    let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["SOUL.md", "config.yaml", "memory.json"], "nothing is left beside them");
+    agents.remove("poet").unwrap();
+    assert_eq!(agents.list(), Roster::default());
+    let left: Vec<_> =
+        fs::read_dir(folder.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_leaves_nothing() {
+    let (_home, agents) = house();
+    let refused = |profile: Profile, why: &str| {
+        let error = agents.create("a", &profile).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    refused(Profile { about: "x".repeat(1001), ..Profile::default() }, "more than 1000 characters");
+    refused(Profile { soul: "x".repeat(64 * 1024), ..Profile::default() }, "more than 64 KiB");
+    refused(Profile { skills: Some(vec!["a".into(); 201]), ..Profile::default() }, "more than 200 skills");
+    refused(Profile { tool_groups: names(&[" "]), ..Profile::default() }, "no name of a tool group");
+    let long = Some((0..200).map(|n| format!("{n}{}", "ü".repeat(190))).collect());
+    refused(Profile { skills: long, ..Profile::default() }, "larger than 64 KiB");
+    for odd in ["\u{feff}x\u{fffe}", "a\u{2028}b", "\u{85}\u{9f}"] {
+        let profile = Profile { skills: names(&[odd]), about: odd.into(), ..Profile::default() };
+        if agents.create("odd", &profile).is_ok() {
+            assert_eq!(agents.find("odd").unwrap().profile.skills, profile.skills, "{odd:?}");
+            agents.remove("odd").unwrap();
+        }
+    }
+    let longest = Profile { soul: format!("{}\n\n", "x".repeat(64 * 1024 - 1)), ..Profile::default() };
+    agents.create("long", &longest).unwrap();
+    assert_eq!(agents.find("long").unwrap().profile.soul.len(), 64 * 1024);
+    agents.remove("long").unwrap();
+    refused(Profile { model: Some("a\nb".into()), ..Profile::default() }, "no name of a tool group");
+    assert_eq!(agents.list(), Roster::default());
+    for name in ["new", "../a", ""] {
+        assert!(matches!(agents.create(name, &poet()), Err(AgentError::Name { .. })), "{name}");
+    }
+    agents.create("a", &poet()).unwrap();
+    assert!(matches!(agents.create("A", &poet()), Err(AgentError::Exists(_))));
+    for n in 1..FULL {
+        agents.create(&format!("a{n}"), &Profile::default()).unwrap();
+    }
+    assert!(matches!(agents.create("b", &poet()), Err(AgentError::Full)));
+}
+
+#[test]
+fn nothing_is_written_where_older_versions_kept_agents_or_through_a_link() {
+    let (home, agents) = house();
+    write(&home, "agents/old", "", "You are old.");
+    let new_soul = || Change { soul: Some("You are new.".into()), ..Change::default() };
+    assert!(matches!(agents.update("old", new_soul()), Err(AgentError::Legacy(_))));
+    assert!(matches!(agents.remove("old"), Err(AgentError::Legacy(_))));
+    assert!(matches!(agents.create("old", &poet()), Err(AgentError::Exists(_))));
+    let elsewhere = write(&home, "elsewhere", "", "You are elsewhere.");
+    std::os::unix::fs::symlink(&elsewhere, home.path().join("users/default/agents/far")).unwrap();
+    assert_eq!(agents.find("far").unwrap().profile.soul, "You are elsewhere.");
+    assert!(agents.update("far", new_soul()).unwrap_err().to_string().contains("leads somewhere else"));
+    agents.remove("far").unwrap();
+    assert_eq!(fs::read_to_string(elsewhere.join("SOUL.md")).unwrap(), "You are elsewhere.");
+}
+
+#[test]
+fn a_broken_agent_is_not_changed_and_can_be_taken_away() {
+    let (home, agents) = house();
+    write(&home, "users/default/agents/a", "skills: 1", "You.");
+    assert!(matches!(agents.update("a", Change::default()), Err(AgentError::Broken { .. })));
+    agents.remove("a").unwrap();
+    assert!(!agents.exists("a"));
+}
+
+#[test]
+fn a_folder_that_nobody_can_name_is_told_of() {
+    let (home, agents) = house();
+    write(&home, "users/default/agents/Code_Reviewer", "", "You.");
+    write(&home, "users/default/agents/.hidden", "", "You.");
+    fs::create_dir_all(home.path().join("users/default/agents/empty")).unwrap();
+    let broken = agents.list().broken;
+    assert_eq!(broken.len(), 1);
+    assert!(broken[0].name == "Code_Reviewer" && broken[0].why.contains("rename it"), "{broken:?}");
+}
+
+#[tokio::test]
+async fn what_an_agent_wants_to_be_has_to_be_there() {
+    use crate::audit::Ledger;
+    use pudu_store::{Db, Location};
+    let (_home, agents) = house();
+    let db = Db::open(&Location::Memory).await.unwrap();
+    let ledger = Ledger { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
+    let groups = crate::Groups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
+    let known = Known { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
+    let tool = UpdateAgent { agents, ledger, name: "a".into(), known, approved: false };
+    for (args, expect) in [
+        (r#"{"tool_groups": ["web"], "skills": [], "model": "big"}"#, None),
+        (r#"{"tool_groups": ["wob"]}"#, Some("no tool group `wob` (there are: bash, web)")),
+        (r#"{"skills": ["z"]}"#, Some("there is no skill z; there are: x, y")),
+        (r#"{"model": "small"}"#, Some("there is no model small; there are: big")),
+        (r#"{"soul": " "}"#, Some("may not be empty")),
+        (r#"{"soul": null, "description": "b"}"#, None),
+    ] {
+        let said = tool.check(&serde_json::from_str(args).unwrap()).map_err(|error| error.0);
+        match expect {
+            None => assert_eq!(said, Ok(()), "{args}"),
+            Some(why) => assert!(said.as_ref().is_err_and(|said| said.contains(why)), "{args}: {said:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_agent_gives_up_what_it_has_and_takes_no_more() {
+    let (home, agents) = house();
+    let check = |config: &str,
+                 tool_groups: Option<&[&str]>,
+                 skills: Option<&[&str]>,
+                 expect: Option<&str>| {
+        write(&home, "users/default/agents/a", config, "You.");
+        let change = |only_less| Change {
+            tool_groups: tool_groups.map(names),
+            skills: skills.map(names),
+            only_less,
+            ..Change::default()
+        };
+        let said = agents.update("a", change(true)).map(drop).map_err(|error| error.to_string());
+        match expect {
+            None => assert_eq!(said, Ok(()), "{config}"),
+            Some(why) => assert!(said.as_ref().is_err_and(|said| said.contains(why)), "{config}: {said:?}"),
+        }
+        agents.update("a", change(false)).unwrap();
+    };
+    check("", Some(&["web"]), Some(&[]), None);
+    check("tool_groups: [web, bash]", Some(&["bash"]), None, None);
+    check("tool_groups: [web]", Some(&["bash"]), None, Some("cannot give yourself more tools (bash)"));
+    check("tool_groups: []", Some(&["web"]), None, Some("more tools (web)"));
+    check("skills: [x]", None, Some(&["x", "y"]), Some("more skills (y)"));
+    write(&home, "users/default/agents/a", "skills: [x]", "You.");
+    let all = Change { skills: Some(None), only_less: true, ..Change::default() };
+    assert!(agents.update("a", all).unwrap_err().to_string().contains("more skills (all)"));
+}

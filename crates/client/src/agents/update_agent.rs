@@ -1,0 +1,99 @@
+//! Lets an agent change what it is, when people ask it to.
+//!
+//! It may give up tools and skills by itself. That it gets more of them needs a person: the call has to be one
+//! that somebody approves (`approvals.tools`), or an operator edits its file.
+
+use super::{Agents, Change, notes::unknown_groups, setup_agent};
+use crate::{audit::Ledger, setup::Groups};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) struct UpdateAgent {
+    pub(crate) agents: Agents,
+    pub(crate) ledger: Ledger,
+    /// The agent's name.
+    pub(crate) name: String,
+    /// What there is.
+    pub(crate) known: Known,
+    /// Whether somebody approves each call.
+    pub(crate) approved: bool,
+}
+
+/// What there is for an agent to have.
+pub(crate) struct Known {
+    pub(crate) models: Vec<String>,
+    pub(crate) groups: Groups,
+    pub(crate) skills: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Args {
+    /// The whole new soul, in Markdown: who you are, how you work and speak, what you do not do.
+    soul: Option<String>,
+    /// What you are for, in one line for the people who choose among agents.
+    description: Option<String>,
+    /// The names of the skills that you keep; an empty list keeps none.
+    skills: Option<Vec<String>>,
+    /// The groups of tools that you keep; an empty list keeps none.
+    tool_groups: Option<Vec<String>>,
+    /// The name of the model that you want.
+    model: Option<String>,
+}
+
+impl TypedTool for UpdateAgent {
+    type Args = Args;
+    const NAME: &'static str = "update_agent";
+    const ABOUT: &'static str = "Changes who you are, for good and for everybody who talks to you, from the next message on. Use it only \
+         when a person asks you to change yourself. Give only what changes.";
+
+    async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
+        let changed = named(&args);
+        if changed.is_empty() {
+            return Err(ToolError("nothing was given that could be changed".to_owned()));
+        }
+        self.check(&args)?;
+        let Args { soul, description: about, skills, tool_groups, model } = args;
+        let change = Change {
+            about,
+            model: model.map(Some),
+            tool_groups: tool_groups.map(Some),
+            skills: skills.map(Some),
+            soul,
+            only_less: !self.approved,
+        };
+        let (agents, name) = (self.agents.clone(), self.name.clone());
+        let (changed, detail) = (changed.join(", "), format!("{name}: {}", changed.join(", ")));
+        let work = async move { setup_agent::blocking(move || agents.update(&name, change)).await };
+        self.ledger.noted(Self::NAME, &detail, work).await?;
+        Ok(format!("Changed: {changed}. It counts from the next message on.").into())
+    }
+}
+
+impl UpdateAgent {
+    pub(super) fn check(&self, args: &Args) -> Result<(), ToolError> {
+        let Known { models, groups, skills } = &self.known;
+        if args.soul.as_ref().is_some_and(|soul| soul.trim().is_empty()) {
+            return Err(ToolError("the soul may not be empty".to_owned()));
+        }
+        if let Some(model) = args.model.as_ref().filter(|model| !models.contains(model)) {
+            return Err(ToolError(format!("there is no model {model}; there are: {}", models.join(", "))));
+        }
+        if let Some(why) = args.tool_groups.as_deref().and_then(|wanted| unknown_groups(groups, wanted).pop())
+        {
+            return Err(ToolError(why));
+        }
+        setup_agent::known_skills(args.skills.as_deref(), skills)
+    }
+}
+
+fn named(args: &Args) -> Vec<&'static str> {
+    let given = [
+        ("soul", args.soul.is_some()),
+        ("description", args.description.is_some()),
+        ("skills", args.skills.is_some()),
+        ("tool_groups", args.tool_groups.is_some()),
+        ("model", args.model.is_some()),
+    ];
+    given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+}

@@ -1,0 +1,2 @@
+-- Who answers in a conversation, where people chose somebody.
+ALTER TABLE conversations ADD COLUMN agent TEXT;

@@ -1,0 +1,47 @@
+//! Whether the custom agents can answer, and whether those that accounts name are there.
+
+use crate::{
+    agent,
+    config::{Loaded, ModelConfig},
+    lines,
+};
+use pudu_channels::Check;
+use pudu_client::{
+    Groups,
+    agents::{AgentError, Agents, Broken, Persona},
+};
+
+/// Looks at each agent, and at whom each account lets answer.
+pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
+    let agents = Agents::new(loaded.config.fixed.home.clone());
+    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
+    let mut checks: Vec<Check> =
+        roster.agents.iter().map(|persona| usable(persona, models, &groups)).collect();
+    checks.extend(roster.broken.iter().map(|Broken { name, why }| {
+        Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
+    }));
+    let live = &loaded.config.live;
+    for (account, manners) in &live.manners {
+        let policy = lines::policy(live, account);
+        // Nobody has an empty id: that is what holds for all who are not named.
+        let people = std::iter::once("").chain(manners.session.users.keys().map(String::as_str));
+        let mut named: Vec<String> = people.filter_map(|person| policy.session(person).agent).collect();
+        named.sort();
+        named.dedup();
+        for name in named {
+            if let Err(error @ (AgentError::Unknown(_) | AgentError::Name { .. })) = agents.find(&name) {
+                let mend = "make it (pudu agent new), or name another one in its `session`";
+                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), mend));
+            }
+        }
+    }
+    checks
+}
+
+fn usable(persona: &Persona, models: &[ModelConfig], groups: &Groups) -> Check {
+    let lacks = persona.lacks(models.iter().map(|model| model.name.as_str()), groups);
+    match lacks.as_slice() {
+        [] => Check::good(&persona.name, "can answer"),
+        lacks => Check::poor(&persona.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
+    }
+}

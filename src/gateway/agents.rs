@@ -1,0 +1,172 @@
+//! Custom agents: which there are, making, changing and taking them away. Shapes are DeerFlow's.
+//!
+//! All of it is off unless `agents_api.enabled`. What changes agents asks for the operator's token: an agent
+//! speaks to everybody, and may be given tools.
+
+use super::Gateway;
+use axum::{
+    Json,
+    extract::{Path, Query, Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use pudu_client::agents::{AgentError, Agents, Change, Persona, Profile, normal};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+type Told = (StatusCode, Json<Value>);
+
+/// Lets through where the operator switched this on.
+pub(super) async fn enabled(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    if !gateway.0.watcher.current().agents_api {
+        let why = "the agents API is off; `agents_api: {enabled: true}` in config.yaml switches it on";
+        return (StatusCode::FORBIDDEN, Json(json!({ "detail": why }))).into_response();
+    }
+    next.run(request).await
+}
+
+/// Lists the agents, by name. Those that cannot be used are named apart.
+pub(super) async fn list(State(gateway): State<Gateway>) -> Json<Value> {
+    let roster = gateway.0.shared.client.roster().await;
+    let broken: Vec<Value> =
+        roster.broken.iter().map(|broken| json!({ "name": broken.name, "detail": broken.why })).collect();
+    Json(json!({ "agents": roster.agents.iter().map(shown).collect::<Vec<_>>(), "broken": broken }))
+}
+
+/// A name to look at.
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    name: String,
+}
+
+/// Says whether an agent of a name can be made.
+pub(super) async fn check(State(gateway): State<Gateway>, Query(Asked { name }): Query<Asked>) -> Told {
+    let name = match normal(&name) {
+        Ok(name) => name,
+        Err(error) => return refused(&error),
+    };
+    let wanted = name.clone();
+    let vacant = work(&gateway, move |agents| agents.vacant(&wanted)).await;
+    (StatusCode::OK, Json(json!({ "available": vacant.is_ok(), "name": name })))
+}
+
+/// Shows one agent.
+pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+    told(StatusCode::OK, work(&gateway, move |agents| agents.find(&name)).await)
+}
+
+/// An agent to make.
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    name: String,
+    #[serde(default)]
+    description: String,
+    model: Option<String>,
+    tool_groups: Option<Vec<String>>,
+    skills: Option<Vec<String>>,
+    #[serde(default)]
+    soul: String,
+}
+
+/// Makes an agent.
+pub(super) async fn create(State(gateway): State<Gateway>, Json(wish): Json<Wish>) -> Told {
+    let Wish { name, description: about, model, tool_groups, skills, soul } = wish;
+    if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
+        return refusal;
+    }
+    let profile = Profile { about, model, tool_groups, skills, soul };
+    told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
+}
+
+/// What to change of an agent: what is not there stays, null stands for all or the default.
+#[derive(Deserialize)]
+pub(super) struct Edit {
+    description: Option<String>,
+    #[serde(default, deserialize_with = "there")]
+    model: Option<Option<String>>,
+    #[serde(default, deserialize_with = "there")]
+    tool_groups: Option<Option<Vec<String>>>,
+    #[serde(default, deserialize_with = "there")]
+    skills: Option<Option<Vec<String>>>,
+    soul: Option<String>,
+}
+
+/// Tells null from nothing.
+fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+/// Changes an agent, from its next run on.
+pub(super) async fn update(
+    State(gateway): State<Gateway>,
+    Path(name): Path<String>,
+    Json(edit): Json<Edit>,
+) -> Told {
+    let Edit { description: about, model, tool_groups, skills, soul } = edit;
+    if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
+        return refusal;
+    }
+    let change = Change { about, model, tool_groups, skills, soul, only_less: false };
+    told(StatusCode::OK, work(&gateway, move |agents| agents.update(&name, change)).await)
+}
+
+/// Takes an agent away.
+pub(super) async fn remove(State(gateway): State<Gateway>, Path(name): Path<String>) -> Response {
+    match work(&gateway, move |agents| agents.remove(&name)).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(error) => refused(&error).into_response(),
+    }
+}
+
+fn unknown_model(gateway: &Gateway, wanted: Option<&str>) -> Option<Told> {
+    let wanted = wanted?;
+    let models = gateway.0.shared.client.models();
+    if models.iter().any(|model| model.name == wanted) {
+        return None;
+    }
+    let detail = format!("there is no model `{wanted}`");
+    Some((StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))))
+}
+
+/// Works on agents where it may block.
+async fn work<T: Send + 'static>(
+    gateway: &Gateway,
+    work: impl FnOnce(Agents) -> Result<T, AgentError> + Send + 'static,
+) -> Result<T, AgentError> {
+    let agents = gateway.0.shared.client.agents();
+    tokio::task::spawn_blocking(move || work(agents)).await.unwrap_or_else(|error| {
+        Err(AgentError::Io { path: "agents".into(), why: std::io::Error::other(error) })
+    })
+}
+
+fn told(status: StatusCode, done: Result<Persona, AgentError>) -> Told {
+    match done {
+        Ok(persona) => (status, Json(shown(&persona))),
+        Err(error) => refused(&error),
+    }
+}
+
+fn shown(persona: &Persona) -> Value {
+    let profile = &persona.profile;
+    json!({
+        "name": persona.name,
+        "description": profile.about,
+        "model": profile.model,
+        "tool_groups": profile.tool_groups,
+        "skills": profile.skills,
+        "soul": profile.soul,
+    })
+}
+
+fn refused(error: &AgentError) -> Told {
+    let status = match error {
+        AgentError::Name { .. } | AgentError::Wrong(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        AgentError::Unknown(_) => StatusCode::NOT_FOUND,
+        AgentError::Exists(_) | AgentError::Broken { .. } | AgentError::Legacy(_) | AgentError::Full => {
+            StatusCode::CONFLICT
+        }
+        AgentError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, Json(json!({ "detail": error.told() })))
+}
