@@ -7,7 +7,7 @@ use crate::{
 };
 use pudu_client::{
     Groups, ModelInfo, Setup,
-    base::{Model, ModelError, SandboxProvider, Shell, Tool},
+    base::{Model, ModelError, Shell, Tool},
     documents::{Converter, Limits},
     harness::{
         Bounds, Policy, Retry, SEARCH,
@@ -49,8 +49,7 @@ pub(crate) fn setup(
     let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
-    let setup =
-        Setup::new(models, tools, bounds, Arc::new(sandboxes)).with_deferred(deferred).with_subagents(kinds);
+    let setup = Setup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
     let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());

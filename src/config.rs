@@ -15,6 +15,7 @@
 mod approvals;
 mod channel;
 mod class;
+mod containers;
 mod database;
 mod env;
 mod find;
@@ -38,6 +39,7 @@ pub(crate) use {
     approvals::Approvals,
     channel::{Account, Allow, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
     class::{Dialect, Native},
+    containers::{Docker, Provider},
     database::{Backend, Database},
     env::Env,
     find::Start,
@@ -94,6 +96,8 @@ pub(crate) struct Fixed {
     pub(crate) capacity: Capacity,
     /// Where skills are.
     pub(crate) skills: Shelf,
+    /// Where commands run.
+    pub(crate) provider: Provider,
 }
 
 /// What is looked up for each message.
@@ -269,7 +273,8 @@ fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, rea
     version(&reader.live(), written);
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
-    let live = live(&reader.live(), &start.env);
+    let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
+    let live = live(&reader.live(), &start.env, &provider);
     let log = reader.finish();
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
     (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
@@ -280,18 +285,18 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     let log_level = top.choice("log_level", LOG_LEVELS).or(LogLevel::Info);
     let gateway = gateway::read(top, start);
     let database = database::read(top, start);
-    sandbox::provider(top);
+    let provider = sandbox::provider(top, start);
     let capacity = channel::capacity(top);
     let skills = skills::read(top, start);
-    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills })
+    Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
 }
 
-fn live(top: &Section<'_>, env: &Env) -> Live {
+fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
     }
-    let sandbox = sandbox::limits(top);
+    let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
     Live {
         models,

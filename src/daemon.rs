@@ -47,6 +47,7 @@ pub(crate) struct Daemon {
     lines: Arc<Lines>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
+    machine: Arc<Machine>,
     /// Keeps other processes out of the home and the database.
     _alone: (Home, Claim),
     /// Stops channels and HTTP.
@@ -98,7 +99,7 @@ impl Daemon {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &live, skills.clone())
+            Machine::look(&fixed.home, &fixed.provider, &live, skills.clone())
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
@@ -139,7 +140,17 @@ impl Daemon {
         }
         let lines = Arc::new(Lines::new(shared.clone(), stop.clone()));
         let extensions = Arc::default();
-        let daemon = Self { _alone: (home, claim), shared, local, lines, watcher, extensions, stop, tasks };
+        let daemon = Self {
+            _alone: (home, claim),
+            shared,
+            local,
+            lines,
+            watcher,
+            extensions,
+            machine: machine.clone(),
+            stop,
+            tasks,
+        };
         daemon.shared.recover().await?;
         let address = match listener.zip(token) {
             Some((listener, token)) => Some(daemon.serve(listener, token)?),
@@ -213,6 +224,10 @@ impl Daemon {
 
     /// Forgets what nobody uses and deletes what is old.
     fn keep_house(&self) {
+        let (machine, stop) = (self.machine.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(machine.keep()).await;
+        });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
@@ -252,6 +267,7 @@ impl Daemon {
         self.tasks.close();
         tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
         tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
+        self.machine.close().await;
         self.shared.db.close().await;
     }
 }

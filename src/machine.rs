@@ -1,17 +1,27 @@
-//! What this machine has to offer: models that answer on it, and what its kernel does to confine commands.
+//! What this machine has to offer: models that answer on it, and what commands run in: its kernel, or an engine.
 
 use crate::{
-    config::{Live, ModelConfig},
+    config::{self, Live, ModelConfig, Provider},
     discover,
 };
 use pudu_client::{
-    base::{Network, SandboxProvider, Shell},
+    base::{Network, SandboxProvider},
+    containers::{Api, Docker, GEM, Pool, Rules, Settings},
     egress::Proxy,
     net,
     sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
     skills::Skills,
 };
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Containers have so long to go when the daemon stops.
+const GOODBYE: Duration = Duration::from_secs(15);
+/// As whom commands run in containers where the daemon is root and the kernel's means have no user for that.
+const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
 /// What was found when the daemon started. It does not change while it runs.
 pub(crate) struct Machine {
@@ -20,7 +30,10 @@ pub(crate) struct Machine {
     /// Where threads have their folders.
     pub(crate) folders: Folders,
     jail: Result<Arc<Jail>, Unconfined>,
+    provider: Provider,
     shelf: Arc<Skillshelf>,
+    /// The containers, and what they were configured with.
+    pool: Mutex<Option<(Settings, config::Sandbox, Pool)>>,
 }
 
 /// The skills that are on, as sandboxes show them.
@@ -39,7 +52,12 @@ impl Shelf for Skillshelf {
 
 impl Machine {
     /// Looks around; also returns which model answers, and why that one.
-    pub(crate) async fn look(home: &Path, live: &Live, skills: Skills) -> (Self, String) {
+    pub(crate) async fn look(
+        home: &Path,
+        provider: &Provider,
+        live: &Live,
+        skills: Skills,
+    ) -> (Self, String) {
         let found = async {
             // Its first call reads root certificates: on a thread of its own, while the others wait for the kernel.
             tokio::task::spawn_blocking(net::tls).await.ok();
@@ -47,12 +65,22 @@ impl Machine {
         };
         let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
         let jail = jail.map(Arc::new);
-        let folders = Folders::new(home.to_owned(), jail.as_ref().ok().and_then(|jail| jail.owner()));
-        (Self { models, folders, jail, shelf: Arc::new(Skillshelf(skills)) }, model)
+        let owner = owner(provider, jail.as_ref().ok().and_then(|jail| jail.owner()));
+        let folders = Folders::new(home.to_owned(), owner);
+        let shelf = Arc::new(Skillshelf(skills));
+        let pool = Mutex::default();
+        (Self { models, folders, jail, provider: provider.clone(), shelf, pool }, model)
     }
 
     /// Returns the sandboxes that a configuration asks for.
-    pub(crate) fn sandboxes(&self, live: &Live) -> Local {
+    pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+        match &self.provider {
+            Provider::Local => Arc::new(self.local(live)),
+            Provider::Docker(docker) => Arc::new(self.containers(docker, live)),
+        }
+    }
+
+    fn local(&self, live: &Live) -> Local {
         let sandbox = &live.sandbox;
         let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
         let options = Options {
@@ -67,30 +95,116 @@ impl Machine {
         Local::new(self.folders.clone(), self.jail.as_ref().ok().cloned(), options)
     }
 
+    /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
+    /// of the ones before if something was.
+    fn containers(&self, docker: &config::Docker, live: &Live) -> Pool {
+        let settings = self.settings(docker, live);
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = match pool.take() {
+            Some((old, sandbox, made)) if old == settings && sandbox == live.sandbox => made,
+            // The same containers will do, kept by other rules or with other folders.
+            Some((old, _, made)) if old == settings => {
+                made.renew(made.engine(), self.places(live), rules(live))
+            }
+            Some((.., made)) => {
+                made.renew(Arc::new(Docker::new(settings.clone())), self.places(live), rules(live))
+            }
+            None => Pool::new(Arc::new(Docker::new(settings.clone())), self.places(live), rules(live)),
+        };
+        *pool = Some((settings, live.sandbox.clone(), made.clone()));
+        made
+    }
+
+    /// Returns what reaches the files of threads without a shell.
+    fn places(&self, live: &Live) -> Local {
+        let options = Options {
+            mounts: live.sandbox.mounts.clone(),
+            shelf: Some(self.shelf.clone()),
+            ..Options::default()
+        };
+        Local::new(self.folders.clone(), None, options)
+    }
+
+    /// Returns how containers are made.
+    pub(crate) fn settings(&self, docker: &config::Docker, live: &Live) -> Settings {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let sandbox = &live.sandbox;
+        Settings {
+            host: docker.host.clone(),
+            certificates: docker.certificates.clone(),
+            image: docker.image.clone(),
+            api: docker.api,
+            port: docker.port,
+            bind: docker.bind.clone(),
+            reach: docker.reach.clone(),
+            prefix: docker.prefix.clone(),
+            environment: sandbox.environment.clone(),
+            network: sandbox.network,
+            limits: sandbox.limits,
+            cpus: sandbox.keep.cpus,
+            home: self.folders.home().to_owned(),
+            host_home: docker.host_home.clone(),
+            owner: self.folders.owner().unwrap_or(own),
+        }
+    }
+
+    /// Looks after containers, where there are any, until the future is dropped.
+    pub(crate) async fn keep(&self) {
+        let pool = self.pool();
+        match pool {
+            Some(pool) => pool.keep().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes the containers away.
+    pub(crate) async fn close(&self) {
+        if let Some(pool) = self.pool() {
+            pool.close(GOODBYE).await;
+        }
+    }
+
+    fn pool(&self) -> Option<Pool> {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.as_ref().map(|(.., pool)| pool.clone())
+    }
+
     /// Says in one line what commands run in.
     pub(crate) fn words(&self, live: &Live) -> String {
-        match (self.sandboxes(live).shell(), &self.jail) {
-            (Some(Shell::Confined(network)), Ok(jail)) => {
-                let network = match network {
-                    Network::None => "no network",
-                    Network::Proxy => "some domains by a proxy",
-                    Network::Full => "the whole network",
+        let network = match live.sandbox.network {
+            Network::None => "no network",
+            Network::Proxy => "some domains by a proxy",
+            Network::Full => "the whole network",
+        };
+        match (&self.provider, &self.jail) {
+            (Provider::Docker(docker), _) => {
+                let by = match docker.api {
+                    Api::Aio => "by its own API",
+                    Api::Exec => "by exec",
                 };
-                format!("confined: {}; {network}", jail.words())
+                format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
-            (Some(_), _) => "that of this machine, with nothing between (sandbox.allow_host_bash)".to_owned(),
-            (None, _) => "none: this machine cannot confine commands (pudu doctor says more)".to_owned(),
+            (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
+            (Provider::Local, Err(_)) if live.sandbox.allow_host_bash => {
+                "that of this machine, with nothing between (sandbox.allow_host_bash)".to_owned()
+            }
+            (Provider::Local, Err(_)) => {
+                "none: this machine cannot confine commands (pudu doctor says more)".to_owned()
+            }
         }
     }
 
     /// Says in the log what is not as it should be.
     pub(crate) fn tell(&self, live: &Live) {
-        match (&self.jail, live.sandbox.allow_host_bash) {
-            (Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
-            (Err(Unconfined { why, mend }), true) => {
+        match (&self.provider, &self.jail, live.sandbox.allow_host_bash) {
+            (Provider::Docker(_), ..) => {
+                tracing::info!(means = self.words(live), "commands run in containers")
+            }
+            (_, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
+            (_, Err(Unconfined { why, mend }), true) => {
                 tracing::warn!(why, mend, "commands are NOT confined: they run in the shell of this machine");
             }
-            (Err(Unconfined { why, mend }), false) => {
+            (_, Err(Unconfined { why, mend }), false) => {
                 tracing::warn!(why, mend, "commands cannot be confined here, so the agent has no shell");
             }
         }
@@ -103,5 +217,27 @@ impl Machine {
     /// Returns what confines commands, for whoever wants to try it.
     pub(crate) fn jail(&self) -> &Result<Arc<Jail>, Unconfined> {
         &self.jail
+    }
+
+    /// Returns where commands run.
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.provider
+    }
+}
+
+fn rules(live: &Live) -> Rules {
+    let keep = live.sandbox.keep;
+    let network = live.sandbox.network;
+    Rules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
+}
+
+/// Whom the files of threads belong to, where that is not the daemon's own user: only root can give files away, and
+/// nobody's commands run as root.
+fn owner(provider: &Provider, jailed: Option<(u32, u32)>) -> Option<(u32, u32)> {
+    let root = rustix::process::geteuid().is_root();
+    match provider {
+        Provider::Local => jailed,
+        Provider::Docker(config::Docker { api: Api::Aio, .. }) => root.then_some(GEM),
+        Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
     }
 }

@@ -10,6 +10,7 @@ mod attacks;
 mod busy;
 mod chat;
 mod commands;
+mod containers;
 mod crash;
 mod crash_rare;
 mod dingtalk;

@@ -1,11 +1,12 @@
 //! `pudu doctor`: tries what pudu needs to work, and says how to mend what does not.
 
 mod agents;
+mod container;
 mod model;
 
 use super::run;
 use crate::{
-    config::{Live, Loaded, Start},
+    config::{Live, Loaded, Provider, Start},
     lines,
     machine::Machine,
 };
@@ -14,7 +15,14 @@ use pudu_client::{
     sandbox::{Proof, Unconfined, prove},
     skills::Skills,
 };
-use std::{fmt::Write, io, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fmt::Write,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 /// No account is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,12 +45,12 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
 }
 
 async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
-    let live = &loaded.config.live;
+    let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
-    let (machine, model) = Machine::look(&loaded.config.fixed.home, live, Skills::none()).await;
+    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
     let mut general = vec![config, Check::good("default model", model)];
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
@@ -70,6 +78,9 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
 /// Says what commands run in, and proves it by trying to get out.
 async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
     let words = machine.words(live);
+    if let Provider::Docker(docker) = machine.provider() {
+        return container::check(machine, docker, live).await;
+    }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
         Err(Unconfined { why, mend }) if live.sandbox.allow_host_bash => {
@@ -78,11 +89,8 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         Err(Unconfined { why, mend }) => return vec![Check::poor("shell", format!("{words}: {why}"), mend)],
     };
     let mut checks = vec![Check::good("shell", words)];
-    for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
-        let why = format!("there is no folder {}", mount.host.display());
-        checks.push(Check::poor(&mount.agent, why, "make it, or remove the mount"));
-    }
-    let Ok(folder) = Scratch::make() else {
+    checks.extend(mounts(live));
+    let Ok(folder) = Scratch::make(&std::env::temp_dir()) else {
         checks.push(Check::bad(
             "escape",
             "nothing can be written to the folder for temporary files",
@@ -95,6 +103,16 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
         Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
     });
     checks
+}
+
+/// Names the mounts that are left out.
+fn mounts(live: &Live) -> Vec<Check> {
+    let missing = live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
+    let told = missing.map(|mount| {
+        let why = format!("there is no folder {}", mount.host.display());
+        Check::poor(&mount.agent, why, "make it, or remove the mount")
+    });
+    told.collect()
 }
 
 fn verdict(proofs: &[Proof]) -> Check {
@@ -115,8 +133,9 @@ fn verdict(proofs: &[Proof]) -> Check {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn make() -> io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("pudu-doctor-{}", std::process::id()));
+    fn make(place: &Path) -> io::Result<Self> {
+        let folder = place.join(format!("pudu-doctor-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(place)?;
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Self(folder))
     }

@@ -15,8 +15,10 @@ use super::{
 pub(super) enum Class {
     /// A model that speaks the OpenAI-compatible chat completions, with its own ways.
     Model(Dialect),
-    /// The sandbox that pudu has: on this machine.
+    /// Sandboxes on this machine.
     Sandbox,
+    /// Sandboxes that are containers.
+    Containers,
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
@@ -143,7 +145,8 @@ impl Native {
 const NO_LOGIN: &str = "it borrows the login of a command line program, which pudu does not; \
      use langchain_anthropic:ChatAnthropic or langchain_openai:ChatOpenAI with an API key";
 const NO_SANDBOX: &str = "this sandbox is not in this version; \
-     use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out";
+     use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+     deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out";
 
 const fn web(kind: WebKind, provider: Provider) -> Class {
     Class::Tool(Native::Web(kind, provider))
@@ -165,7 +168,7 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.claude_provider:ClaudeChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
-    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
+    ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Containers),
     ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
@@ -216,7 +219,7 @@ impl Class {
     fn kind(self) -> Kind {
         match self {
             Self::Model(_) => Kind::Model,
-            Self::Sandbox => Kind::Sandbox,
+            Self::Sandbox | Self::Containers => Kind::Sandbox,
             Self::Tool(_) | Self::NotYet => Kind::Tool,
             Self::Refused(kind, _) => kind,
         }

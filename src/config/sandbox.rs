@@ -1,7 +1,9 @@
 //! Where the agent's commands run, what a tool may return, and which tools there are.
 
 use super::{
+    Start,
     class::{self, Class, Kind, Native},
+    containers::{self, Keep, Provider},
     env::Env,
     raw::Value,
     reader::{Section, describe},
@@ -16,7 +18,7 @@ use serde_json::Value as Json;
 use std::time::Duration;
 
 /// What may be done in a sandbox, and how much of it is shown to the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sandbox {
     /// Whether the shell of this very machine may be used where commands cannot be confined.
     pub(crate) allow_host_bash: bool,
@@ -30,6 +32,8 @@ pub(crate) struct Sandbox {
     pub(crate) mounts: Vec<Mount>,
     /// What a command may use up.
     pub(crate) limits: Limits,
+    /// How long containers are kept, where there are any.
+    pub(crate) keep: Keep,
     /// How many characters of a command's output are shown.
     pub(crate) bash_output_max_chars: usize,
     /// How many characters of a file are shown.
@@ -65,50 +69,59 @@ const APPROVAL: &[(&str, bool)] = &[("required", true)];
 const LATER: &[&str] = &[
     "api_key",
     "base_url",
-    "container_prefix",
     "cpu_cores",
-    "cpus",
     "health_check_skip_seconds",
     "home_dir",
-    "idle_timeout",
-    "image",
     "max_duration",
     "memory_mb",
     "memory_mib",
     "overflow_policy",
     "ownership",
-    "port",
     "project_id",
     "provisioner_api_key",
     "provisioner_url",
-    "replicas",
     "sticky",
     "thread_data_mounts",
     "workspace_id",
 ];
 
-/// Checks that the sandbox is the one that pudu has; there is nothing to choose yet.
-pub(super) fn provider(top: &Section<'_>) {
+/// Reads where commands run.
+pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
     let section = top.section("sandbox");
     section.later(LATER);
-    class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
+    match class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider")) {
+        Some(Class::Containers) => Provider::Docker(containers::docker(&section, start)),
+        _ => {
+            section.know_all(containers::KEYS);
+            Provider::Local
+        }
+    }
 }
 
-/// Reads what may be done in it.
-pub(super) fn limits(top: &Section<'_>) -> Sandbox {
+/// Reads what may be done there.
+pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
     let section = top.section("sandbox");
-    let network = section.choice("network", NETWORKS).or(Network::None);
+    let network = section
+        .choice("network", NETWORKS)
+        .or_told(provider.network(), "none; full for the all-in-one image");
+    provider.check(&section, network);
     let allowed_domains = domains(&section, network);
-    let limits = Limits::default();
+    let limits = provider.limits();
+    let told = |usual: u64, aio: u64| format!("{usual}; {aio} for the all-in-one image");
     Sandbox {
+        keep: containers::keep(&section, provider),
         allow_host_bash: section.flag("allow_host_bash").or(false),
         network,
         allowed_domains,
         environment: environment(&section),
         mounts: section.items("mounts").iter().filter_map(mount).collect(),
         limits: Limits {
-            memory: section.number("memory_limit", 64 * MIB..=1 << 50).or(limits.memory),
-            processes: section.number("process_limit", 8..=100_000).or(limits.processes),
+            memory: section
+                .number("memory_limit", 64 * MIB..=1 << 50)
+                .or_told(limits.memory, &told(2 << 30, 8 << 30)),
+            processes: section
+                .number("process_limit", 8..=100_000)
+                .or_told(limits.processes, &told(256, 4096)),
             disk: section.number("disk_limit", MIB..=1 << 50).or(limits.disk),
         },
         bash_output_max_chars: chars(&section, "bash_output_max_chars", 20_000),

@@ -18,6 +18,7 @@ mod threads;
 mod uploads;
 
 pub use pudu_base as base;
+pub use pudu_containers as containers;
 pub use pudu_documents as documents;
 pub use pudu_harness as harness;
 pub use pudu_mcp as mcp;

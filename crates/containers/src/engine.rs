@@ -2,9 +2,13 @@
 
 use pudu_base::{BoxFuture, Sandbox, SandboxError, ThreadId};
 use pudu_sandbox::Mount;
-use std::{fmt, sync::Arc};
+use sha2::{Digest, Sha256};
+use std::{fmt, fmt::Write, sync::Arc};
 
-/// Names a container: the same thread has the same one, whichever daemon asks.
+/// Whose threads they are, as long as there is one user only. It is part of what names containers.
+const USER: &str = "default";
+
+/// Names a container: the same thread has the same one, whichever daemon asks and however often it started.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoxId(String);
 
@@ -13,6 +17,12 @@ impl BoxId {
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
+    }
+
+    /// Returns a thread's: DeerFlow's scheme, 16 hexadecimal digits.
+    #[must_use]
+    pub fn of(thread: &ThreadId) -> Self {
+        Self(fingerprint(&format!("{USER}:{}", thread.as_str())))
     }
 
     /// Returns it.
@@ -28,23 +38,58 @@ impl fmt::Display for BoxId {
     }
 }
 
-/// Makes containers, finds them again, and takes them away.
-pub trait Engine: Send + Sync {
-    /// Returns a thread's container, ready to work in: the one that runs already, whoever started it, or a new
-    /// one. The mounts are folders of this machine besides the thread's own.
-    fn start<'a>(
-        &'a self,
-        id: &'a BoxId,
-        thread: &'a ThreadId,
-        mounts: Vec<Mount>,
-    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
+/// Returns the first 16 hexadecimal digits of a text's SHA-256.
+pub(crate) fn fingerprint(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        write!(hex, "{byte:02x}").ok();
+        hex
+    })
+}
 
-    /// Says whether a container still answers.
+/// What a container is made for, and what is to be found in it.
+#[derive(Clone)]
+pub struct Order {
+    /// Its name.
+    pub id: BoxId,
+    /// Whose it is.
+    pub thread: ThreadId,
+    /// What lies where, the thread's own folder (`/mnt/user-data`) first, then parents before what lies in them. All
+    /// of it is there on this machine.
+    pub mounts: Vec<Mount>,
+    /// The thread's files as they are reached on this machine, without any container. It has no shell.
+    pub files: Arc<dyn Sandbox>,
+}
+
+/// Makes containers, finds them again, and takes them away. Nothing here is called twice at the same time for one
+/// container; the [`Pool`](crate::Pool) sees to that.
+pub trait Engine: Send + Sync {
+    /// Returns a thread's container, ready to work in: the one that runs already, whoever started it, if it was made
+    /// to the same order, or a new one. One that was made to another order is replaced.
+    fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
+
+    /// Says whether a container still runs.
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool>;
 
     /// Takes a container away, with all that runs in it. One that is not there is no error.
     fn stop<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), SandboxError>>;
 
-    /// Returns the containers that run, whoever started them.
+    /// Returns the containers of this daemon that run, whoever started them.
     fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>>;
+
+    /// Waits for what goes on in the background, such as killing commands that were given up.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_name_that_deerflow_gives_its_container() {
+        // printf %s default:thread-1 | sha256sum
+        assert_eq!(BoxId::of(&"thread-1".into()).as_str(), "fe0dc8182dec7b77");
+    }
 }

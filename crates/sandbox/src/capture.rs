@@ -3,18 +3,19 @@
 use std::collections::VecDeque;
 
 /// As much is kept from each end, in bytes.
-pub(crate) const END: usize = 256 * 1024;
+pub const END: usize = 256 * 1024;
 
 /// What is kept of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Capture {
+pub struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     cut: u64,
 }
 
 impl Capture {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Takes more of it.
+    pub fn push(&mut self, bytes: &[u8]) {
         let room = END - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
@@ -25,7 +26,8 @@ impl Capture {
     }
 
     /// Returns what was kept, with a word on what was not.
-    pub(crate) fn text(self) -> String {
+    #[must_use]
+    pub fn text(self) -> String {
         let tail: Vec<u8> = self.tail.into();
         if self.cut == 0 {
             let all = [self.head, tail].concat();

@@ -46,7 +46,9 @@ impl Folders {
         self.home.join("users/default/threads").join(safe(thread.as_str()))
     }
 
-    pub(crate) fn owner(&self) -> Owner {
+    /// Returns whom the files of threads belong to where that is not the daemon's own user.
+    #[must_use]
+    pub fn owner(&self) -> Option<(u32, u32)> {
         self.owner
     }
 }

@@ -30,6 +30,7 @@ mod share;
 mod shell;
 mod watch;
 
+pub use capture::{Capture, END};
 pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
@@ -42,3 +43,5 @@ pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove};
 pub use share::Upload;
+pub use shell::DRAIN;
+pub use watch::disk;

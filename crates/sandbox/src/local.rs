@@ -61,6 +61,35 @@ impl Local {
         Self { folders, jail, options: Arc::new(options) }
     }
 
+    /// Returns what a thread finds where, its own folder first, and its files as they are reached on this machine:
+    /// for whoever runs the commands somewhere else, where the same mounts are shown. The folder is there after this.
+    ///
+    /// # Errors
+    /// When the thread's folder cannot be made.
+    pub async fn furnish(&self, thread: &ThreadId) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+        furnished(self.place(thread, self.shelf().await)).await
+    }
+
+    /// Like `furnish`, with these folders only of those that change while the daemon runs: agents' paths.
+    ///
+    /// # Errors
+    /// When the thread's folder cannot be made.
+    pub async fn furnish_with(
+        &self,
+        thread: &ThreadId,
+        shelf: &[String],
+    ) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+        let mut mounts = self.shelf().await;
+        mounts.retain(|mount| shelf.contains(&mount.agent));
+        furnished(self.place(thread, mounts)).await
+    }
+
+    /// Returns whom the files of threads belong to, where that is not the daemon's own user.
+    #[must_use]
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        self.folders.owner()
+    }
+
     async fn shelf(&self) -> Vec<Mount> {
         match self.options.shelf.clone() {
             Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
@@ -136,6 +165,11 @@ impl Place {
         };
         jail.run(command, cell).await
     }
+}
+
+async fn furnished(place: Place) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+    let mounts = blocking(&place.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
+    Ok((mounts, Arc::new(place)))
 }
 
 /// Returns the whole environment of a confined command. Nothing of the daemon's is in it.

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 /// After the shell ended, so long is waited for output that children in the background hold back.
-pub(crate) const DRAIN: Duration = Duration::from_millis(200);
+pub const DRAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
     command: &Command,

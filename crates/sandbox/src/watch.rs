@@ -25,7 +25,7 @@ const DEPTH: usize = 128;
 
 /// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already
 /// may stay so, that it can be cleaned up, but not grow.
-pub(crate) async fn disk(folder: PathBuf, limit: u64) -> Killed {
+pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
     let mut allowed = None;
     let mut due = Instant::now() + LOOK;
     loop {

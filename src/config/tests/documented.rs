@@ -73,7 +73,7 @@ fn keys() -> BTreeMap<String, Key> {
                 tool_groups: [{name: a}]\n\
                 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
                 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
-                sandbox: {mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
+                sandbox: {use: \"deerflow.community.aio_sandbox:AioSandboxProvider\", mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
                 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
     good(text, []).keys.into_values().map(|key| (key.pattern.clone(), key)).collect()
 }

@@ -73,7 +73,7 @@ fn keys_that_have_no_effect_yet_are_told_in_one_line() {
     check(
         "memory: {enabled: true, anything: [1]}\ntitle: {}\nsummarization:\nsandbox: {replicas: 3}\n\
          channels: {telegram: {enabled: false, rich_messages: true}}\n",
-        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, sandbox.replicas, title",
+        "config.yaml: note: not used by this version: channels.telegram.rich_messages, memory, title",
     );
 }
 
@@ -189,7 +189,7 @@ config.yaml:4:3: error: channels.two: this is the same bot as `channels.one`
 #[test]
 fn a_class_that_cannot_be_had_names_what_to_use() {
     let said = said(
-        "sandbox: {use: deerflow.community.aio_sandbox:AioSandboxProvider}\n\
+        "sandbox: {use: deerflow.community.boxlite:BoxliteProvider}\n\
          models:\n  - {name: a, use: deerflow.models.claude_provider:ClaudeChatModel}\n\
          \x20 - {name: b, use: langchain_openai:ChatOpenAi, model: b}\n\
          tools:\n  - {use: my_company.tools:lookup}\n",
@@ -199,8 +199,9 @@ fn a_class_that_cannot_be_had_names_what_to_use() {
     assert_eq!(
         lines[..5],
         [
-            "config.yaml:2:16: error: sandbox.use: \"deerflow.community.aio_sandbox:AioSandboxProvider\" cannot be used",
-            "  mend: this sandbox is not in this version; use deerflow.sandbox.local:LocalSandboxProvider or leave `use` out",
+            "config.yaml:2:16: error: sandbox.use: \"deerflow.community.boxlite:BoxliteProvider\" cannot be used",
+            "  mend: this sandbox is not in this version; use deerflow.community.aio_sandbox:AioSandboxProvider for containers, \
+             deerflow.sandbox.local:LocalSandboxProvider for this machine, or leave `use` out",
             "config.yaml:4:20: error: models[0].use: \"deerflow.models.claude_provider:ClaudeChatModel\" cannot be used",
             "  mend: it borrows the login of a command line program, which pudu does not; use langchain_anthropic:ChatAnthropic \
              or langchain_openai:ChatOpenAI with an API key",
@@ -364,6 +365,14 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     check("{mounts: [{host_path: /srv, container_path: /etc}]}", &["/etc is taken", "for example /mnt/data"]);
     check("{mounts: [{host_path: srv, container_path: /mnt/a}]}", &["srv is not an absolute path"]);
     check("{memory_limit: 1}", &["error: sandbox.memory_limit"]);
+    let aio = "use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"";
+    let with = |more: &str| format!("{{{aio}, {more}}}");
+    check(&with("network: proxy"), &["error: sandbox.network", "set `network: none` or `network: full`"]);
+    check(&with("network: none"), &["error: sandbox.network", "set `network: full`", "api: exec"]);
+    check(&with("docker_host: ssh://box"), &["error: sandbox.docker_host", "unix:///path/of/the/socket"]);
+    check(&with("container_prefix: /x"), &["error: sandbox.container_prefix", "letters, digits"]);
+    check(&with("api: grpc"), &["error: sandbox.api", "one of aio, exec"]);
+    check(&with("replicas: 0"), &["error: sandbox.replicas"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use pudu_client::{
     base::Network,
+    containers::Api,
     egress::Domain,
     sandbox::{Limits, Mount},
 };
@@ -28,12 +29,62 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
         environment: Vec::new(),
         mounts: Vec::new(),
         limits: Limits::default(),
+        keep: containers::Keep::default(),
         bash_output_max_chars: 20_000,
         read_file_output_max_chars: 50_000,
         ls_output_max_chars: 10_000_000,
         bash_command_timeout: Duration::from_millis(90_500),
     };
     assert_eq!(live.sandbox, expected);
+}
+
+#[test]
+fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
+    let aio = "deerflow.community.aio_sandbox:AioSandboxProvider";
+    let Config { fixed, live } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
+    let expected = Docker {
+        host: "unix:///var/run/docker.sock".into(),
+        certificates: None,
+        image: "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest".into(),
+        api: Api::Aio,
+        port: None,
+        bind: "127.0.0.1".into(),
+        reach: "127.0.0.1".into(),
+        prefix: "deer-flow-sandbox".into(),
+        host_home: None,
+    };
+    assert_eq!(fixed.provider, Provider::Docker(expected));
+    let sandbox = &live.sandbox;
+    assert_eq!(
+        (sandbox.network, sandbox.limits.memory, sandbox.limits.processes),
+        (Network::Full, 8 << 30, 4096)
+    );
+    let env = [
+        ("DOCKER_HOST", "tcp://engine:2376"),
+        ("DOCKER_TLS_VERIFY", "1"),
+        ("DOCKER_CERT_PATH", "/certs"),
+        ("DEER_FLOW_HOST_BASE_DIR", "/srv/deer"),
+        ("DEER_FLOW_SANDBOX_HOST", "host.docker.internal"),
+        ("IMAGE", "python:3.13"),
+    ];
+    let text = "sandbox: {use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
+                idle_timeout: 0, replicas: 5, container_prefix: box}\n";
+    let Config { fixed, live } = good(text, env).config;
+    let expected = Docker {
+        host: "tcp://engine:2376".into(),
+        certificates: Some("/certs".into()),
+        image: "python:3.13".into(),
+        api: Api::Exec,
+        port: Some(8080),
+        bind: "0.0.0.0".into(),
+        reach: "host.docker.internal".into(),
+        prefix: "box".into(),
+        host_home: Some("/srv/deer".into()),
+    };
+    assert_eq!(fixed.provider, Provider::Docker(expected));
+    assert_eq!((live.sandbox.network, live.sandbox.limits), (Network::None, Limits::default()));
+    let keep = containers::Keep { idle_timeout: Duration::ZERO, replicas: 5, cpus: Some(1.5) };
+    assert_eq!(live.sandbox.keep, keep);
 }
 
 #[test]

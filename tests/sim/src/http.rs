@@ -3,8 +3,11 @@
 use axum::{Router, body::Body, response::Response};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use std::{io, net::SocketAddr};
-use tokio::net::{TcpListener, TcpStream};
+use std::{io, net::SocketAddr, path::Path};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
@@ -41,6 +44,22 @@ impl Server {
         Ok(Self { address, stop })
     }
 
+    /// Listens on a socket in the file system.
+    pub(crate) fn start_at(path: &Path, router: Router) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let (all, end) = (tasks.clone(), stop.clone());
+        let accept = async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                all.spawn(end.clone().run_until_cancelled_owned(connection(stream, router.clone())));
+            }
+        };
+        tasks.spawn(stop.clone().run_until_cancelled_owned(accept));
+        // It has no port.
+        Ok(Self { address: SocketAddr::from(([127, 0, 0, 1], 0)), stop })
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -69,7 +88,7 @@ async fn accept(listener: TcpListener, router: Router, tasks: TaskTracker, stop:
     }
 }
 
-async fn connection(stream: TcpStream, router: Router) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let service = service_fn(move |request: Request<Incoming>| {
         let router = router.clone();
         async move {

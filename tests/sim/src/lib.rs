@@ -9,10 +9,13 @@
 //! with the client would agree with the client's mistakes; official clients prove these instead
 //! (`conformance/`).
 
+pub mod aio;
 mod calls;
+mod cell;
 mod control;
 pub mod dingtalk;
 pub mod discord;
+pub mod docker;
 mod fault;
 pub mod feishu;
 mod gate;
@@ -24,9 +27,11 @@ mod stage;
 pub mod telegram;
 pub mod web;
 
+pub use aio::Aio;
 pub use calls::{Call, Outcome};
 pub use dingtalk::DingTalk;
 pub use discord::Discord;
+pub use docker::Docker;
 pub use fault::{Fault, When};
 pub use feishu::Feishu;
 pub use gate::{Hold, Hook, Then};

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use pudu_sim::{
-    DingTalk, Discord, Feishu, Model, Slack, Telegram, dingtalk, discord, feishu,
+    Aio, DingTalk, Discord, Docker, Feishu, Model, Slack, Telegram, dingtalk, discord, docker, feishu,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -37,6 +37,15 @@ struct Args {
     /// The port of Discord; not started unless given; 0 takes a free one
     #[arg(long)]
     discord_port: Option<u16>,
+    /// The port of a Docker engine; not started unless given; 0 takes a free one
+    #[arg(long)]
+    docker_port: Option<u16>,
+    /// The port of the all-in-one sandbox's API, whose commands run on this very machine; not started unless given
+    #[arg(long)]
+    aio_port: Option<u16>,
+    /// The folder that its commands begin in
+    #[arg(long, default_value = ".")]
+    aio_folder: std::path::PathBuf,
     /// The bot's token
     #[arg(long)]
     token: Option<String>,
@@ -63,6 +72,8 @@ async fn main() -> io::Result<()> {
         start_dingtalk(args.dingtalk_port).await?,
         start_slack(args.slack_port).await?,
         start_discord(args.discord_port).await?,
+        start_docker(args.docker_port).await?,
+        start_aio(args.aio_port, args.aio_folder).await?,
     );
     println!("model {}", model.url());
     tokio::signal::ctrl_c().await
@@ -112,6 +123,22 @@ async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
     println!("discord {}", discord.url());
     println!("discord-bot-token {}", discord.options().token);
     Ok(Some(discord))
+}
+
+/// Starts a Docker engine on its port and says where it is.
+async fn start_docker(port: Option<u16>) -> io::Result<Option<Docker>> {
+    let Some(port) = port else { return Ok(None) };
+    let docker = Docker::bind(local(port), docker::Options::default()).await?;
+    println!("docker {}", docker.host());
+    Ok(Some(docker))
+}
+
+/// Starts the all-in-one sandbox's API on its port and says where it is.
+async fn start_aio(port: Option<u16>, folder: std::path::PathBuf) -> io::Result<Option<Aio>> {
+    let Some(port) = port else { return Ok(None) };
+    let aio = Aio::start_on(port, folder.canonicalize()?).await?;
+    println!("aio {}", aio.url());
+    Ok(Some(aio))
 }
 
 /// What can be asked for in words: `tool NAME {json}`, `status CODE`, `busy once`. The rest is an echo.

@@ -1,6 +1,9 @@
 //! Ways out that were tried on other sandboxes. Each fails inside, and leaves the daemon as it was.
 
-use crate::house::{House, confined, fixture, gone, jail, processes};
+use crate::{
+    attempts::ATTEMPTS,
+    house::{House, confined, fixture, gone, jail, processes},
+};
 use pudu_base::{Command, Network, SandboxError};
 use pudu_sandbox::{Options, prove};
 use std::{
@@ -10,62 +13,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-
-/// What is tried, and what a command says that got out. `HOME` is the daemon's home, `PID` the daemon.
-const ATTEMPTS: &[(&str, &str)] = &[
-    ("read the daemon's home", "cat HOME/secret && echo ESCAPED"),
-    ("list the daemon's home", "ls HOME && echo ESCAPED"),
-    ("read another thread", "cat HOME/users/default/threads/other/user-data/workspace/x && echo ESCAPED"),
-    ("read passwords", "cat /etc/shadow && echo ESCAPED"),
-    ("read root's files", "ls /root && echo ESCAPED"),
-    ("see who is on the machine", "test $(wc -l < /etc/passwd) -gt 3 && echo ESCAPED"),
-    ("see the daemon", "test -e /proc/PID && echo ESCAPED"),
-    ("read the first process's environment", "cat /proc/1/environ && echo ESCAPED"),
-    ("take the first process's files", "ls -l /proc/1/fd | grep -q . && echo ESCAPED"),
-    ("go by the first process's root", "ls /proc/1/root/ && echo ESCAPED"),
-    ("go by the first process's folder", "ls /proc/1/cwd/ && echo ESCAPED"),
-    ("read the first process's memory", "head -c1 /proc/1/mem && echo ESCAPED"),
-    ("start the program that made the sandbox", "/proc/1/exe --version && echo ESCAPED"),
-    ("have something open that leads out", "for f in /proc/self/fd/*; do test -d $f/ && echo ESCAPED; done"),
-    ("find the old root", "test -e /old -o -e /new -o -e /.pivot_root && echo ESCAPED"),
-    ("go up", "cat ../../../../../../HOME/secret && echo ESCAPED"),
-    ("write to the system", "touch /usr/x || touch /usr/bin/x || touch /etc/x || touch /x && echo ESCAPED"),
-    ("write to devices", "touch /dev/x && echo ESCAPED"),
-    ("change the kernel", "echo 1 > /proc/sys/vm/drop_caches && echo ESCAPED"),
-    ("change how crashes are handled", "echo '|/bin/sh' > /proc/sys/kernel/core_pattern && echo ESCAPED"),
-    ("restart the machine", "echo b > /proc/sysrq-trigger; test -s /proc/sysrq-trigger && echo ESCAPED"),
-    ("read the kernel's memory", "head -c1 /proc/kcore | grep -q . && echo ESCAPED"),
-    ("read the kernel's log", "dmesg | grep -q . && echo ESCAPED"),
-    ("read the kernel's addresses", "test -s /proc/kallsyms && echo ESCAPED"),
-    (
-        "see the machine's devices",
-        "test -e /sys/class -o -e /dev/kmsg -o -e /dev/mem -o -e /dev/fuse && echo ESCAPED",
-    ),
-    ("make a device", "mknod dev b 8 0 || mknod /tmp/dev c 1 3 && echo ESCAPED"),
-    ("mount", "mount -t tmpfs none /tmp && echo ESCAPED"),
-    ("mount what is there elsewhere", "mount --bind /usr /tmp && echo ESCAPED"),
-    ("make the system writable", "mount -o remount,rw /usr && echo ESCAPED"),
-    ("uncover what is under a mount", "umount /proc/sys || umount /tmp && echo ESCAPED"),
-    ("change the root", "chroot / true && echo ESCAPED"),
-    ("make a user namespace", "unshare -Ur true && echo ESCAPED"),
-    ("make a mount namespace", "unshare -m true && echo ESCAPED"),
-    ("enter the first process's namespaces", "nsenter -t 1 -m true && echo ESCAPED"),
-    ("become root by a program", "su -c true || sudo -n true && echo ESCAPED"),
-    ("be root", "test $(id -u) -eq 0 -o $(id -g) -eq 0 && echo ESCAPED"),
-    ("have groups", "test \"$(id -G)\" = \"$(id -g)\" || echo ESCAPED"),
-    ("have a capability", "grep 'Cap' /proc/self/status | grep -qv '0000000000000000' && echo ESCAPED"),
-    ("be without a filter", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"),
-    ("gain rights by a program", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
-    ("see other processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 9 && echo ESCAPED"),
-    ("kill the daemon", "kill -9 PID && echo ESCAPED"),
-    ("stop the first process", "kill -STOP 1; kill -9 1; sleep 0.1; kill -0 1 || echo ESCAPED"),
-    ("have a terminal", "(: < /dev/tty) && echo ESCAPED"),
-    ("give the machine another name", "hostname x; test $(hostname) = x && echo ESCAPED"),
-    ("set the clock", "date -s 2000-01-01 && echo ESCAPED"),
-    ("have the daemon's environment", "env | grep -q CARGO && echo ESCAPED"),
-    ("reach the network", "(: <> /dev/tcp/1.1.1.1/53) && echo ESCAPED"),
-    ("have another interface", "test $(tail -n +3 /proc/net/dev | wc -l) -eq 1 || echo ESCAPED"),
-];
 
 /// What a shell has no words for: calls into the kernel, by number where the machine's are known.
 const CALLS: &str = r#"

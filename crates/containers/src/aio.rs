@@ -1,0 +1,172 @@
+//! Speaks to the HTTP API of the all-in-one sandbox image, whoever runs it: an engine on this machine, a provisioner, a
+//! cluster. Commands and files both go over the API; where the thread's folder is shared with this machine, a
+//! [`Pair`](crate::Pair) takes the files from there.
+//!
+//! What is deliberately absent: making the container, and the parts of the API that are not for commands and files
+//! (browser, notebooks, desktop).
+
+mod exec;
+mod files;
+mod wire;
+
+use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_net::reqwest::{self, Client, Response, StatusCode};
+use pudu_sandbox::Mount;
+use serde::{Serialize, de::DeserializeOwned};
+use std::{sync::Arc, time::Duration};
+use tokio_util::task::TaskTracker;
+use url::Url;
+use wire::Envelope;
+
+/// One answer of the API has so many bytes at most.
+const LARGEST: usize = 32 << 20;
+/// Connecting takes so long at most.
+const CONNECT: Duration = Duration::from_secs(5);
+/// So long is waited for an answer that has nothing to wait for itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// While a container starts, it is asked this often whether it is ready.
+const ASK: Duration = Duration::from_millis(250);
+
+/// One container that speaks the API.
+#[derive(Clone)]
+pub struct Aio(Arc<Inner>);
+
+struct Inner {
+    base: Url,
+    http: Client,
+    mounts: Vec<Mount>,
+    /// What has to be killed after a call was given up is killed here.
+    tasks: TaskTracker,
+}
+
+impl Aio {
+    /// Names a container by the address of its API. The mounts say which paths are the agent's and which of them it
+    /// may only read; where they lie on this machine does not count. What is cleaned up after a call was given up is
+    /// done in `tasks`, for which the caller waits before the end.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub fn new(base: &str, mounts: Vec<Mount>, tasks: TaskTracker) -> Result<Self, SandboxError> {
+        let refused =
+            |error: String| SandboxError::Refused(format!("the sandbox's address is no URL: {error}"));
+        let base = Url::parse(base).map_err(|error| refused(error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
+            return Err(refused(format!("{} is not http or https", base.scheme())));
+        }
+        Ok(Self(Arc::new(Inner { base, http: client()?, mounts, tasks })))
+    }
+
+    /// Says whether it answers.
+    pub async fn ready(&self) -> bool {
+        let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT).send().await;
+        asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
+    }
+
+    /// Waits until it answers, for so long at most; says whether it does.
+    pub async fn wait(&self, patience: Duration) -> bool {
+        let asking = async {
+            while !self.ready().await {
+                tokio::time::sleep(ASK).await;
+            }
+        };
+        tokio::time::timeout(patience, asking).await.is_ok()
+    }
+
+    fn url(&self, path: &str) -> Url {
+        let mut url = self.0.base.clone();
+        url.set_path(&format!("{}{path}", self.0.base.path().trim_end_matches('/')));
+        url
+    }
+
+    /// Calls the API and returns the data of its answer. The HTTP status says whether it understood, the envelope
+    /// whether it did it.
+    async fn call<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        patience: Duration,
+    ) -> Result<T, SandboxError> {
+        let sent = self.0.http.post(self.url(path)).json(body).timeout(patience).send().await;
+        let answer = sent.map_err(gone)?;
+        let status = answer.status();
+        let bytes = all(answer).await?;
+        let envelope: Result<Envelope<T>, _> = serde_json::from_slice(&bytes);
+        match envelope {
+            Ok(Envelope { success: true, data: Some(data), .. }) if status.is_success() => Ok(data),
+            Ok(envelope) => Err(refused(path, status, envelope.message.as_deref().unwrap_or_default())),
+            Err(error) if status.is_success() => Err(refused(path, status, &error.to_string())),
+            Err(_) => Err(refused(path, status, "")),
+        }
+    }
+}
+
+/// Makes a client that goes to the sandbox itself: no proxy of the daemon's environment stands between.
+fn client() -> Result<Client, SandboxError> {
+    pudu_net::install_crypto();
+    let builder = Client::builder()
+        .no_proxy()
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .redirect(reqwest::redirect::Policy::none());
+    builder.build().map_err(|error| SandboxError::Refused(format!("no HTTP client can be made: {error}")))
+}
+
+/// Reads an answer to its end, if it has one in sight.
+async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(gone)? {
+        if bytes.len() + chunk.len() > LARGEST {
+            let text = format!("the sandbox answered with more than {} MiB at once", LARGEST >> 20);
+            return Err(SandboxError::Refused(text));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn gone(error: reqwest::Error) -> SandboxError {
+    // The address is of no use to whoever reads it.
+    let why = match error.is_timeout() {
+        true => "it took too long".to_owned(),
+        false => crate::root(&error.without_url()),
+    };
+    SandboxError::Refused(format!("the sandbox does not answer ({why}); try again"))
+}
+
+/// Says what the API refused. The model reads this.
+fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
+    if status == StatusCode::NOT_FOUND && message.is_empty() {
+        let text = format!("the sandbox's image has no {path}: the operator has to take a newer image");
+        return SandboxError::Refused(text);
+    }
+    let message: String = message.chars().take(500).collect();
+    SandboxError::Refused(format!("the sandbox refused ({}): {message}", status.as_u16()))
+}
+
+impl Sandbox for Aio {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(exec::run(self, command))
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        Box::pin(files::read(self, path, limit))
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        Box::pin(files::write(self, path, bytes, append))
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        Box::pin(files::list(self, path, depth, limit))
+    }
+}

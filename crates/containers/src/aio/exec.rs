@@ -1,0 +1,123 @@
+//! Commands over the API. Each has a session of its own, named by us before it begins, so that it can be killed from
+//! the first moment on.
+
+use super::{
+    Aio, PATIENCE,
+    wire::{CommandInfo, ExecRequest, ExecResult, KillRequest, OutputRequest, OutputResult, Status},
+};
+use pudu_base::{Command, Exec, Killed, SandboxError};
+use pudu_sandbox::{Capture, END, ROOT};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, time::Duration};
+
+/// One answer is waited for so long; a command that takes longer is asked for again.
+const STEP: Duration = Duration::from_secs(25);
+/// So long after its time a command has to be gone; then it is killed from here.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs a command.
+pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxError> {
+    run_with(aio, command, BTreeMap::new()).await
+}
+
+/// Runs a command that finds more in its environment.
+pub(super) async fn run_with(
+    aio: &Aio,
+    command: &Command,
+    env: BTreeMap<&str, &str>,
+) -> Result<Exec, SandboxError> {
+    let session = Session { aio: aio.clone(), id: crate::word()?, over: false };
+    let limit = command.timeout + GRACE;
+    match tokio::time::timeout(limit, session.run(command, env)).await {
+        Ok(done) => {
+            session.close().await;
+            done
+        }
+        // The API did not keep its word; dropping the session kills.
+        Err(_) => {
+            Ok(Exec { stdout: String::new(), stderr: String::new(), code: None, killed: Some(Killed::Late) })
+        }
+    }
+}
+
+/// What one command runs in. Dropped before it is over, it kills.
+struct Session {
+    aio: Aio,
+    id: String,
+    over: bool,
+}
+
+impl Session {
+    async fn run(&self, command: &Command, env: BTreeMap<&str, &str>) -> Result<Exec, SandboxError> {
+        let request = ExecRequest {
+            command: &command.script,
+            session_id: &self.id,
+            exec_dir: &format!("{ROOT}/workspace"),
+            env,
+            timeout: STEP.as_secs_f64(),
+            hard_timeout: command.timeout.as_secs_f64(),
+            max_output_length: 2 * END,
+        };
+        let first: ExecResult = self.aio.call("/v1/bash/exec", &request, STEP + PATIENCE).await?;
+        let (mut out, mut err) = (Capture::default(), Capture::default());
+        out.push(first.stdout.as_deref().unwrap_or_default().as_bytes());
+        err.push(first.stderr.as_deref().unwrap_or_default().as_bytes());
+        let (mut status, mut code) = (first.status, first.exit_code);
+        let mut at = (first.offset, first.stderr_offset);
+        while matches!(status, Status::Pending | Status::Running) {
+            let more = self.more(&first.command_id, at).await?;
+            out.push(more.stdout.as_deref().unwrap_or_default().as_bytes());
+            err.push(more.stderr.as_deref().unwrap_or_default().as_bytes());
+            at = (more.offset.max(at.0), more.stderr_offset.max(at.1));
+            if let Some(CommandInfo { status: now, exit_code }) = more.command {
+                (status, code) = (now, exit_code);
+            }
+        }
+        let killed = (status == Status::TimedOut).then_some(Killed::Late);
+        let code = code.filter(|_| status == Status::Completed);
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+    }
+
+    async fn more(&self, command: &str, at: (u64, u64)) -> Result<OutputResult, SandboxError> {
+        let request = OutputRequest {
+            session_id: &self.id,
+            command_id: command,
+            offset: at.0,
+            stderr_offset: at.1,
+            wait: true,
+            wait_timeout: STEP.as_secs_f64(),
+        };
+        self.aio.call("/v1/bash/output", &request, STEP + PATIENCE).await
+    }
+
+    /// Forgets the session; the API keeps it otherwise. What the command left in the background goes on.
+    async fn close(mut self) {
+        self.over = true;
+        close(&self.aio, &self.id).await;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let (aio, id) = (self.aio.clone(), self.id.clone());
+        self.aio.0.tasks.spawn(async move {
+            let request = KillRequest { session_id: &id, signal: "SIGKILL" };
+            let killed: Result<Value, _> = aio.call("/v1/bash/kill", &request, PATIENCE).await;
+            if let Err(error) = killed {
+                tracing::debug!(%error, "a command that was given up may be gone already");
+            }
+            close(&aio, &id).await;
+        });
+    }
+}
+
+async fn close(aio: &Aio, id: &str) {
+    let path = format!("/v1/bash/sessions/{id}/close");
+    let closed: Result<Value, _> = aio.call(&path, &json!({}), PATIENCE).await;
+    if let Err(error) = closed {
+        tracing::debug!(%error, "a session of a sandbox was not closed");
+    }
+}

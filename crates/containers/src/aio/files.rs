@@ -1,0 +1,105 @@
+//! Files over the API, by the agent's paths. What a path is, and what may be written, is decided here; where symlinks
+//! lead is the container's own business, which has nothing but what was mounted.
+
+use super::{Aio, PATIENCE, exec, gone, refused, wire};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use pudu_base::{Command, Entry, SandboxError};
+use pudu_net::reqwest::StatusCode;
+use pudu_sandbox::Mount;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path},
+};
+
+/// Makes the folders above a file; the path comes by the environment, so that no character of it means anything.
+const MAKE_FOLDER: &str = "mkdir -p -- \"$PUDU_FOLDER\"";
+
+pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
+    find(aio, path)?;
+    let mut url = aio.url("/v1/file/download");
+    url.query_pairs_mut().append_pair("path", path);
+    let mut answer = aio.0.http.get(url).timeout(PATIENCE).send().await.map_err(gone)?;
+    match answer.status() {
+        StatusCode::OK => {}
+        StatusCode::NOT_FOUND => return Err(SandboxError::Missing { path: path.to_owned() }),
+        status => return Err(refused(path, status, "the file cannot be read")),
+    }
+    let size = answer.content_length().unwrap_or_default();
+    let too_large =
+        |size: u64| Err(SandboxError::TooLarge { path: path.to_owned(), size: size.max(limit + 1), limit });
+    if size > limit {
+        return too_large(size);
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(gone)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() as u64 > limit {
+            return too_large(bytes.len() as u64);
+        }
+    }
+    Ok(bytes)
+}
+
+pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> Result<(), SandboxError> {
+    if find(aio, path)?.read_only {
+        return Err(SandboxError::ReadOnly { path: path.to_owned() });
+    }
+    make_folder(aio, path).await?;
+    let content = BASE64_STANDARD.encode(bytes);
+    let request = wire::WriteRequest { file: path, content: &content, encoding: "base64", append };
+    aio.call::<Value>("/v1/file/write", &request, PATIENCE).await.map(drop)
+}
+
+/// The API says nowhere that it makes folders.
+async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
+    let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
+    let command = Command { script: MAKE_FOLDER.to_owned(), timeout: PATIENCE };
+    let done = exec::run_with(aio, &command, BTreeMap::from([("PUDU_FOLDER", folder)])).await?;
+    match done.code {
+        Some(0) => Ok(()),
+        _ => Err(SandboxError::Refused(format!("{folder} cannot be made: {}", done.stderr.trim()))),
+    }
+}
+
+pub(super) async fn list(
+    aio: &Aio,
+    path: &str,
+    depth: usize,
+    limit: usize,
+) -> Result<Vec<Entry>, SandboxError> {
+    find(aio, path)?;
+    let path = path.trim_end_matches('/');
+    let request = wire::ListRequest {
+        path,
+        recursive: depth > 1,
+        show_hidden: true,
+        max_depth: depth,
+        include_size: true,
+    };
+    let listed: wire::ListResult = aio.call("/v1/file/list", &request, PATIENCE).await?;
+    let levels =
+        |entry: &Entry| Path::new(&entry.path).strip_prefix(path).map_or(0, |rest| rest.iter().count());
+    let mut entries: Vec<Entry> = listed
+        .files
+        .into_iter()
+        .map(|file| Entry {
+            path: file.path.trim_end_matches('/').to_owned(),
+            folder: file.is_directory,
+            size: if file.is_directory { 0 } else { file.size.unwrap_or_default() },
+        })
+        .filter(|entry| (1..=depth).contains(&levels(entry)))
+        .collect();
+    entries.sort();
+    entries.truncate(limit);
+    Ok(entries)
+}
+
+/// Finds the mount that a path lies in. What lies in none is not the agent's.
+fn find<'a>(aio: &'a Aio, path: &str) -> Result<&'a Mount, SandboxError> {
+    let parts = |part| matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir);
+    let plain = path.starts_with('/') && Path::new(path).components().all(parts) && !path.contains('\0');
+    let inside = |mount: &&Mount| Path::new(path).starts_with(&mount.agent);
+    let found = aio.0.mounts.iter().filter(inside).max_by_key(|mount| mount.agent.len());
+    found.filter(|_| plain).ok_or_else(|| SandboxError::Outside { path: path.to_owned() })
+}

@@ -1,0 +1,131 @@
+//! The API's own shapes, as far as they are used.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What every answer is wrapped in.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<T> {
+    #[serde(default)]
+    pub(super) success: bool,
+    pub(super) message: Option<String>,
+    pub(super) data: Option<T>,
+}
+
+/// Runs a command in a process of its own. Times are in seconds.
+#[derive(Debug, Serialize)]
+pub(super) struct ExecRequest<'a> {
+    pub(super) command: &'a str,
+    pub(super) session_id: &'a str,
+    pub(super) exec_dir: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) env: BTreeMap<&'a str, &'a str>,
+    /// After this it answers `running`, and the command goes on.
+    pub(super) timeout: f64,
+    /// After this it kills the command.
+    pub(super) hard_timeout: f64,
+    /// So many characters of each output are in the answer; the middle is left out.
+    pub(super) max_output_length: usize,
+}
+
+/// How a command stands.
+#[derive(Debug, Deserialize)]
+pub(super) struct ExecResult {
+    #[serde(default)]
+    pub(super) command_id: String,
+    pub(super) status: Status,
+    pub(super) stdout: Option<String>,
+    pub(super) stderr: Option<String>,
+    pub(super) exit_code: Option<i32>,
+    #[serde(default)]
+    pub(super) offset: u64,
+    #[serde(default)]
+    pub(super) stderr_offset: u64,
+}
+
+/// Where a command is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    /// It has not begun.
+    Pending,
+    /// It works.
+    Running,
+    /// It ended by itself.
+    Completed,
+    /// It was killed because it took too long.
+    TimedOut,
+    /// It was killed because somebody wanted it.
+    Killed,
+}
+
+/// Asks for what a command wrote since.
+#[derive(Debug, Serialize)]
+pub(super) struct OutputRequest<'a> {
+    pub(super) session_id: &'a str,
+    pub(super) command_id: &'a str,
+    pub(super) offset: u64,
+    pub(super) stderr_offset: u64,
+    pub(super) wait: bool,
+    pub(super) wait_timeout: f64,
+}
+
+/// What it wrote since.
+#[derive(Debug, Deserialize)]
+pub(super) struct OutputResult {
+    pub(super) stdout: Option<String>,
+    pub(super) stderr: Option<String>,
+    #[serde(default)]
+    pub(super) offset: u64,
+    #[serde(default)]
+    pub(super) stderr_offset: u64,
+    pub(super) command: Option<CommandInfo>,
+}
+
+/// How it stands meanwhile.
+#[derive(Debug, Deserialize)]
+pub(super) struct CommandInfo {
+    pub(super) status: Status,
+    pub(super) exit_code: Option<i32>,
+}
+
+/// Kills what a session runs.
+#[derive(Debug, Serialize)]
+pub(super) struct KillRequest<'a> {
+    pub(super) session_id: &'a str,
+    pub(super) signal: &'a str,
+}
+
+/// Writes a file.
+#[derive(Debug, Serialize)]
+pub(super) struct WriteRequest<'a> {
+    pub(super) file: &'a str,
+    pub(super) content: &'a str,
+    pub(super) encoding: &'a str,
+    pub(super) append: bool,
+}
+
+/// Lists a folder.
+#[derive(Debug, Serialize)]
+pub(super) struct ListRequest<'a> {
+    pub(super) path: &'a str,
+    pub(super) recursive: bool,
+    pub(super) show_hidden: bool,
+    pub(super) max_depth: usize,
+    pub(super) include_size: bool,
+}
+
+/// What is in it.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListResult {
+    #[serde(default)]
+    pub(super) files: Vec<FileInfo>,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Deserialize)]
+pub(super) struct FileInfo {
+    pub(super) path: String,
+    pub(super) is_directory: bool,
+    pub(super) size: Option<u64>,
+}

@@ -1,0 +1,269 @@
+//! Containers of a Docker engine (or of what speaks its API, such as podman), by its socket.
+//!
+//! Each bears the labels of the daemon's home, so that two daemons on one engine leave each other's alone, and of the
+//! order that it was made to, so that one that was made to another is replaced.
+//! What is deliberately absent: deciding when a container comes and goes, which is the [`Pool`](crate::Pool)'s.
+
+mod check;
+mod command;
+mod image;
+mod kill;
+mod link;
+mod network;
+mod recipe;
+mod settings;
+mod share;
+mod shell;
+
+pub use check::Found;
+pub use settings::{Api, GEM, Settings};
+
+use crate::{Aio, BoxId, Engine, Order, Pair, engine::fingerprint};
+use bollard::{
+    errors::Error,
+    models::ContainerInspectResponse,
+    query_parameters::{
+        CreateContainerOptions, InspectContainerOptions, ListContainersOptions, RemoveContainerOptions,
+        StartContainerOptions,
+    },
+};
+use link::{Link, failed, status};
+use pudu_base::{BoxFuture, Sandbox, SandboxError};
+use recipe::{BOX, HOME, ORDER};
+use shell::Shell;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio_util::task::TaskTracker;
+
+/// The image's API gets so long to come up.
+const BOOT: Duration = Duration::from_secs(60);
+/// So many ports are tried where the operator wants them counted from one.
+const PORTS: u16 = 10;
+/// The API's port in the container.
+const API_PORT: &str = "8080/tcp";
+
+/// A Docker engine, and how containers are made on it. Clones are the same.
+#[derive(Clone)]
+pub struct Docker(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    link: Link,
+    /// Says whose containers they are.
+    home: String,
+    tasks: TaskTracker,
+}
+
+impl Docker {
+    /// Names an engine. It is not asked for anything yet, and need not be there yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let home = fingerprint(&settings.outside(&settings.home).to_string_lossy());
+        let link = Link::new(settings.host.clone(), settings.certificates.clone());
+        Self(Arc::new(Inner { settings, link, home, tasks: TaskTracker::new() }))
+    }
+
+    fn name(&self, id: &BoxId) -> String {
+        format!("{}-{id}", self.0.settings.prefix)
+    }
+
+    /// Looks at a container; `None` if there is none of that name.
+    async fn inspect(&self, id: &BoxId) -> Result<Option<ContainerInspectResponse>, SandboxError> {
+        let docker = self.0.link.docker().await?;
+        match docker.inspect_container(&self.name(id), None::<InspectContainerOptions>).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if status(&error) == Some(404) => Ok(None),
+            Err(error) => Err(failed("look at the container", error)),
+        }
+    }
+
+    fn is_ours(&self, found: &ContainerInspectResponse) -> bool {
+        label(found, HOME) == Some(&self.0.home)
+    }
+
+    /// Removes a container with all that runs in it.
+    async fn remove(&self, id: &BoxId) -> Result<(), SandboxError> {
+        let docker = self.0.link.docker().await?;
+        let options = RemoveContainerOptions { force: true, v: true, ..Default::default() };
+        match docker.remove_container(&self.name(id), Some(options)).await {
+            Ok(()) => Ok(()),
+            // It is gone, or somebody removes it already.
+            Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(failed("remove the container", error)),
+        }
+    }
+
+    /// Returns the container if it is there and was made to this order. What is in its place is removed, if it is
+    /// ours.
+    async fn adopt(
+        &self,
+        order: &Order,
+        wanted: &str,
+    ) -> Result<Option<ContainerInspectResponse>, SandboxError> {
+        let Some(found) = self.inspect(&order.id).await? else { return Ok(None) };
+        if !self.is_ours(&found) {
+            let text = format!(
+                "there is a container {} already that this daemon did not make: remove it, or set \
+                 sandbox.container_prefix to another word",
+                self.name(&order.id)
+            );
+            return Err(SandboxError::Refused(text));
+        }
+        if runs(&found) && label(&found, ORDER).is_some_and(|order| order == wanted) {
+            return Ok(Some(found));
+        }
+        self.remove(&order.id).await?;
+        Ok(None)
+    }
+
+    /// Makes the container. If somebody was faster, theirs counts.
+    async fn make(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
+        let inner = &*self.0;
+        let docker = inner.link.docker().await?;
+        let facts = inner.link.facts().await?;
+        if inner.settings.api == Api::Aio && inner.settings.owner != GEM {
+            share::with_all(order)?;
+        }
+        image::ensure(docker, &inner.settings.image).await?;
+        network::ensure(docker, &inner.settings).await?;
+        let first = inner.settings.port.unwrap_or_default();
+        let last = inner.settings.port.map_or(0, |port| port.saturating_add(PORTS - 1));
+        for port in first..=last {
+            let body = recipe::body(&inner.settings, &inner.home, order, &facts, port);
+            let options = CreateContainerOptions { name: Some(self.name(&order.id)), ..Default::default() };
+            match docker.create_container(Some(options), body).await {
+                Ok(_) => {}
+                Err(error) if status(&error) == Some(409) => {
+                    let wanted = recipe::order(&inner.settings, order, &facts);
+                    let text = "another container of this name is made or removed at the moment: try again";
+                    let adopted = self.adopt(order, &wanted).await?;
+                    return adopted.ok_or_else(|| SandboxError::Refused(text.to_owned()));
+                }
+                Err(error) => return Err(failed("make the container", error)),
+            }
+            match docker.start_container(&self.name(&order.id), None::<StartContainerOptions>).await {
+                Ok(()) => return self.started(order).await,
+                Err(error) => {
+                    self.remove(&order.id).await?;
+                    if port == last || !is_port_taken(&error) {
+                        return Err(failed("start the container", error));
+                    }
+                }
+            }
+        }
+        Err(SandboxError::Refused("no port is free for the sandbox".to_owned()))
+    }
+
+    async fn started(&self, order: &Order) -> Result<ContainerInspectResponse, SandboxError> {
+        let found = self.inspect(&order.id).await?.filter(runs);
+        tracing::info!(id = %order.id, image = self.0.settings.image, "a sandbox was made");
+        found.ok_or_else(|| {
+            let text = "the container ended as soon as it began: see whether sandbox.image has /bin/sh, or the API \
+                        that sandbox.api says";
+            SandboxError::Refused(text.to_owned())
+        })
+    }
+
+    /// Returns what commands run in.
+    async fn open(
+        &self,
+        order: &Order,
+        found: &ContainerInspectResponse,
+    ) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        let shell: Arc<dyn Sandbox> = match self.0.settings.api {
+            Api::Exec => Arc::new(Shell::new(self.clone(), order.clone())),
+            Api::Aio => Arc::new(self.api(order, found).await?),
+        };
+        Ok(Arc::new(Pair::new(shell, order.files.clone())))
+    }
+
+    async fn api(&self, order: &Order, found: &ContainerInspectResponse) -> Result<Aio, SandboxError> {
+        let ports = found.network_settings.as_ref().and_then(|network| network.ports.as_ref());
+        let bound = ports.and_then(|ports| ports.get(API_PORT)?.as_ref()?.first()?.host_port.clone());
+        let port = bound.ok_or_else(|| {
+            SandboxError::Refused("the engine has not published the port of the sandbox's API".to_owned())
+        })?;
+        let base = format!("http://{}:{port}", self.0.settings.reach);
+        let aio = Aio::new(&base, order.mounts.clone(), self.0.tasks.clone())?;
+        if aio.wait(BOOT).await {
+            return Ok(aio);
+        }
+        self.remove(&order.id).await?;
+        let text = format!(
+            "the sandbox's API did not answer at {base} within {} s: see whether sandbox.image has it; an image with a \
+             shell only wants `sandbox.api: exec`",
+            BOOT.as_secs()
+        );
+        Err(SandboxError::Refused(text))
+    }
+}
+
+fn label<'a>(found: &'a ContainerInspectResponse, name: &str) -> Option<&'a String> {
+    found.config.as_ref()?.labels.as_ref()?.get(name)
+}
+
+fn runs(found: &ContainerInspectResponse) -> bool {
+    found.state.as_ref().and_then(|state| state.running).unwrap_or_default()
+}
+
+/// Engines have no code for it.
+fn is_port_taken(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("port is already allocated") || text.contains("address already in use")
+}
+
+impl Engine for Docker {
+    fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move {
+            let facts = self.0.link.facts().await?;
+            let wanted = recipe::order(&self.0.settings, order, &facts);
+            let found = match self.adopt(order, &wanted).await? {
+                Some(found) => found,
+                None => self.make(order).await?,
+            };
+            self.open(order, &found).await
+        })
+    }
+
+    fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let found = self.inspect(id).await;
+            found.is_ok_and(|found| found.is_some_and(|found| self.is_ours(&found) && runs(&found)))
+        })
+    }
+
+    fn stop<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), SandboxError>> {
+        Box::pin(async move {
+            match self.inspect(id).await? {
+                Some(found) if self.is_ours(&found) => self.remove(id).await,
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>> {
+        Box::pin(async move {
+            let docker = self.0.link.docker().await?;
+            let filters = HashMap::from([
+                ("label".to_owned(), vec![format!("{HOME}={}", self.0.home)]),
+                ("status".to_owned(), vec!["running".to_owned()]),
+            ]);
+            let options = ListContainersOptions { filters: Some(filters), ..Default::default() };
+            let listed = docker.list_containers(Some(options)).await;
+            let listed = listed.map_err(|error| failed("list the containers", error))?;
+            let mut ids: Vec<BoxId> = listed
+                .into_iter()
+                .filter_map(|container| container.labels?.remove(BOX))
+                .map(BoxId::new)
+                .collect();
+            ids.sort();
+            Ok(ids)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.tasks.close();
+            self.0.tasks.wait().await;
+        })
+    }
+}

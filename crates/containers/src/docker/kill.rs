@@ -1,0 +1,104 @@
+//! Kills a command. The engine starts processes in a container and has no word for ending them, so another one is
+//! started that does; where that fails, the whole container is taken away.
+
+use super::{
+    Docker,
+    command::{KILL, MARK},
+    link::failed,
+};
+use crate::{BoxId, word};
+use bollard::{
+    container::LogOutput,
+    exec::{CreateExecOptions, StartExecOptions, StartExecResults},
+};
+use futures_util::StreamExt;
+use pudu_base::SandboxError;
+use std::time::Duration;
+
+/// Killing takes so long at most; then the container goes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A command that runs. Dropped before it is over, it is killed.
+pub(super) struct Running {
+    docker: Docker,
+    id: BoxId,
+    pub(super) mark: String,
+    over: bool,
+}
+
+impl Running {
+    pub(super) fn new(docker: Docker, id: BoxId, mark: String) -> Self {
+        Self { docker, id, mark, over: false }
+    }
+
+    /// It ended by itself.
+    pub(super) fn over(mut self) {
+        self.over = true;
+    }
+
+    /// Kills it, and returns when nothing of it is left.
+    pub(super) async fn kill(mut self) {
+        kill(&self.docker, &self.id, &self.mark).await;
+        // A call that is given up in the midst of this has it done by somebody else.
+        self.over = true;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let (docker, id, mark) = (self.docker.clone(), self.id.clone(), self.mark.clone());
+        self.docker.0.tasks.spawn(async move { kill(&docker, &id, &mark).await });
+    }
+}
+
+async fn kill(docker: &Docker, id: &BoxId, mark: &str) {
+    let why = match tokio::time::timeout(PATIENCE, try_kill(docker, id, mark)).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it took too long".to_owned(),
+    };
+    tracing::warn!(%id, why, "a command could not be killed by itself, so its whole container is taken away");
+    if let Err(error) = docker.remove(id).await {
+        tracing::error!(%id, %error, "a container with a command that was to be killed could not be taken away");
+    }
+}
+
+async fn try_kill(docker: &Docker, id: &BoxId, mark: &str) -> Result<(), SandboxError> {
+    let engine = docker.0.link.docker().await?;
+    let options = CreateExecOptions {
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        cmd: Some(["/bin/sh", "-c", KILL, "kill", mark].map(str::to_owned).into()),
+        env: Some(vec![format!("{MARK}={}", word()?)]),
+        ..CreateExecOptions::default()
+    };
+    let made = match engine.create_exec(&docker.name(id), options).await {
+        Ok(made) => made,
+        // Nothing runs in a container that is gone.
+        Err(error) if matches!(super::status(&error), Some(404 | 409)) => return Ok(()),
+        Err(error) => return Err(failed("kill the command", error)),
+    };
+    let started = engine.start_exec(&made.id, Some(StartExecOptions::default())).await;
+    let mut said = String::new();
+    if let StartExecResults::Attached { mut output, .. } =
+        started.map_err(|error| failed("kill the command", error))?
+    {
+        while let Some(Ok(LogOutput::StdErr { message } | LogOutput::StdOut { message })) =
+            output.next().await
+        {
+            said.push_str(&String::from_utf8_lossy(&message));
+            said.truncate(said.floor_char_boundary(500));
+        }
+    }
+    loop {
+        let state = engine.inspect_exec(&made.id).await.map_err(|error| failed("kill the command", error))?;
+        match (state.running, state.exit_code) {
+            (Some(true), _) => tokio::time::sleep(Duration::from_millis(20)).await,
+            (_, Some(0)) => return Ok(()),
+            (_, code) => return Err(SandboxError::Refused(format!("something is left ({code:?}) {said}"))),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The connection to the engine, its version and its ways; and what its errors mean.
+
+use super::super::root;
+use bollard::{API_DEFAULT_VERSION, Docker, errors::Error};
+use pudu_base::SandboxError;
+use std::{io, path::PathBuf};
+use tokio::sync::OnceCell;
+
+/// The engine has so long for an answer, in seconds; what it streams takes as long as it takes.
+const PATIENCE: u64 = 60;
+
+/// A connection that is made when it is first used, and again if that failed.
+pub(super) struct Link {
+    host: String,
+    certificates: Option<PathBuf>,
+    docker: OnceCell<Docker>,
+    facts: OnceCell<Facts>,
+}
+
+/// What has to be known of an engine to make containers on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// It runs without root: root in its containers is the user who started it.
+    pub(super) rootless: bool,
+    /// It gives containers other users than the machine has, unless it is told not to.
+    pub(super) remaps: bool,
+}
+
+impl Link {
+    pub(super) fn new(host: String, certificates: Option<PathBuf>) -> Self {
+        Self { host, certificates, docker: OnceCell::new(), facts: OnceCell::new() }
+    }
+
+    /// Returns the engine, in the version of its API that both sides speak.
+    pub(super) async fn docker(&self) -> Result<&Docker, SandboxError> {
+        self.docker.get_or_try_init(|| self.connect()).await
+    }
+
+    async fn connect(&self) -> Result<Docker, SandboxError> {
+        let connected = self.open().map_err(|error| failed("connect", error))?;
+        connected.negotiate_version().await.map_err(|error| failed("ask for the version", error))
+    }
+
+    fn open(&self) -> Result<Docker, Error> {
+        let Some(folder) = &self.certificates else {
+            return match self.host.strip_prefix("unix://") {
+                Some(path) => Docker::connect_with_unix(path, PATIENCE, API_DEFAULT_VERSION),
+                None => Docker::connect_with_http(&self.host, PATIENCE, API_DEFAULT_VERSION),
+            };
+        };
+        pudu_net::install_crypto();
+        let file = |name: &str| folder.join(name);
+        let (key, cert, ca) = (file("key.pem"), file("cert.pem"), file("ca.pem"));
+        Docker::connect_with_ssl(&self.host, &key, &cert, &ca, PATIENCE, API_DEFAULT_VERSION)
+    }
+
+    /// Returns what has to be known of it.
+    pub(super) async fn facts(&self) -> Result<Facts, SandboxError> {
+        let ask = async || {
+            let info = self.docker().await?.info().await;
+            let options = info.map_err(|error| failed("ask for its ways", error))?.security_options;
+            let options = options.unwrap_or_default();
+            let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == name));
+            Ok(Facts { rootless: has("name=rootless"), remaps: has("name=userns") })
+        };
+        self.facts.get_or_try_init(ask).await.copied()
+    }
+}
+
+/// Returns the HTTP status that the engine answered with.
+pub(super) fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+/// Says what went wrong, and what an operator can do. The model reads it too.
+pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
+    let text = match error {
+        Error::DockerResponseServerError { status_code, message } => {
+            let message: String = message.trim().chars().take(500).collect();
+            format!("the container engine could not {doing}: {message} ({status_code})")
+        }
+        Error::SocketNotFoundError(path) => {
+            format!(
+                "no container engine: there is no socket {path}; start Docker, or set sandbox.docker_host"
+            )
+        }
+        Error::UnsupportedURISchemeError { uri } => {
+            format!(
+                "the container engine's address {uri} is neither unix:// nor tcp://: mend sandbox.docker_host"
+            )
+        }
+        error => {
+            let mend = match io_kind(&error) {
+                Some(io::ErrorKind::PermissionDenied) => {
+                    "; let pudu's user into the group that has the socket (usually docker)"
+                }
+                Some(_) => "; see whether it runs",
+                None => "",
+            };
+            format!("the container engine could not {doing}: {}{mend}", root(&error))
+        }
+    };
+    SandboxError::Refused(text)
+}
+
+fn io_kind(error: &Error) -> Option<io::ErrorKind> {
+    let mut error: &dyn std::error::Error = error;
+    loop {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        error = error.source()?;
+    }
+}

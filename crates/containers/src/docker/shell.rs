@@ -1,0 +1,209 @@
+//! Commands in a container of any image with a shell, by the engine: each is a process of its own that the engine
+//! starts there.
+
+use super::{
+    Docker,
+    command::{BEGIN, MARK},
+    kill::Running,
+    link::{failed, status},
+};
+use crate::{Engine, Order, word};
+use bollard::{
+    container::LogOutput,
+    errors::Error,
+    exec::{CreateExecOptions, StartExecOptions, StartExecResults},
+};
+use futures_util::{Stream, StreamExt};
+use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, Sandbox, SandboxError};
+use pudu_sandbox::{Capture, DRAIN};
+use std::{pin::pin, time::Duration};
+
+/// The engine is asked this often whether a command has ended: its output may stay open for long after that, if it
+/// left something in the background.
+const ASK: Duration = Duration::from_millis(100);
+/// One answer of the engine is waited for so long.
+const SLOW: Duration = Duration::from_secs(5);
+/// The longest command, in bytes: the kernel takes no longer argument than 128 KiB.
+const LONGEST: usize = 127 * 1024;
+
+/// The shell of one container.
+pub(super) struct Shell {
+    docker: Docker,
+    order: Order,
+}
+
+/// How a command went.
+enum Ended {
+    Itself(Option<i32>),
+    Killed(Killed),
+}
+
+impl Shell {
+    pub(super) fn new(docker: Docker, order: Order) -> Self {
+        Self { docker, order }
+    }
+
+    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+        if command.script.len() > LONGEST {
+            let text = "the command is too long: write it to a file with write_file, and run that";
+            return Err(SandboxError::Refused(text.to_owned()));
+        }
+        let mark = word()?;
+        let exec = self.prepare(command, &mark).await?;
+        let running = Running::new(self.docker.clone(), self.order.id.clone(), mark);
+        let engine = self.docker.0.link.docker().await?;
+        let started = engine.start_exec(&exec, Some(StartExecOptions::default())).await;
+        let StartExecResults::Attached { output, .. } =
+            started.map_err(|error| failed("run the command", error))?
+        else {
+            return Err(SandboxError::Refused(
+                "the container engine does not show the command's output".to_owned(),
+            ));
+        };
+        let (mut out, mut err) = (Capture::default(), Capture::default());
+        let (code, killed) = match self.follow(&exec, command.timeout, output, &mut out, &mut err).await? {
+            Ended::Itself(code) => {
+                running.over();
+                (code, None)
+            }
+            Ended::Killed(why) => {
+                running.kill().await;
+                (None, Some(why))
+            }
+        };
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+    }
+
+    /// Prepares a command; in a new container if the one that was there is gone.
+    async fn prepare(&self, command: &Command, mark: &str) -> Result<String, SandboxError> {
+        match self.create(command, mark).await? {
+            Ok(exec) => Ok(exec),
+            Err(error) if matches!(status(&error), Some(404 | 409)) => {
+                tracing::warn!(id = %self.order.id, "a sandbox is gone, and made anew");
+                self.docker.start(&self.order).await?;
+                self.create(command, mark).await?.map_err(|error| failed("run the command", error))
+            }
+            Err(error) => Err(failed("run the command", error)),
+        }
+    }
+
+    async fn create(&self, command: &Command, mark: &str) -> Result<Result<String, Error>, SandboxError> {
+        let options = CreateExecOptions {
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(["/bin/sh", "-c", BEGIN, "sh", &command.script].map(str::to_owned).into()),
+            env: Some(vec![format!("{MARK}={mark}")]),
+            ..CreateExecOptions::default()
+        };
+        let engine = self.docker.0.link.docker().await?;
+        let made = engine.create_exec(&self.docker.name(&self.order.id), options).await;
+        Ok(made.map(|made| made.id))
+    }
+
+    /// Reads what it writes until it ends or has to be killed.
+    async fn follow(
+        &self,
+        exec: &str,
+        timeout: Duration,
+        output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
+        out: &mut Capture,
+        err: &mut Capture,
+    ) -> Result<Ended, SandboxError> {
+        let limit = self.docker.0.settings.limits.disk;
+        let folder = self.order.mounts.first().map(|own| own.host.clone()).unwrap_or_default();
+        let mut disk = pin!(pudu_sandbox::disk(folder, limit));
+        let mut late = pin!(tokio::time::sleep(timeout));
+        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + ASK, ASK);
+        let mut reading = pin!(read(output, out, err));
+        let mut read = false;
+        loop {
+            tokio::select! {
+                biased;
+                why = &mut disk => return Ok(Ended::Killed(why)),
+                () = &mut late => return Ok(Ended::Killed(Killed::Late)),
+                done = &mut reading, if !read => {
+                    done?;
+                    read = true;
+                    asking.reset_immediately();
+                }
+                _ = asking.tick() => {
+                    // An engine that is slow to answer does not hold back the end of the time.
+                    let Ok(asked) = tokio::time::timeout(SLOW, self.ended(exec)).await else { continue };
+                    let Some(code) = asked? else { continue };
+                    if !read {
+                        // Running out of time here only means that something in the background goes on.
+                        tokio::time::timeout(DRAIN, reading).await.ok();
+                    }
+                    return Ok(Ended::Itself(code));
+                }
+            }
+        }
+    }
+
+    /// Returns a command's code if it has ended.
+    async fn ended(&self, exec: &str) -> Result<Option<Option<i32>>, SandboxError> {
+        let engine = self.docker.0.link.docker().await?;
+        let state = engine.inspect_exec(exec).await.map_err(|error| match status(&error) {
+            Some(404) => gone(),
+            _ => failed("ask for the command", error),
+        })?;
+        if state.running.unwrap_or_default() {
+            return Ok(None);
+        }
+        match state.exit_code {
+            Some(code) => Ok(Some(i32::try_from(code).ok())),
+            // It has not begun, or the container went with it.
+            None if self.docker.alive(&self.order.id).await => Ok(None),
+            None => Err(gone()),
+        }
+    }
+}
+
+fn gone() -> SandboxError {
+    let text = "the container ended while the command ran; files under /mnt/user-data are kept, and the next command \
+                runs in a new container";
+    SandboxError::Refused(text.to_owned())
+}
+
+async fn read(
+    mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
+    out: &mut Capture,
+    err: &mut Capture,
+) -> Result<(), SandboxError> {
+    while let Some(piece) = output.next().await {
+        match piece.map_err(|error| failed("show the command's output", error))? {
+            LogOutput::StdErr { message } => err.push(&message),
+            LogOutput::StdOut { message } | LogOutput::Console { message } => out.push(&message),
+            LogOutput::StdIn { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+impl Sandbox for Shell {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(self.run(command))
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        self.order.files.read(path, limit)
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        self.order.files.write(path, bytes, append)
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        self.order.files.list(path, depth, limit)
+    }
+}

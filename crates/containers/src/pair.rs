@@ -1,0 +1,47 @@
+//! A sandbox whose commands run in one place and whose files are reached in another: a container, and the folder of
+//! this machine that it shows.
+
+use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use std::sync::Arc;
+
+/// Commands from one sandbox, files from another.
+pub struct Pair {
+    shell: Arc<dyn Sandbox>,
+    files: Arc<dyn Sandbox>,
+}
+
+impl Pair {
+    /// Puts the two together.
+    #[must_use]
+    pub fn new(shell: Arc<dyn Sandbox>, files: Arc<dyn Sandbox>) -> Self {
+        Self { shell, files }
+    }
+}
+
+impl Sandbox for Pair {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.shell.exec(command)
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        self.files.read(path, limit)
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        self.files.write(path, bytes, append)
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        self.files.list(path, depth, limit)
+    }
+}

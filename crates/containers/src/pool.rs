@@ -1,0 +1,230 @@
+//! Decides when containers come and go: one for each thread, parked when nobody works in it, taken away when it was
+//! parked for long or another needs its place.
+//!
+//! What is deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
+
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use crate::{BoxId, Engine, Order};
+use futures_util::future::join_all;
+use pudu_base::{BoxFuture, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
+use pudu_sandbox::{Local, Mount};
+use shelf::{Entry, Shelf};
+use std::{sync::Arc, time::Duration};
+
+/// Parked containers are looked at this often.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// How long containers are kept, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// A container that nobody worked in for so long is taken away; never if zero.
+    pub idle_timeout: Duration,
+    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all are in
+    /// use there is one more all the same, as in DeerFlow, until one of them is given back.
+    pub replicas: usize,
+    /// What commands in them reach of the network.
+    pub network: Network,
+}
+
+/// Gives each thread its container.
+///
+/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent stays
+/// lent, and is replaced when its thread asks again.
+#[derive(Clone)]
+pub struct Pool {
+    engine: Arc<dyn Engine>,
+    places: Arc<Local>,
+    rules: Rules,
+    shelf: Arc<Shelf>,
+}
+
+impl Pool {
+    /// Makes one without containers. The places say what threads find in them, and reach the files of threads; they
+    /// need no shell.
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
+        let shelf = Arc::new(Shelf::new(engine.clone(), rules));
+        Self { engine, places: Arc::new(places), rules, shelf }
+    }
+
+    /// Returns one that makes containers in another way, and knows those of this one.
+    #[must_use]
+    pub fn renew(&self, engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
+        self.shelf.follow(engine.clone(), rules);
+        Self { engine, places: Arc::new(places), rules, shelf: self.shelf.clone() }
+    }
+
+    /// Returns the engine that makes its containers.
+    #[must_use]
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        self.engine.clone()
+    }
+
+    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left behind, and
+    /// takes away what is not needed any more, by the rules of the pool that was made last.
+    pub async fn keep(&self) {
+        let mut found = false;
+        loop {
+            found = found || self.find().await;
+            self.tidy().await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.shelf.crowded.notified() => {}
+            }
+        }
+    }
+
+    /// Takes all containers away, within a time; what is left then is found by the next daemon.
+    pub async fn close(&self, patience: Duration) {
+        let ids = self.shelf.close();
+        let stopping = join_all(ids.iter().map(async |(id, engine)| {
+            let _alone = self.shelf.alone(id).await;
+            stop(&**engine, id).await;
+        }));
+        let engine = self.shelf.newest().0;
+        let both = async { tokio::join!(stopping, engine.close()) };
+        if tokio::time::timeout(patience, both).await.is_err() {
+            tracing::warn!(
+                ?patience,
+                "not all sandboxes could be stopped in time; they are found at the next start"
+            );
+        }
+    }
+
+    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine answered.
+    async fn find(&self) -> bool {
+        let engine = self.shelf.newest().0;
+        let ids = match engine.running().await {
+            Ok(ids) => ids,
+            Err(error) => {
+                tracing::warn!(%error, "sandboxes of an earlier start cannot be looked for yet");
+                return false;
+            }
+        };
+        for id in ids {
+            let _alone = self.shelf.alone(&id).await;
+            if self.shelf.park_found(&id, &engine) {
+                tracing::info!(%id, "found the sandbox of an earlier start");
+            }
+        }
+        true
+    }
+
+    /// Takes away what was parked for too long, and what is too many.
+    async fn tidy(&self) {
+        let Rules { idle_timeout, replicas, .. } = self.shelf.newest().1;
+        let mut stale = self.shelf.parked_since(idle_timeout);
+        stale.extend(self.shelf.surplus(replicas, &stale));
+        for id in stale {
+            self.retire(&id).await;
+        }
+    }
+
+    /// Takes one away if it is still parked.
+    async fn retire(&self, id: &BoxId) {
+        let _alone = self.shelf.alone(id).await;
+        if let Some(engine) = self.shelf.take_parked(id)
+            && !stop(&*engine, id).await
+        {
+            // It may be there still: it is looked at again later.
+            self.shelf.park_found(id, &engine);
+        }
+    }
+
+    async fn lend(
+        &self,
+        thread: &ThreadId,
+        shown: Option<&[String]>,
+    ) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        let id = BoxId::of(thread);
+        let (mounts, files) = match shown {
+            Some(shown) => self.places.furnish_with(thread, shown).await?,
+            None => self.places.furnish(thread).await?,
+        };
+        let _alone = self.shelf.alone(&id).await;
+        let known = self.shelf.peek(&id);
+        let users = known.as_ref().map_or(0, |entry| entry.users);
+        if let Some(entry) = known
+            && let Some(sandbox) = self.there(&id, entry, &mounts).await
+        {
+            return Ok(sandbox);
+        }
+        let coming = self.shelf.count_in(&id)?;
+        self.make_room(&id).await;
+        let order = Order { id: id.clone(), thread: thread.clone(), mounts, files };
+        let sandbox = self.engine.start(&order).await?;
+        let entry = Entry::lent(self.engine.clone(), order.mounts, sandbox.clone(), users + 1);
+        if let Err(closed) = coming.settle(entry) {
+            stop(&*self.engine, &id).await;
+            return Err(closed);
+        }
+        Ok(sandbox)
+    }
+
+    /// Returns the thread's container if it can still be used: what was made to another order, and what is dead, is
+    /// taken away first.
+    async fn there(&self, id: &BoxId, entry: Entry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
+        let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == mounts;
+        if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
+            && entry.engine.alive(id).await
+        {
+            self.shelf.lend_again(id);
+            return Some(sandbox);
+        }
+        self.shelf.remove(id);
+        // One that was found only is the engine's to judge.
+        if entry.found && Arc::ptr_eq(&entry.engine, &self.engine) {
+            return None;
+        }
+        tracing::info!(%id, "a sandbox is replaced: it is dead, or what it was made for has changed");
+        stop(&*entry.engine, id).await;
+        None
+    }
+
+    /// Takes parked containers away until there is room for one more, or none is parked.
+    async fn make_room(&self, id: &BoxId) {
+        // The new one is counted already.
+        for other in self.shelf.surplus(self.rules.replicas, &[]) {
+            self.retire(&other).await;
+        }
+        let (count, cap) = (self.shelf.len(), self.rules.replicas);
+        if count > cap {
+            tracing::warn!(%id, count, cap, "all sandboxes are in use, so there is one more than sandbox.replicas");
+        }
+    }
+}
+
+/// Stops a container; says in the log if it cannot be.
+async fn stop(engine: &dyn Engine, id: &BoxId) -> bool {
+    let stopped = engine.stop(id).await;
+    if let Err(error) = &stopped {
+        tracing::warn!(%id, %error, "a sandbox could not be stopped");
+    }
+    stopped.is_ok()
+}
+
+impl SandboxProvider for Pool {
+    fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(self.lend(thread, None))
+    }
+
+    fn acquire_with<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        shelf: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(self.lend(thread, Some(shelf)))
+    }
+
+    fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()> {
+        self.shelf.give_back(&BoxId::of(thread));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn shell(&self) -> Option<Shell> {
+        Some(Shell::Confined(self.rules.network))
+    }
+}

@@ -1,0 +1,98 @@
+//! Makes a container and tries to break out of it, and says how that went: what `pudu doctor` shows. The tests try
+//! more, on a real engine where there is one.
+
+use crate::{Api, Docker, Pool, Rules, Settings};
+use pudu_base::{Command, Network, SandboxError, SandboxProvider, ThreadId};
+use pudu_sandbox::{Folders, Local, Options, Proof};
+use std::{path::Path, sync::Arc, time::Duration};
+
+/// One attempt is given so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The container has so long to go.
+const GOODBYE: Duration = Duration::from_secs(20);
+
+/// When an attempt counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// Always.
+    Always,
+    /// Where commands have no rights: in the all-in-one image they may become root of their container.
+    Plain,
+    /// Besides, where root of the container is nobody's user on the machine.
+    Nobody,
+    /// Where there is no network.
+    Apart,
+}
+
+/// What is tried, and the command that says `ESCAPED` if it works. `SECRET` stands for a file of the daemon's.
+const ATTEMPTS: &[(&str, When, &str)] = &[
+    ("read a file of the daemon", When::Always, "cat SECRET && echo ESCAPED"),
+    ("find the engine's socket", When::Always, "test -S /var/run/docker.sock && echo ESCAPED"),
+    ("open a device", When::Always, "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
+    (
+        "change the kernel",
+        When::Plain,
+        "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED",
+    ),
+    (
+        "read the kernel's memory",
+        When::Always,
+        "head -c1 /proc/kcore 2>/dev/null | grep -q . && echo ESCAPED",
+    ),
+    ("write to the image", When::Plain, "touch /usr/pudu /etc/pudu /pudu 2>/dev/null && echo ESCAPED"),
+    ("mount", When::Plain, "mount -t tmpfs none /mnt 2>/dev/null && echo ESCAPED"),
+    ("make a namespace", When::Plain, "unshare -Ur true 2>/dev/null && echo ESCAPED"),
+    ("have a capability", When::Plain, "grep -q 'Cap...:.*[1-9a-f]' /proc/self/status && echo ESCAPED"),
+    ("gain rights", When::Plain, "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
+    ("become root", When::Nobody, "test $(id -u) = 0 && echo ESCAPED"),
+    ("reach the network", When::Apart, "test $(tail -n +3 /proc/net/dev | wc -l) -gt 1 && echo ESCAPED"),
+];
+
+/// Makes a container for a thread below an existing folder of the daemon's home, runs a command in it, and tries each
+/// way out. The container is gone after this.
+///
+/// # Errors
+/// When there is nothing to try.
+pub async fn prove(settings: Settings, folder: &Path) -> Result<Vec<Proof>, SandboxError> {
+    let secret = folder.join("secret");
+    let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
+    std::fs::write(&secret, "of the daemon").map_err(failed)?;
+    let docker = Docker::new(settings.clone());
+    let rootless = docker.look().await?.rootless;
+    let own = rustix::process::geteuid().is_root();
+    let folders = Folders::new(folder.to_owned(), own.then_some(settings.owner));
+    let rules = Rules { idle_timeout: Duration::ZERO, replicas: 1, network: settings.network };
+    let pool = Pool::new(Arc::new(docker), Local::new(folders, None, Options::default()), rules);
+    let proofs = attempts(&pool, &settings, rootless, &secret).await;
+    pool.close(GOODBYE).await;
+    proofs
+}
+
+async fn attempts(
+    pool: &Pool,
+    settings: &Settings,
+    rootless: bool,
+    secret: &Path,
+) -> Result<Vec<Proof>, SandboxError> {
+    let thread = ThreadId::from(format!("doctor-{}", std::process::id()).as_str());
+    let sandbox = pool.acquire(&thread).await?;
+    let run = async |script: String| sandbox.exec(&Command { script, timeout: PATIENCE }).await;
+    let works = run("echo works > file && cat file".to_owned()).await?;
+    if works.stdout.trim() != "works" {
+        let text = format!("a command in the container did not work: {} {}", works.stdout, works.stderr);
+        return Err(SandboxError::Refused(text));
+    }
+    let counts = |when| match when {
+        When::Always => true,
+        When::Plain => settings.api == Api::Exec,
+        When::Nobody => settings.api == Api::Exec && !rootless,
+        When::Apart => settings.network == Network::None,
+    };
+    let mut proofs = Vec::new();
+    for (attempt, _, script) in ATTEMPTS.iter().filter(|(_, when, _)| counts(*when)) {
+        let done = run(script.replace("SECRET", &secret.to_string_lossy())).await?;
+        let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
+        proofs.push(Proof { attempt, broken });
+    }
+    Ok(proofs)
+}

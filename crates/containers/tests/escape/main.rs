@@ -1,0 +1,113 @@
+//! Ways out of a container, tried on a real engine:
+//!
+//! ```text
+//! PUDU_TEST_DOCKER=1 cargo test -p pudu-containers --test escape
+//! ```
+//!
+//! `DOCKER_HOST` says where the engine is, `PUDU_TEST_IMAGE` which image with a shell is taken (debian:12 if none).
+//! Without `PUDU_TEST_DOCKER` nothing is tried, and the tests say so.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../../../sandbox/tests/suite/attempts.rs"]
+mod attempts;
+#[allow(dead_code, reason = "the other tests use all of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
+
+use attempts::ATTEMPTS;
+use pudu_base::{Command, Killed, SandboxProvider};
+use pudu_containers::{Api, Docker, Settings, prove};
+use shared::{Home, PATIENCE, acquire, command, says, sh};
+use std::time::Duration;
+
+/// Attempts that are no escape from a container: it has its image's own files, and its first process is its user's.
+const HARMLESS: &[&str] = &[
+    "see who is on the machine",
+    "read the first process's environment",
+    "take the first process's files",
+    "go by the first process's root",
+    "go by the first process's folder",
+    "start the program that made the sandbox",
+    "see the machine's devices",
+];
+/// Where the engine runs without root, root of a container is the user who started it.
+const ROOT: &[&str] = &["be root", "have groups"];
+
+/// Returns how containers are made on the engine that there is; `None`, and a word, where none is to be used.
+fn settings(home: &Home) -> Option<Settings> {
+    if std::env::var_os("PUDU_TEST_DOCKER").is_none() {
+        println!("skipped: set PUDU_TEST_DOCKER=1 to try it on the engine of DOCKER_HOST");
+        return None;
+    }
+    let host = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
+    let image = std::env::var("PUDU_TEST_IMAGE").unwrap_or_else(|_| "debian:12".to_owned());
+    let mut settings = home.settings(&host, &image, Api::Exec);
+    // Each test has a home of its own, and so containers of its own.
+    let own = home.folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
+    settings.prefix = format!("pudu-escape-{own}");
+    Some(settings)
+}
+
+#[tokio::test]
+async fn nothing_that_is_tried_leads_out_of_a_container() {
+    let home = Home::new();
+    let Some(settings) = settings(&home) else { return };
+    let docker = Docker::new(settings);
+    let rootless = docker.look().await.unwrap().rootless;
+    let pool = home.pool(docker);
+    let (sandbox, other) = (acquire(&pool, "t").await, acquire(&pool, "other").await);
+    other.write("/mnt/user-data/workspace/x", b"of another", false).await.unwrap();
+    let (folder, pid) = (home.folder.path().to_string_lossy(), std::process::id().to_string());
+    let mut out = Vec::new();
+    let counts = |name: &str| !(HARMLESS.contains(&name) || (rootless && ROOT.contains(&name)));
+    for (name, script) in ATTEMPTS.iter().filter(|(name, _)| counts(name)) {
+        let script = script.replace("HOME", &folder).replace("PID", &pid);
+        let done = sandbox.exec(&Command { script, timeout: PATIENCE }).await.unwrap();
+        if done.stdout.contains("ESCAPED") {
+            out.push(format!("{name}: {done:?}"));
+        }
+    }
+    pool.close(PATIENCE).await;
+    assert!(out.is_empty(), "{}", out.join("\n"));
+}
+
+#[tokio::test]
+async fn the_doctors_attempts_fail_too() {
+    let home = Home::new();
+    let Some(settings) = settings(&home) else { return };
+    let proofs = prove(settings, home.folder.path()).await.unwrap();
+    let broken: Vec<_> = proofs.iter().filter(|proof| proof.broken.is_some()).collect();
+    assert!(!proofs.is_empty() && broken.is_empty(), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
+    let home = Home::new();
+    let Some(mut settings) = settings(&home) else { return };
+    settings.limits.memory = 256 << 20;
+    settings.limits.processes = 64;
+    let docker = Docker::new(settings);
+    let pool = home.pool(docker);
+    let sandbox = acquire(&pool, "t").await;
+    assert_eq!(says(&*sandbox, "echo 1 > /mnt/user-data/outputs/f; cat ../outputs/f").await, "1");
+    assert_eq!(sandbox.read("/mnt/user-data/outputs/f", 9).await.unwrap(), b"1\n");
+    // More memory than there is, in a process and in the folder that is made of memory.
+    let memory = sh(&*sandbox, "head -c 600000000 /dev/zero | tail | wc -c").await;
+    assert!(!memory.stdout.contains("600000000"), "{memory:?}");
+    let full = sh(&*sandbox, "head -c 600000000 /dev/zero > /tmp/x && echo ESCAPED; rm -f /tmp/x").await;
+    assert!(!full.stdout.contains("ESCAPED"), "{full:?}");
+    let bomb = Command {
+        script: "for i in $(seq 200); do sleep 77 & done; (env -i setsid sleep 78 &); wait".into(),
+        timeout: Duration::from_secs(3),
+    };
+    let done = sandbox.exec(&bomb).await.unwrap();
+    assert_eq!(done.killed, Some(Killed::Late), "{done:?}");
+    let left = sandbox
+        .exec(&command("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 7[78]'"))
+        .await
+        .unwrap();
+    // The line itself is one that has the words in it.
+    assert!(matches!(left.stdout.trim(), "0" | "1"), "{left:?}");
+    pool.close(PATIENCE).await;
+    assert!(pool.acquire(&"t".into()).await.is_err());
+}

@@ -1,0 +1,55 @@
+//! Whether containers can be made, and whether commands stay in them.
+
+use super::{Check, Scratch, mounts, verdict};
+use crate::{
+    config::{Docker, Live},
+    machine::Machine,
+};
+use pudu_client::containers::{self, Api, prove};
+
+/// Asks the engine, makes a container, and tries to get out of it.
+pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Vec<Check> {
+    let settings = machine.settings(docker, live);
+    let found = match containers::Docker::new(settings.clone()).look().await {
+        Ok(found) => found,
+        Err(error) => {
+            let mend = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
+            return vec![Check::bad("engine", error.to_string(), mend)];
+        }
+    };
+    let root = if found.rootless { ", without root" } else { "" };
+    let engine = format!("{} (API {}) at {}{root}", found.version, found.api, docker.host);
+    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(live))];
+    checks.push(match found.image {
+        true => Check::good("image", format!("{} is there", docker.image)),
+        false => {
+            let why = format!("{} is not there yet; it is fetched for the first command", docker.image);
+            Check::poor("image", why, format!("docker pull {}", docker.image))
+        }
+    });
+    checks.extend(mounts(live));
+    if docker.api == Api::Aio {
+        let why = "the image needs the engine's filter of system calls off, and its user may become root in the container";
+        checks.push(Check::poor(
+            "boundary",
+            why,
+            "take an image with a shell and `api: exec` if strangers write",
+        ));
+    }
+    // A container is not tried before somebody has fetched the image: that can take minutes.
+    if found.image {
+        checks.push(tried(machine, settings).await);
+    }
+    checks
+}
+
+async fn tried(machine: &Machine, settings: containers::Settings) -> Check {
+    // In the home, which the engine sees if it sees the folders of threads.
+    let Ok(folder) = Scratch::make(machine.folders.home()) else {
+        return Check::bad("escape", "nothing can be written to the home folder", "make room");
+    };
+    match prove(settings, &folder.0).await {
+        Ok(proofs) => verdict(&proofs),
+        Err(error) => Check::bad("container", error.to_string(), "see docs/sandbox.md, \"Containers\""),
+    }
+}

@@ -1,0 +1,157 @@
+//! Sandboxes that are containers: which engine makes them, of what, and for how long.
+
+use super::{Start, reader::Section};
+use pudu_client::{base::Network, containers::Api, sandbox::Limits};
+use std::{path::PathBuf, time::Duration};
+
+/// Where commands run. A change needs a restart: whom the files of threads belong to hangs on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Provider {
+    /// On this machine, confined by its kernel.
+    #[default]
+    Local,
+    /// In containers of an engine.
+    Docker(Docker),
+}
+
+/// A container engine, and what containers are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Docker {
+    /// The engine's address.
+    pub(crate) host: String,
+    /// Where the certificates for it are.
+    pub(crate) certificates: Option<PathBuf>,
+    /// The image.
+    pub(crate) image: String,
+    /// How commands come into a container.
+    pub(crate) api: Api,
+    /// The first port that the image's API is published on; the engine chooses if none.
+    pub(crate) port: Option<u16>,
+    /// The address that it is published on.
+    pub(crate) bind: String,
+    /// The name or address under which it is reached.
+    pub(crate) reach: String,
+    /// What the names of containers begin with.
+    pub(crate) prefix: String,
+    /// The home as the engine sees it, if that is elsewhere.
+    pub(crate) host_home: Option<PathBuf>,
+}
+
+/// How long containers are kept, and how many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Keep {
+    /// A container that nobody works in for so long is taken away; never if zero.
+    pub(crate) idle_timeout: Duration,
+    /// So many there should be at most.
+    pub(crate) replicas: usize,
+    /// How many processors each may keep busy; all if none.
+    pub(crate) cpus: Option<f64>,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { idle_timeout: Duration::from_secs(600), replicas: 3, cpus: None }
+    }
+}
+
+/// DeerFlow's image.
+const IMAGE: &str = "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest";
+const SOCKET: &str = "unix:///var/run/docker.sock";
+const APIS: &[(&str, Api)] = &[("aio", Api::Aio), ("exec", Api::Exec)];
+/// Keys that only containers have.
+pub(super) const KEYS: &[&str] =
+    &["api", "container_prefix", "cpus", "docker_host", "idle_timeout", "image", "port", "replicas"];
+
+impl Provider {
+    /// Whether commands run in the all-in-one image, which is a whole desktop.
+    pub(super) fn is_aio(&self) -> bool {
+        matches!(self, Self::Docker(Docker { api: Api::Aio, .. }))
+    }
+
+    /// What commands reach of the network if nobody says otherwise. The all-in-one image is spoken to over one.
+    pub(super) fn network(&self) -> Network {
+        if self.is_aio() { Network::Full } else { Network::None }
+    }
+
+    /// What a command, or a whole container, may use up if nobody says otherwise.
+    pub(super) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        if self.is_aio() { Limits { memory: 8 << 30, processes: 4096, ..usual } } else { usual }
+    }
+
+    /// Refuses what cannot be had of this provider.
+    pub(super) fn check(&self, section: &Section<'_>, network: Network) {
+        let Self::Docker(docker) = self else { return };
+        match (network, docker.api) {
+            (Network::Proxy, _) => section.refuse(
+                "network",
+                "containers have no proxy for some domains",
+                "set `network: none` or `network: full`, or use deerflow.sandbox.local:LocalSandboxProvider",
+            ),
+            (Network::None, Api::Aio) => section.refuse(
+                "network",
+                "the all-in-one image is spoken to over the network",
+                "set `network: full`, or take an image with a shell and `api: exec`",
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// Reads which engine makes containers of what.
+pub(super) fn docker(section: &Section<'_>, start: &Start) -> Docker {
+    let env = |name: &str| start.env.get(name).filter(|value| !value.is_empty());
+    let image = section.text("image").or(IMAGE.to_owned());
+    let api = section.choice("api", APIS).or_told(usual(&image), "aio for the all-in-one image, else exec");
+    let host = env("DOCKER_HOST").unwrap_or(SOCKET).to_owned();
+    let host = section.text("docker_host").or_told(host, &format!("`DOCKER_HOST`, or {SOCKET}"));
+    if !["unix://", "tcp://", "http://", "https://"].iter().any(|scheme| host.starts_with(scheme)) {
+        let what = format!("\"{host}\" is no address of an engine that pudu can speak to");
+        section.refuse("docker_host", what, "write unix:///path/of/the/socket or tcp://host:port");
+    }
+    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
+        || !prefix.chars().all(plain)
+        || prefix.len() > 64
+    {
+        let what = format!("no container can be called \"{prefix}-…\"");
+        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
+    }
+    let verified = env("DOCKER_TLS_VERIFY").is_some() || host.starts_with("https://");
+    let reach = env("DEER_FLOW_SANDBOX_HOST").unwrap_or("127.0.0.1").to_owned();
+    let near = matches!(reach.as_str(), "localhost" | "127.0.0.1" | "::1");
+    let bind = env("DEER_FLOW_SANDBOX_BIND_HOST").unwrap_or(if near { "127.0.0.1" } else { "0.0.0.0" });
+    Docker {
+        certificates: env("DOCKER_CERT_PATH").filter(|_| verified).map(|path| start.dir.join(path)),
+        image,
+        api,
+        port: section.number("port", 1..=65535_u16).optional("one that is free"),
+        bind: bind.to_owned(),
+        reach,
+        prefix,
+        host_home: env("DEER_FLOW_HOST_BASE_DIR").map(PathBuf::from),
+        host,
+    }
+}
+
+/// DeerFlow's own image, and the one that it was made of.
+fn usual(image: &str) -> Api {
+    match image.contains("all-in-one-sandbox") || image.contains("agent-infra/sandbox") {
+        true => Api::Aio,
+        false => Api::Exec,
+    }
+}
+
+/// Reads how long they are kept.
+pub(super) fn keep(section: &Section<'_>, provider: &Provider) -> Keep {
+    let usual = Keep::default();
+    if *provider == Provider::Local {
+        return usual;
+    }
+    Keep {
+        idle_timeout: section.seconds("idle_timeout", 0.0).or(usual.idle_timeout),
+        replicas: section.number("replicas", 1..=1000_u32).or(3) as usize,
+        cpus: section.decimal("cpus", 0.01..=1024.0).optional("all"),
+    }
+}
