@@ -1,10 +1,8 @@
 //! Sandboxes that are containers: which engine makes them, of what, and for how long.
 
-use super::{
-    Start,
-    elsewhere::{Kubernetes, Provisioner},
-    reader::Section,
-};
+#[cfg(feature = "kubernetes")]
+use super::elsewhere::Kubernetes;
+use super::{Start, elsewhere::Provisioner, reader::Section};
 use pudu_client::{base::Network, containers::Api, sandbox::Limits};
 use std::{path::PathBuf, time::Duration};
 
