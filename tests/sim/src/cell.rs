@@ -136,7 +136,8 @@ impl Cell {
 
 /// Returns the words that give a process its rights, its environment and its folder.
 fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str) -> Vec<String> {
-    let mut words = vec!["setpriv".to_owned()];
+    // Who becomes somebody else is forgotten by the signal that comes when `unshare` ends.
+    let mut words = vec!["setpriv".to_owned(), "--pdeathsig=keep".to_owned()];
     if let Some((user, group)) = user.split_once(':').filter(|_| is_root()) {
         words.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
     }
