@@ -53,7 +53,9 @@ impl Cell {
     /// Starts one; returns when its root is built.
     pub(crate) async fn start(plan: &Plan) -> io::Result<Self> {
         let root = tempdir::Folder::make()?;
-        let mut command = Command::new("unshare");
+        // It ends with the thread that starts it, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig=KILL", "unshare"]);
         command.args([
             "--mount",
             "--pid",
