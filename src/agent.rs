@@ -59,7 +59,8 @@ pub(crate) fn setup(
 /// Leaves out what would take the place of a tool of our own.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| {
-        [SEARCH, subagent::TASK].contains(&name) || own.iter().any(|tool| tool.spec().name == name)
+        [SEARCH, subagent::TASK, "setup_agent", "update_agent"].contains(&name)
+            || own.iter().any(|tool| tool.spec().name == name)
     };
     let (foreign, left): (Vec<_>, Vec<_>) =
         extensions.into_iter().partition(|tool| !taken(&tool.spec().name));

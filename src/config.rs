@@ -37,7 +37,7 @@ mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, Choosing, FollowUps, Manners, Session, Timing},
+    channel::{Account, Allow, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
     class::{Dialect, Native},
     containers::{Docker, Provider},
     database::{Backend, Database},

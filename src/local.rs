@@ -26,8 +26,8 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The account's name.
-pub(crate) const ACCOUNT: &str = "local";
+/// The account's name: one that no account of the configuration has.
+pub(crate) use crate::config::LOCAL as ACCOUNT;
 /// So many rooms are kept; those that nobody reads go first.
 const ROOMS: usize = 512;
 

@@ -20,7 +20,6 @@ use super::{
     raw::{Entry, Value},
     reader::{Effect, Key, Section},
 };
-use crate::local;
 use indexmap::IndexMap;
 use pudu_channels::{Channel, ChannelError, Command};
 use secrecy::{ExposeSecret, SecretString};
@@ -278,6 +277,9 @@ enum Kind {
     Other(&'static other::Other),
 }
 
+/// The name under which the page and the terminal are an account.
+pub(crate) const LOCAL: &str = "local";
+
 /// The keys of `channels:` that are not accounts.
 const WIDE: &[&str] = &[
     "agent_choice",
@@ -300,7 +302,7 @@ fn find<'r>(top: &Section<'r>) -> Vec<Found<'r>> {
 }
 
 fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
-    if entry.key == local::ACCOUNT {
+    if entry.key == LOCAL {
         let mend = "give the account another name, and its platform as `type:`";
         wide.refuse(&entry.key, "this is the name of the page and the terminal", mend);
         wide.section(&entry.key).ignore_rest();

@@ -36,10 +36,11 @@ impl Live {
         self.lock().get(run).map(|entry| entry.replay.clone())
     }
 
-    /// Returns the runs that work or wait to, oldest first.
+    /// Returns the runs that work or wait to, oldest first. Whoever has read a run's last event does not find it
+    /// here any more.
     pub(crate) fn list(&self) -> Vec<(RunId, Arc<Replay>)> {
         let live = self.lock();
-        let working = live.iter().filter(|(_, entry)| entry.ended.is_none());
+        let working = live.iter().filter(|(_, entry)| entry.ended.is_none() && !entry.replay.ended());
         let mut runs: Vec<_> = working.map(|(run, entry)| (run.clone(), entry.replay.clone())).collect();
         runs.sort_by(|(a, _), (b, _)| a.cmp(b));
         runs
@@ -59,13 +60,16 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_base::{Event, Outcome};
 
     #[tokio::test(start_paused = true)]
     async fn a_run_can_be_read_while_it_works_and_a_minute_longer() {
         let live = Live::default();
         live.open("a".into(), Arc::default());
         live.open("b".into(), Arc::default());
+        live.open("c".into(), Arc::default());
         live.close(&"a".into());
+        live.get(&"c".into()).unwrap().publish(Event::Ended { outcome: Outcome::Success });
         assert_eq!(live.list().into_iter().map(|(run, _)| run).collect::<Vec<_>>(), ["b".into()]);
         tokio::time::advance(AFTER - Duration::from_secs(1)).await;
         live.trim();

@@ -200,6 +200,12 @@ impl Replay {
         self.lock().progress.clone()
     }
 
+    /// Says whether the last event has been told.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.lock().progress.outcome.is_some()
+    }
+
     /// Returns a clock that ticks with every event: the way to see only the newest [`Progress`].
     #[must_use]
     pub fn ticks(&self) -> watch::Receiver<u64> {
