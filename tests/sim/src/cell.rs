@@ -18,6 +18,10 @@ use tokio::{
 
 /// Builds the root, and waits for the container's own process.
 const SETUP: &str = include_str!("cell.sh");
+/// Joins the users of the container's own process, the child of the first one.
+const JOIN: &str = "read child rest < /proc/1/task/1/children
+while [ \"$(readlink /proc/$child/ns/user)\" = \"$(readlink /proc/self/ns/user)\" ]; do sleep 0.01; done
+exec nsenter --target \"$child\" --user --preserve-credentials \"$@\"";
 /// What every image has.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -82,7 +86,7 @@ impl Cell {
         command.args(["--", "/bin/sh", "-c", SETUP, "cell", &root.0.to_string_lossy(), &binds]);
         command.arg(if plan.read_only { "ro" } else { "rw" });
         command.arg(if plan.first { "first" } else { "child" });
-        command.args(enter(plan, &plan.environment, &plan.user, &plan.folder)).args(&plan.command);
+        command.args(enter(plan, &plan.environment, &plan.user, &plan.folder, true)).args(&plan.command);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut outer = command.spawn()?;
@@ -129,17 +133,28 @@ impl Cell {
         if !is_root() {
             command.args(["--user", "--preserve-credentials"]);
         }
-        command.arg("--").args(enter(plan, environment, user, folder)).args(words);
+        command.arg("--").args(enter(plan, environment, user, folder, false)).args(words);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
 }
 
 /// Returns the words that give a process its rights, its environment and its folder.
-fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str) -> Vec<String> {
+fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: bool) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some((own, group)) = user.split_once(':').filter(|_| !is_root()) {
+        // Who is not root here can be nobody else, but can be called so; all of one container in the same way, so
+        // that they see each other.
+        if first || user != plan.user {
+            words.extend(["unshare", "--user"].map(str::to_owned));
+            words.extend([format!("--map-user={own}"), format!("--map-group={group}")]);
+        } else {
+            words.extend(["/bin/sh", "-c", JOIN, "join"].map(str::to_owned));
+        }
+    }
     // Who becomes somebody else is forgotten by the signal that comes when `unshare` ends.
-    let mut words = vec!["setpriv".to_owned(), "--pdeathsig=keep".to_owned()];
+    words.extend(["setpriv", "--pdeathsig=keep"].map(str::to_owned));
     if let Some((user, group)) = user.split_once(':').filter(|_| is_root()) {
         words.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
     }

@@ -44,7 +44,7 @@ pivot_root . .old
 cd /
 umount -l /.old
 rmdir /.old
-if [ "$mode" = ro ]; then mount -o remount,ro /; fi
+if [ "$mode" = ro ]; then mount -o remount,bind,ro /; fi
 if [ "$place" = first ]; then
   echo ready
   exec "$@" >/dev/null 2>&1
