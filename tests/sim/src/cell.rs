@@ -174,7 +174,7 @@ fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: b
     words
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     // The owner of a process's folder is its user.
     std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
 }
