@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) read_only: bool,
     /// Whether its processes have the rights of root.
     pub(crate) capable: bool,
+    /// Whether the command is the first process itself, and not the child of one that buries the dead.
+    pub(crate) first: bool,
 }
 
 /// A container's processes. They end with it.
@@ -81,6 +83,7 @@ impl Cell {
             .collect();
         command.args(["--", "/bin/sh", "-c", SETUP, "cell", &root.0.to_string_lossy(), &binds]);
         command.arg(if plan.read_only { "ro" } else { "rw" });
+        command.arg(if plan.first { "first" } else { "child" });
         command.args(enter(plan, &plan.environment, &plan.user, &plan.folder, true)).args(&plan.command);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -121,7 +124,7 @@ impl Cell {
         words: &[String],
     ) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &pid.to_string(), "--mount", "--pid", "--uts", "--ipc", "--root"]);
+        command.args(["--target", &pid.to_string(), "--mount", "--pid", "--uts", "--ipc", "--root", "--wd"]);
         if !plan.network {
             command.arg("--net");
         }
