@@ -310,7 +310,8 @@ impl Conversation {
         let control = Control::default();
         let session =
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &placement.sender).await;
-        self.start(Job { parcel, placement, thread, run, model, session, said, again, control });
+        let resumed = false;
+        self.start(Job { parcel, placement, thread, run, model, session, said, again, resumed, control });
     }
 
     /// Performs a turn, now or when the one at work is over.
