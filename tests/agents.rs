@@ -362,6 +362,19 @@ async fn an_answer_that_a_crash_cut_is_delivered_though_its_agent_broke_meanwhil
     assert_eq!((house.model.count(), ada.answers().len()), (1, 1));
 }
 
+#[tokio::test]
+async fn an_agent_that_was_just_made_stays_when_a_new_conversation_begins() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let made = json!({"soul": "You are a poet.", "description": "Writes."});
+    house.model.next(Reply::tool("setup_agent", &made));
+    house.model.next(Reply::text("Made."));
+    ada.says("/agent new poet all is said", "Made.").await;
+    ada.says("/new", "New conversation started.").await;
+    ada.says("a poem", "echo: a poem").await;
+    assert!(system(&asked(&house)).contains("You are a poet."));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one() {
     let mut house = House::build("").await;
