@@ -63,7 +63,8 @@ impl Job {
         let model = self.model.clone().or(model);
         let asker = Some(self.asker());
         let (thread, run) = (self.thread.clone(), self.run.clone());
-        Task { thread, run, input, again, model, agent, authoring, asker, steps }
+        let first = self.said.first().map(message_id);
+        Task { thread, run, input, first, again, model, agent, authoring, asker, steps }
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Task {
     pub run: RunId,
     /// What people said. What the thread has already is not said twice.
     pub input: Vec<Human>,
+    /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
+    /// skills that were asked for since are at work.
+    pub first: Option<MessageId>,
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
@@ -176,8 +179,7 @@ async fn answer(
         Err(hint) => return tell(turn, error_for_people(&hint)),
     };
     ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
-    let first = task.again.as_ref().or(task.input.first().map(|human| &human.id));
-    let mut chain = lead_chain(&agent, SkillPolicy::new(skills, first.cloned()));
+    let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
     let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
     place.give_back().await;
     ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
