@@ -133,6 +133,7 @@ impl Daemon {
             known,
             links,
             stranded: Mutex::default(),
+            extended: CancellationToken::new(),
             homeless: Mutex::default(),
         });
         if let Some(listener) = &listener {
@@ -207,7 +208,7 @@ impl Daemon {
         }
     }
 
-    /// Starts the MCP servers; their tools are there from the next run after that.
+    /// Starts the MCP servers; their tools are there from the next run after that, and for turns that a restart cut.
     fn extend(&self, start: Start, file: Option<PathBuf>, machine: Arc<Machine>) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
@@ -219,6 +220,7 @@ impl Daemon {
                 // Said when it is true for whoever reads it: from here on runs have the tools.
                 tracing::info!(tools = extensions.lock().all().len(), "MCP servers are connected");
             }
+            shared.extended.cancel();
         });
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     /// Turns of a process before this one whose account is not there.
     pub(crate) stranded: Mutex<Vec<Stranded>>,
+    /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
+    pub(crate) extended: CancellationToken,
     /// Events whose account is not there. They stay held, so that nobody hands them out again and again.
     pub(crate) homeless: Mutex<Vec<Arrival>>,
 }

@@ -123,7 +123,7 @@ impl Lines {
     fn retire(&self, book: &mut Book, name: &str) {
         let Some(account) = self.shared.accounts.get(name) else { return };
         self.shared.accounts.remove(name);
-        account.set_policy(Policy::closed());
+        account.close();
         book.retired.insert(name.to_owned(), account);
     }
 
@@ -205,8 +205,11 @@ pub(crate) fn policy(live: &Live, name: &str) -> Policy {
 /// Makes edited manners count from the next message on.
 pub(crate) fn apply_policies(shared: &Shared, live: &Live) {
     for (name, account) in shared.accounts.all() {
-        if name != local::ACCOUNT {
-            account.set_policy(policy(live, &name));
+        match live.manners.contains_key(&name) {
+            true => account.set_policy(policy(live, &name)),
+            false if name == local::ACCOUNT => {}
+            // Its connection ends soon.
+            false => account.close(),
         }
     }
 }

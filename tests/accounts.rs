@@ -1,7 +1,11 @@
 //! Accounts while the daemon runs: who makes themselves known, which one connects anew, and the doctor.
 
 use crate::house::{House, SOON, Talker, http};
-use pudu_sim::{Fault, Telegram, model::Reply, telegram::Options};
+use pudu_sim::{
+    Fault, Telegram,
+    model::{At, Reply},
+    telegram::Options,
+};
 use serde_json::{Value, json};
 
 async fn post(house: &House, path: &str) -> (u16, Value) {
@@ -172,6 +176,34 @@ async fn each_account_has_its_agent_and_a_person_may_have_another() {
     ada.say("anybody?");
     ada.reads_so(|text| text.contains("There is no agent nobody.")).await;
     assert_eq!(house.model.count(), 4);
+}
+
+#[tokio::test]
+async fn what_waits_when_its_account_is_taken_out_is_answered_by_whom_it_was_said_to() {
+    let mut house = House::build("session: {assistant_id: support}\n").await;
+    let folder = house.path(".pudu/users/default/agents/support");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.yaml"), "tool_groups: []\n").unwrap();
+    std::fs::write(folder.join("SOUL.md"), "You support.").unwrap();
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let mut hold = house.model.hold(1, At::End);
+    ada.say("one");
+    hold.reached().await.unwrap();
+    ada.say("two");
+    house.acknowledged().await;
+    let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
+    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.logs("the account is not configured any more").await;
+    hold.proceed();
+    ada.reads("echo: two").await;
+    let ask = house.model.requests()[1].clone();
+    assert!(ask.messages()[0]["content"].to_string().contains("You support."), "{ask:?}");
+    assert!(
+        !ask.tools().contains(&"update_agent") && !ask.tools().contains(&"web_search"),
+        "{:?}",
+        ask.tools()
+    );
 }
 
 #[tokio::test]

@@ -327,6 +327,54 @@ async fn an_agent_that_breaks_answers_nobody_and_says_so_where_people_see_it() {
     ada.says("again", "echo: again").await;
 }
 
+#[tokio::test]
+async fn what_an_agent_that_broke_did_not_answer_is_asked_again_when_it_is_mended() {
+    let house = House::open("").await;
+    house.write_agent("careful", "tool_groups: []\n", "You are careful.");
+    let ada = Talker::new(&house, "Ada");
+    ada.says("/agent careful", "careful answers here from now on.").await;
+    ada.says("one", "echo: one").await;
+    house.write_agent("careful", "tool_groups: none\n", "You are careful.");
+    ada.say("two");
+    ada.reads_so(|text| text.contains("The agent careful cannot be used")).await;
+    house.write_agent("careful", "tool_groups: []\n", "You are careful.");
+    let failed = ada.answers().last().unwrap().id;
+    house.telegram.press(ada.chat, ada.person, failed, "Try again").unwrap();
+    ada.reads("echo: two").await;
+    let ask = asked(&house);
+    let said: Vec<&str> = ask.messages()[1..].iter().filter_map(|m| m["content"].as_str()).collect();
+    assert_eq!(said, ["one", "echo: one", "two"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_a_crash_cut_is_delivered_though_its_agent_broke_meanwhile() {
+    let mut house = House::build("session: {assistant_id: careful}\n").await;
+    house.write_agent("careful", "tool_groups: []\n", "You are careful.");
+    house.set("PUDU_CRASH_AT", "turn.conclude.before#1");
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    ada.say("one");
+    assert!(house.ended(SOON).await.is_some());
+    house.write_agent("careful", "tool_groups: none\n", "You are careful.");
+    house.set("PUDU_CRASH_AT", "");
+    house.start();
+    ada.reads("echo: one").await;
+    assert_eq!((house.model.count(), ada.answers().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_agent_that_was_just_made_stays_when_a_new_conversation_begins() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let made = json!({"soul": "You are a poet.", "description": "Writes."});
+    house.model.next(Reply::tool("setup_agent", &made));
+    house.model.next(Reply::text("Made."));
+    ada.says("/agent new poet all is said", "Made.").await;
+    ada.says("/new", "New conversation started.").await;
+    ada.says("a poem", "echo: a poem").await;
+    assert!(system(&asked(&house)).contains("You are a poet."));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_the_account_names_an_agent_nobody_switches_makes_or_changes_one() {
     let mut house = House::build("").await;

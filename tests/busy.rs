@@ -1,7 +1,10 @@
 //! What happens to what people do while the agent works.
 
 use crate::house::{House, SOON, Talker};
-use pudu_sim::model::{At, Reply};
+use pudu_sim::{
+    model::{At, Reply},
+    telegram::{Kind, MessageId, Post},
+};
 use std::time::Duration;
 
 /// An answer that takes long enough for something to happen meanwhile.
@@ -185,4 +188,95 @@ async fn commands_are_answered_while_every_run_is_busy() {
         .telegram
         .wait(SOON, |view| view.answers(bob.chat).into_iter().find(|answer| answer.text == "echo: me too"));
     done.await.unwrap();
+}
+
+/// Ada and Bob in one topic, where another agent answers Bob.
+struct Shared {
+    house: House,
+    ada: Talker,
+    bob: Talker,
+    topic: MessageId,
+}
+
+impl Shared {
+    async fn open(follow_ups: &str) -> Self {
+        let mut house = House::build("").await;
+        let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+        let users = format!("session: {{users: {{'{}': {{assistant_id: poet}}}}}}\n", bob.person);
+        house.configure(&format!("follow_ups: {follow_ups}\n{users}"), "");
+        let folder = house.path(".pudu/users/default/agents/poet");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SOUL.md"), "You are a poet.").unwrap();
+        house.start();
+        let forum = house.telegram.add_group(Kind::Forum, "team", &[ada.person, bob.person]);
+        let topic = house.telegram.open_topic(forum, "red").unwrap();
+        Self { ada: ada.at(forum), bob: bob.at(forum), house, topic }
+    }
+
+    fn says(&self, talker: &Talker, text: &str) {
+        let post = Post::text(&format!("@pudu_bot {text}")).topic(self.topic);
+        self.house.telegram.post(talker.chat, talker.person, &post).unwrap();
+    }
+
+    /// Waits until so many messages were seen to wait.
+    async fn waits(&self, count: u64) {
+        let telegram = &self.house.telegram;
+        let seen = telegram.wait(SOON, |view| (view.count("setMessageReaction") == count).then_some(()));
+        seen.await.unwrap();
+    }
+
+    /// Returns for each request what people said in it since the last answer, and whether the poet was asked.
+    fn asked(&self) -> Vec<(Vec<String>, bool)> {
+        let requests = self.house.model.requests();
+        let one = requests.iter().map(|ask| {
+            let since = ask.messages().iter().rev().take_while(|message| message["role"] != "assistant");
+            let people = since.filter(|message| message["role"] == "user");
+            let mut said: Vec<String> =
+                people.map(|message| message["content"].as_str().unwrap().to_owned()).collect();
+            said.reverse();
+            (said, ask.messages()[0]["content"].as_str().unwrap().contains("You are a poet."))
+        });
+        one.collect()
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_else_is_to_answer_is_a_turn_of_its_own() {
+    let shared = Shared::open("queue").await;
+    let mut hold = shared.house.model.hold(1, At::End);
+    shared.says(&shared.ada, "one");
+    hold.reached().await.unwrap();
+    for (at, (talker, text)) in
+        [(&shared.bob, "two"), (&shared.bob, "three"), (&shared.ada, "four")].into_iter().enumerate()
+    {
+        shared.says(talker, text);
+        shared.waits(at as u64 + 1).await;
+    }
+    hold.proceed();
+    shared.ada.reads("echo: [Ada] four").await;
+    let turn = |said: &[&str], poet| (said.iter().map(|&text| text.to_owned()).collect::<Vec<_>>(), poet);
+    let expect = [
+        turn(&["[Ada] one"], false),
+        turn(&["[Bob] two", "[Bob] three"], true),
+        turn(&["[Ada] four"], false),
+    ];
+    assert_eq!(shared.asked(), expect);
+}
+
+#[tokio::test]
+async fn nobody_steers_a_run_of_somebody_whom_another_agent_answers() {
+    let shared = Shared::open("steer").await;
+    let mut hold = shared.house.model.hold(1, At::Start);
+    shared.house.model.next(Reply::tool("ls", &serde_json::json!({"path": "/mnt/user-data"})));
+    shared.says(&shared.ada, "one");
+    hold.reached().await.unwrap();
+    shared.says(&shared.bob, "two");
+    shared.waits(1).await;
+    shared.says(&shared.ada, "three");
+    shared.waits(2).await;
+    hold.proceed();
+    shared.ada.reads("echo: [Bob] two").await;
+    let turn = |said: &[&str], poet| (said.iter().map(|&text| text.to_owned()).collect::<Vec<_>>(), poet);
+    let expect = [turn(&["[Ada] one"], false), turn(&["[Ada] three"], false), turn(&["[Bob] two"], true)];
+    assert_eq!(shared.asked(), expect);
 }

@@ -2,12 +2,21 @@
 //! server over standard input and output.
 
 use crate::house::{House, SOON, Talker, http};
-use pudu_sim::model::{Ask, Reply};
+use pudu_sim::{
+    model::{Ask, Reply},
+    telegram::View,
+};
 use serde_json::{Value, json};
-use std::{os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// An MCP server in the shell: it sends letters, and writes long ones.
 const SERVER: &str = r#"#!/bin/sh
+[ -e "$(dirname "$0")/slow" ] && sleep 2
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -193,7 +202,7 @@ async fn connected(house: &House, times: usize) {
     let deadline = Instant::now() + SOON;
     while house.log().matches("MCP servers are connected").count() < times {
         assert!(Instant::now() < deadline, "{}", house.log());
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -203,4 +212,31 @@ async fn a_pattern_that_is_none_is_told() {
     house.model.next(Reply::tool("tool_search", &json!({"query": "(mail"})));
     let said = ask(&house, &ada, 2).await[1].last_tool();
     assert!(said.starts_with("Error: the query cannot be read as a regular expression"), "{said}");
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_approval_finds_its_tool_after_a_restart_though_the_server_is_slow() {
+    let (mut house, ada) = furnished("approvals: {tools: [mail_send]}\n").await;
+    house.model.next(Reply::tool("mail_send", &json!({"to": "bob"})));
+    ada.say("write to bob");
+    let waits = house.telegram.wait(SOON, |view| {
+        let last = view.answers(ada.chat).pop()?;
+        last.buttons.iter().flatten().any(|button| button.text == "Approve").then_some(last)
+    });
+    let asked = waits.await.unwrap();
+    house.kill();
+    std::fs::write(house.path("slow"), "").unwrap();
+    house.start();
+    // A press that meets the end of the old connection is lost, and people press again.
+    for _ in 0..SOON.as_secs() {
+        house.telegram.press(ada.chat, ada.person, asked.id, "Approve").ok();
+        let patience = Duration::from_secs(1);
+        let done = |view: &View<'_>| view.last_answer(ada.chat)?.starts_with("echo: ").then_some(());
+        if house.telegram.wait(patience, done).await.is_ok() {
+            break;
+        }
+    }
+    ada.reads_so(|text| text.contains(" approved mail_send ") && text.starts_with("echo: write to bob"))
+        .await;
+    assert_eq!(house.model.requests()[1].last_tool(), "sent");
 }

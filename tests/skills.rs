@@ -9,7 +9,7 @@ use crate::{
 use pudu_sim::{
     model::{At, Reply},
     platform::Shown,
-    telegram::{Kind, Options},
+    telegram::{Kind, Options, Post, Upload},
 };
 use serde_json::{Value, json};
 use std::{
@@ -242,6 +242,30 @@ async fn a_restart_in_the_middle_keeps_the_skill() {
             .last_tool()
             .starts_with("Error: write_file may not be used while the skill bound is active")
     );
+}
+
+#[tokio::test]
+async fn a_restart_keeps_a_skill_also_when_more_was_said_in_one_turn_with_it() {
+    let mut house = House::build("").await;
+    house.skill("bound", "allowed-tools: []\n", "Only read.");
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let (mut first, mut hold) = (house.model.hold(1, At::End), house.model.hold(2, At::Start));
+    ada.say("first");
+    first.reached().await.unwrap();
+    let post = Post::text("/bound do it").file(Upload::document("a.csv", "text/csv", "1,2"));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    house.acknowledged().await;
+    ada.say("soon");
+    house.telegram.wait(SOON, |view| (view.waiting() == 0).then_some(())).await.unwrap();
+    first.proceed();
+    hold.reached().await.unwrap();
+    house.kill();
+    hold.proceed();
+    house.model.next(Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a", "content": "a"})));
+    house.start();
+    ada.reads("echo: soon").await;
+    assert!(house.model.requests()[3].last_tool().starts_with("Error: write_file may not be used"));
 }
 
 #[tokio::test]

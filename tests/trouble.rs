@@ -5,6 +5,7 @@ use pudu_sim::{
     model::{Reply, RetryAfter, Trouble},
     telegram::Fault,
 };
+use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
 
 #[tokio::test]
@@ -109,6 +110,23 @@ async fn the_model_is_asked_again_when_that_may_help() {
     let texts: Vec<String> =
         house.telegram.history(ada.chat, ada.answers()[0].id).into_iter().map(|shown| shown.text).collect();
     assert!(texts.last().is_some_and(|text| text == "echo: hello"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn what_could_not_be_noted_is_not_offered_to_be_asked_again() {
+    let mut house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    ada.says("one", "echo: one").await;
+    house.kill();
+    let path = house.path(".pudu/data/pudu.db");
+    let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+    sqlx::query("UPDATE log SET body = 'spoilt'").execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    house.start();
+    ada.say("two");
+    let told = ada.reads_so(|text| text.contains("What was said before could not be read")).await;
+    assert!(told.ends_with("Send it again later."), "{told}");
+    assert!(ada.answers().last().unwrap().buttons.is_empty(), "again would be the question before");
 }
 
 #[tokio::test]

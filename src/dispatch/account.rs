@@ -79,7 +79,7 @@ impl Policy {
         self.agent_choice.unwrap_or(if named { Choosing::Fixed } else { Choosing::Create })
     }
 
-    /// That of an account which the configuration does not name any more.
+    /// That of an account which the configuration does not name.
     pub(crate) fn closed() -> Self {
         Self::open(Access::nobody(), Mode::Queue)
     }
@@ -105,6 +105,11 @@ impl Account {
 
     pub(crate) fn set_policy(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Lets nobody speak to it any more. What waits already is answered by whom it was said to.
+    pub(crate) fn close(&self) {
+        self.set_policy(Policy { access: Access::nobody(), ..(*self.policy()).clone() });
     }
 }
 

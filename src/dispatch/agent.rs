@@ -174,14 +174,15 @@ impl Conversation {
         }
     }
 
-    /// Gives up an agent that is being made; tells whether there was one.
+    /// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
     pub(super) async fn give_up_making(&self) -> bool {
         let chosen = self.record().await.and_then(|record| record.agent);
-        let making = matches!(chosen.as_deref().map(Choice::parse), Some(Choice::New(_)));
-        if making {
-            patiently("a choice could not be taken back", || self.shared.db.set_agent(&self.key, None)).await;
-        }
-        making
+        let Some(Choice::New(name)) = chosen.as_deref().map(Choice::parse) else { return false };
+        let made = self.shared.client.has_agent(&name).await;
+        let choice = made.then_some(name.as_str());
+        let store = || self.shared.db.set_agent(&self.key, choice);
+        patiently("a choice could not be taken back", store).await;
+        !made
     }
 
     /// Returns who answers a person here.

@@ -141,7 +141,8 @@ impl Conversation {
         }
         let (thread, ..) = self.thread(&arrival).await;
         if self.asked(&thread).await {
-            self.open(vec![arrival], true).await;
+            let policy = self.account.policy();
+            self.open(vec![arrival], &policy, true).await;
         } else {
             self.answer(arrival, "There is nothing to ask again yet.");
         }

@@ -3,7 +3,7 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    Account, Mode, Shared, agent,
+    Account, Mode, Policy, Session, Shared, agent,
     command::Command,
     turn::{self, Job, TurnEnd},
 };
@@ -69,6 +69,8 @@ pub(super) struct Running {
     pub(super) turn: TurnId,
     pub(super) control: Control,
     pub(super) since: Instant,
+    /// Who answers, with what settings; nobody where a reply is only delivered.
+    session: Option<Session>,
     /// Arrivals that were handed to the run while it works.
     steered: Vec<Arrival>,
     /// Set when the run is over and its reply is only being delivered.
@@ -172,15 +174,16 @@ impl Conversation {
         }
     }
 
-    /// Hands a message to the run; what it does not take waits. First the record, then the effect: after a
-    /// crash the resumed turn answers this message too.
+    /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer.
+    /// First the record, then the effect: after a crash the resumed turn answers this message too.
     async fn steer(&mut self, arrival: Arrival) {
+        let session = Some(self.session(&arrival.inbound.sender.id).await);
         let words = match &arrival.inbound.kind {
             Kind::Message { text, attachments, .. } if attachments.is_empty() => Some(text.clone()),
             _ => None,
         };
         if let Some(text) = words
-            && let Some(running) = &mut self.running
+            && let Some(running) = self.running.as_mut().filter(|running| running.session == session)
             && let Some(slot) = running.control.steering.reserve()
             && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
         {
@@ -251,7 +254,8 @@ impl Conversation {
         Some(newest.came + window)
     }
 
-    /// Answers everything that waits with one turn; what is to be asked again comes after that.
+    /// Answers what waits with one turn, as far as the same is to answer it with the same settings; what is to be
+    /// asked again comes after all that.
     async fn begin(&mut self) {
         if self.waiting.is_empty() {
             if let Some(again) = self.again.take() {
@@ -259,13 +263,34 @@ impl Conversation {
             }
             return;
         }
-        let said: Vec<Arrival> = self.waiting.drain(..).collect();
         self.follow_up = false;
-        self.open(said, false).await;
+        let policy = self.account.policy();
+        let said = self.together(&policy).await;
+        self.open(said, &policy, false).await;
+    }
+
+    /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
+    /// person's agent by speaking beside them.
+    async fn together(&mut self, policy: &Policy) -> Vec<Arrival> {
+        let chosen = self.record().await.and_then(|record| record.agent);
+        let settle = async |arrival: &Arrival| {
+            let person = &arrival.inbound.sender.id;
+            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), person).await
+        };
+        let Some(first) = self.waiting.front() else { return Vec::new() };
+        let (session, mut count) = (settle(first).await, 1);
+        for arrival in self.waiting.iter().skip(1) {
+            let same = arrival.inbound.sender.id == first.inbound.sender.id;
+            if !same && settle(arrival).await != session {
+                break;
+            }
+            count += 1;
+        }
+        self.waiting.drain(..count).collect()
     }
 
     /// Opens a turn for what was said and starts it.
-    pub(super) async fn open(&mut self, said: Vec<Arrival>, again: bool) {
+    pub(super) async fn open(&mut self, said: Vec<Arrival>, policy: &Policy, again: bool) {
         let Some(newest) = said.last() else { return };
         let placement = placement(newest);
         let parcel = self.parcel(&placement);
@@ -283,10 +308,10 @@ impl Conversation {
             return;
         }
         let control = Control::default();
-        let policy = self.account.policy();
         let session =
-            agent::settle(&self.shared, &policy, &self.key, chosen.as_deref(), &placement.sender).await;
-        self.start(Job { parcel, placement, thread, run, model, session, said, again, control });
+            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &placement.sender).await;
+        let resumed = false;
+        self.start(Job { parcel, placement, thread, run, model, session, said, again, resumed, control });
     }
 
     /// Performs a turn, now or when the one at work is over.
@@ -295,9 +320,10 @@ impl Conversation {
             self.later.push_back(Mail::Resume(Box::new(job)));
             return;
         }
-        let (turn, control) = (job.parcel.turn.clone(), job.control.clone());
+        let (turn, control, session) =
+            (job.parcel.turn.clone(), job.control.clone(), Some(job.session.clone()));
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        self.run(turn, control, |delivering| turn::perform(shared, account, job, delivering));
+        self.run(turn, control, session, |delivering| turn::perform(shared, account, job, delivering));
     }
 
     /// Delivers a reply, now or when the turn at work is over.
@@ -308,7 +334,7 @@ impl Conversation {
         }
         let (parcel, placement, view) = reply;
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        self.run(parcel.turn.clone(), Control::default(), |delivering| async move {
+        self.run(parcel.turn.clone(), Control::default(), None, |delivering| async move {
             delivering.store(true, Ordering::Relaxed);
             turn::deliver(&shared, &account, &parcel, placement, &view).await;
             TurnEnd::default()
@@ -316,15 +342,20 @@ impl Conversation {
     }
 
     /// Lets a turn work beside the actor, which hears when it is over.
-    fn run<F>(&mut self, turn: TurnId, control: Control, work: impl FnOnce(Arc<AtomicBool>) -> F)
-    where
+    fn run<F>(
+        &mut self,
+        turn: TurnId,
+        control: Control,
+        session: Option<Session>,
+        work: impl FnOnce(Arc<AtomicBool>) -> F,
+    ) where
         F: Future<Output = TurnEnd> + Send + 'static,
     {
         let (tell, over) = oneshot::channel();
         let delivering = Arc::new(AtomicBool::new(false));
         let work = work(delivering.clone());
-        self.running =
-            Some(Running { turn, control, since: Instant::now(), steered: Vec::new(), delivering, over });
+        let (since, steered) = (Instant::now(), Vec::new());
+        self.running = Some(Running { turn, control, since, session, steered, delivering, over });
         self.shared.tasks.spawn(async move {
             // The conversation may be gone by then.
             tell.send(work.await).ok();

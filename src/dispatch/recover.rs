@@ -160,6 +160,7 @@ impl Shared {
             session,
             again: said.first().is_some_and(asks_again),
             said,
+            resumed: true,
             control: Control::default(),
         };
         self.post(account, &row.conversation, Mail::Resume(Box::new(job)));

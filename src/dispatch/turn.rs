@@ -18,7 +18,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
+
+/// A turn that a restart cut waits so long for the tools of extensions.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A turn to perform.
 pub(super) struct Job {
@@ -38,6 +42,8 @@ pub(super) struct Job {
     pub(super) said: Vec<Arrival>,
     /// Whether the last question is asked again, instead of what was said.
     pub(super) again: bool,
+    /// Whether a restart cut it: a call of it may want a tool that is not there yet.
+    pub(super) resumed: bool,
     /// How to reach the run.
     pub(super) control: Control,
 }
@@ -57,7 +63,8 @@ impl Job {
         let model = self.model.clone().or(model);
         let asker = Some(self.asker());
         let (thread, run) = (self.thread.clone(), self.run.clone());
-        Task { thread, run, input, again, model, agent, authoring, asker, steps }
+        let first = self.said.first().map(message_id);
+        Task { thread, run, input, first, again, model, agent, authoring, asker, steps }
     }
 }
 
@@ -114,6 +121,9 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Atomic
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
+    if job.resumed && !extended(shared, job).await {
+        return TurnEnd::default();
+    }
     let task = job.task(input, again);
     let mut run = shared.client.start(task, job.control.clone());
     let Some(ended) = show(&mut run, &mut *reply).await else { return TurnEnd::default() };
@@ -128,6 +138,21 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Atomic
     let view = shared.outbox.conclude(&job.parcel, view).await;
     shared.outbox.deliver(&job.parcel, reply, &view).await;
     TurnEnd { unused }
+}
+
+/// Waits until the tools of extensions are there, or will probably not be. Tells whether the turn goes on: the
+/// daemon may end first.
+async fn extended(shared: &Shared, job: &Job) -> bool {
+    tokio::select! {
+        biased;
+        () = shared.extended.cancelled() => {}
+        () = job.control.cancel.cancelled() => {}
+        () = shared.drain.cancelled() => return false,
+        () = tokio::time::sleep(PATIENCE) => {
+            tracing::warn!(turn = job.parcel.turn.0, "a turn goes on without the tools of MCP servers that are slow");
+        }
+    }
+    true
 }
 
 /// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.

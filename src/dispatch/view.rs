@@ -117,7 +117,11 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
             let text = "⚠️ *This took more steps than I am allowed; write \"go on\" and I continue.*";
             (text.to_owned(), Vec::new())
         }
-        Outcome::Error(failure) => (format!("⚠️ {}", failure.hint), vec![retry()]),
+        // What was not heard cannot be asked again: what would be is the question before.
+        Outcome::Error(failure) => {
+            let choices = if ended.heard { vec![retry()] } else { Vec::new() };
+            (format!("⚠️ {}", failure.hint), choices)
+        }
     };
     let text = paragraphs(&[&ended.text, &decisions(&ended.decisions), &note, &missing]);
     let text =

@@ -14,6 +14,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+/// Said when the thread cannot take what people said.
+const UNHEARD: &str =
+    "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.";
+
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -23,6 +27,9 @@ pub struct Task {
     pub run: RunId,
     /// What people said. What the thread has already is not said twice.
     pub input: Vec<Human>,
+    /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
+    /// skills that were asked for since are at work.
+    pub first: Option<MessageId>,
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
@@ -104,6 +111,8 @@ pub struct Ended {
     pub usage: Usage,
     /// Messages that were to steer it and came too late.
     pub unused: Vec<Human>,
+    /// Whether the thread has what people said: only that can be asked again.
+    pub heard: bool,
 }
 
 /// Waits for its turn, works, and puts the thread back.
@@ -117,32 +126,27 @@ pub(crate) async fn work(
         permit = client.0.admission.clone().acquire_owned() => permit.ok(),
         () = cancel.cancelled() => None,
     };
-    let Cast { agent, skills, place } = match cast::cast(&client, &task).await {
-        Ok(cast) => cast,
-        Err(hint) => return failed(&hint, &replay, &steering).await,
-    };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
         Err(error) => {
             tracing::error!(thread = %task.thread, %error, "a thread could not be read");
-            return failed("What was said before could not be read.", &replay, &steering).await;
+            let hint = "What was said before could not be read, so I cannot answer. Send it again later.";
+            return failed(hint, &replay, &steering).await;
         }
     };
     let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
-    let outcome = match ended_before(&client, &task, turn.state()).await {
-        Some(outcome) => {
-            turn.tell(Event::Ended { outcome: outcome.clone() });
-            outcome
-        }
+    let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
+        Some(outcome) => (tell(&turn, outcome), true),
         None => {
             hear(&mut turn, &task);
-            ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
-            let first = task.again.as_ref().or(task.input.first().map(|human| &human.id));
-            let mut chain = lead_chain(&agent, SkillPolicy::new(skills, first.cloned()));
-            let outcome = pudu_harness::run(&agent, &mut chain, &mut turn, &steering, &cancel).await;
-            place.give_back().await;
-            ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
-            outcome
+            // Before anything can go wrong with who answers: what can be asked again is what was asked last.
+            match turn.commit(&*client.0.threads.log()).await {
+                Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
+                Err(error) => {
+                    tracing::error!(thread = %task.thread, %error, "what was said could not be stored");
+                    (tell(&turn, error_for_people(UNHEARD)), false)
+                }
+            }
         }
     };
     drop(admitted);
@@ -154,11 +158,42 @@ pub(crate) async fn work(
         usage: turn.usage,
         unused: steering.close().await,
         outcome,
+        heard,
     };
     if let Some((seq, state)) = turn.into_state() {
         client.0.threads.put(task.thread, seq, state);
     }
     ended
+}
+
+/// Lets who is asked answer what the thread has heard.
+async fn answer(
+    client: &Client,
+    task: &Task,
+    turn: &mut Turn,
+    steering: &Steering,
+    cancel: &CancellationToken,
+) -> Outcome {
+    let Cast { agent, skills, place } = match cast::cast(client, task).await {
+        Ok(cast) => cast,
+        Err(hint) => return tell(turn, error_for_people(&hint)),
+    };
+    ledger(client.0.db.run_started(&task.run, &task.thread, agent.model.name(), now()).await);
+    let mut chain = lead_chain(&agent, SkillPolicy::new(skills, task.first.clone()));
+    let outcome = pudu_harness::run(&agent, &mut chain, turn, steering, cancel).await;
+    place.give_back().await;
+    ledger(client.0.db.run_ended(&task.run, &outcome, turn.usage, now()).await);
+    outcome
+}
+
+/// Tells readers how a run ended that did not come to work.
+fn tell(turn: &Turn, outcome: Outcome) -> Outcome {
+    turn.tell(Event::Ended { outcome: outcome.clone() });
+    outcome
+}
+
+fn error_for_people(hint: &str) -> Outcome {
+    Outcome::Error(Failure { class: FailureClass::Internal, hint: hint.to_owned() })
 }
 
 /// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
@@ -226,7 +261,7 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
 }
 
 pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
-    let outcome = Outcome::Error(Failure { class: FailureClass::Internal, hint: hint.to_owned() });
+    let outcome = error_for_people(hint);
     replay.publish(Event::Ended { outcome: outcome.clone() });
     Ended {
         outcome,
@@ -236,6 +271,7 @@ pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> 
         artifacts: Vec::new(),
         usage: Usage::default(),
         unused: steering.close().await,
+        heard: false,
     }
 }
 

@@ -81,14 +81,16 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
         let raw: String = raw.chars().take(500).collect();
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
     }
-    let Some(tool) = agent.tools.get(&call.name) else {
+    let tool = agent.tools.get(&call.name);
+    // Asked first: also a tool that is gone meanwhile may have had its effect.
+    if turn.state().begun.contains(&call.id) && tool.is_none_or(|tool| !tool.spec().repeatable) {
+        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
+        return Gate::Deny(text.to_owned());
+    }
+    if tool.is_none() {
         let there = agent.tools.only(|name| !agent.deferred.has(name)).names();
         let text = format!("Error: there is no tool {}. There are: {there}.", call.name);
         return Gate::Deny(text);
-    };
-    if turn.state().begun.contains(&call.id) && !tool.spec().repeatable {
-        let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
-        return Gate::Deny(text.to_owned());
     }
     let gates = chain.iter_mut().map(|middleware| middleware.before_tool(turn, call));
     gates.fold(Gate::Allow, Gate::stricter)

@@ -107,6 +107,8 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
         call("2", "writes", json!({})),
         call("3", "reads", json!({})),
         call("4", "writes", json!({})),
+        call("5", "gone", json!({})),
+        call("6", "gone", json!({})),
     ];
     let past = vec![
         human("h", "go"),
@@ -114,18 +116,22 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
         Update::Begin("1".into()),
         Update::Begin("2".into()),
         Update::Begin("3".into()),
+        Update::Begin("5".into()),
         result("1"),
     ];
     let bench = Bench::new(vec![says("done")]).past(past);
     let (outcome, _) = bench.run(None).await;
     assert_eq!(outcome, Outcome::Success);
-    // 1 had finished, 2 was cut and may have had its effect, 3 only reads, 4 had not begun.
+    // 1 had finished, 2 was cut and may have had its effect, 3 only reads, 4 had not begun; of 5 and 6 the tool is
+    // gone, and 5 was cut.
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 1);
     assert_eq!(bench.reads.calls.load(Ordering::SeqCst), 1);
     let asked = &bench.asked()[0];
     assert_eq!(asked[2], "tool: worked before");
     assert!(asked[3].starts_with("tool: Error: a restart interrupted this call."), "{asked:?}");
-    assert_eq!(asked[4..], ["tool: worked", "tool: worked"]);
+    assert_eq!(asked[4..6], ["tool: worked", "tool: worked"]);
+    assert_eq!(asked[6], asked[3]);
+    assert!(asked[7].starts_with("tool: Error: there is no tool gone."), "{asked:?}");
 }
 
 #[tokio::test]
