@@ -13,6 +13,12 @@ pub trait Tool: Send + Sync {
 
     /// Calls it. Dropping the future cancels the call and all that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
+    /// not tell.
+    fn note(&self, _args: &Value) -> Option<String> {
+        None
+    }
 }
 
 /// What is known of a tool before it is called.
@@ -99,6 +105,12 @@ pub trait TypedTool: Send + Sync + 'static {
         Self::ABOUT.to_owned()
     }
 
+    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
+    /// not tell.
+    fn note(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -139,5 +151,9 @@ impl<T: TypedTool> Tool for Erased<T> {
                 .map_err(|error| ToolError(format!("the arguments do not fit {}: {error}", T::NAME)))?;
             self.tool.run(args, cx).await
         })
+    }
+
+    fn note(&self, args: &Value) -> Option<String> {
+        serde_json::from_value(args.clone()).ok().and_then(|args| self.tool.note(&args))
     }
 }

@@ -102,7 +102,7 @@ pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
-        Box::new(Approvals(agent.policy.clone())),
+        Box::new(Approvals::new(agent)),
         Box::new(SubagentLimit(subagent::MOST)),
         Box::new(ToolErrors),
     ]
@@ -117,7 +117,7 @@ pub fn subagent_chain(agent: &Agent) -> Vec<Box<dyn Middleware>> {
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
-        Box::new(Approvals(agent.policy.clone())),
+        Box::new(Approvals::new(agent)),
         Box::new(ToolErrors),
     ]
 }
