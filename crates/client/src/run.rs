@@ -14,6 +14,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+/// Why a call is not made that an earlier run left open.
+const EARLIER: &str = "an earlier run ended before it";
+
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -174,10 +177,16 @@ async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Opti
     })
 }
 
-/// Puts what people said into the thread, each message once.
+/// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
+/// this one; those of the same run, before a restart, are.
 fn hear(turn: &mut Turn, task: &Task) {
+    let mut own = task.input.iter().map(|human| &human.id).chain(&task.again);
+    let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id);
+    }
+    if !goes_on {
+        turn.give_up_calls(EARLIER);
     }
     for human in &task.input {
         if !turn.state().messages.contains_key(&human.id) {
@@ -199,6 +208,7 @@ fn ask_again(turn: &mut Turn, id: &MessageId) {
     for message in taken {
         turn.apply(Update::Remove(message));
     }
+    turn.give_up_calls(EARLIER);
     turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), ..human }))));
 }
 
@@ -245,3 +255,6 @@ fn ledger(result: Result<(), pudu_store::StoreError>) {
         tracing::warn!(%error, "a run could not be entered in the ledger");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@ use crate::{
     fixture::{Bench, Reply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    Approver, BoxFuture, Decision, Human, ModelError, Question, Tell, ThreadState, ToolResult, Wish,
+    Approver, BoxFuture, Decision, Human, ModelError, Question, Seq, Tell, ThreadId, ThreadLog, ThreadState,
+    ToolResult, Wish,
 };
 use serde_json::json;
 use std::{
@@ -247,4 +248,57 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
         };
         assert_eq!(state.messages.values().filter_map(of).collect::<Vec<_>>(), [decision]);
     }
+}
+
+/// Writes at once, and says so late where somebody waits for the answer's commit.
+struct Late {
+    log: Arc<dyn ThreadLog>,
+    held: Seq,
+    reached: tokio::sync::Notify,
+    free: tokio::sync::Notify,
+}
+
+impl ThreadLog for Late {
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
+        self.log.load(thread)
+    }
+
+    fn append<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        at: Seq,
+        updates: &'a [Update],
+    ) -> BoxFuture<'a, Result<Seq, LogError>> {
+        Box::pin(async move {
+            let seq = self.log.append(thread, at, updates).await?;
+            if at == self.held {
+                self.reached.notify_one();
+                self.free.notified().await;
+            }
+            Ok(seq)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_stop_while_a_reply_is_written_down_leaves_no_call_open_and_is_no_failure() {
+    let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))])]);
+    let late = Arc::new(Late {
+        log: bench.log.clone(),
+        held: 1,
+        reached: tokio::sync::Notify::default(),
+        free: tokio::sync::Notify::default(),
+    });
+    bench.agent.log = late.clone();
+    let cancel = bench.cancel.clone();
+    let stopping = async {
+        late.reached.notified().await;
+        cancel.cancel();
+        tokio::task::yield_now().await;
+        late.free.notify_one();
+    };
+    let ((outcome, _), ()) = tokio::join!(bench.run(Some("go")), stopping);
+    assert_eq!(outcome, Outcome::Stopped);
+    assert_eq!(bench.thread(), ["go", "", "Not finished: the run was stopped."]);
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
 }
