@@ -1,6 +1,8 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, Cut, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
+use crate::{
+    BoxFuture, CallId, Cut, Decision, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -76,6 +78,8 @@ pub struct ToolOutput {
     pub image: Option<Image>,
     /// Tokens that the call itself spent.
     pub usage: Usage,
+    /// What people decided about calls that it made itself, in order.
+    pub decisions: Vec<Decision>,
 }
 
 impl From<String> for ToolOutput {

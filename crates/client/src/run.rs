@@ -219,16 +219,15 @@ fn last_words(state: &ThreadState) -> String {
     spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
 }
 
-/// Returns what people decided since somebody spoke last.
+/// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
 fn decisions(state: &ThreadState) -> Vec<Decision> {
-    let since = state.messages.values().rev().map_while(|message| match &**message {
-        Message::Human(_) => None,
-        Message::Tool(result) => Some(result.decision.clone()),
-        Message::Assistant(_) => Some(None),
+    let spoke = state.messages.values().rposition(|message| matches!(**message, Message::Human(_)));
+    let since = state.messages.values().skip(spoke.unwrap_or(0));
+    let results = since.filter_map(|message| match &**message {
+        Message::Tool(result) => Some(result.decision.iter().chain(&result.decisions)),
+        Message::Human(_) | Message::Assistant(_) => None,
     });
-    let mut decisions: Vec<Decision> = since.flatten().collect();
-    decisions.reverse();
-    decisions
+    results.flatten().cloned().collect()
 }
 
 fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {

@@ -7,8 +7,9 @@
 
 use crate::{Agent, Bounds, Replay, SEARCH, Steering, Turn, searching, subagent_chain};
 use pudu_base::{
-    Approver, BoxFuture, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq, TaskStage,
-    Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Wish,
+    Approver, BoxFuture, CallId, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq,
+    TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    Wish,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -136,15 +137,16 @@ impl Tool for Task {
                     format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
                 return Err(ToolError(text));
             };
-            work(self.agent(kind, &cx.tell), kind, args, cx).await
+            work(self.agent(kind, cx), kind, args, cx).await
         })
     }
 }
 
 impl Task {
     /// Puts a sub-agent together.
-    fn agent(&self, kind: &Kind, tell: &Tell) -> Agent {
+    fn agent(&self, kind: &Kind, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
+        let above = Above { approver: parent.approver.clone(), tell: cx.tell.clone(), task: cx.call.clone() };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
@@ -156,7 +158,7 @@ impl Task {
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),
-            approver: Arc::new(Above { approver: parent.approver.clone(), tell: tell.clone() }),
+            approver: Arc::new(above),
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
@@ -198,7 +200,7 @@ async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<Tool
         }
     };
     let usage = turn.usage;
-    let report = report(turn.state());
+    let (report, decisions) = (report(turn.state()), replay.progress().decided);
     let (text, said) = match outcome {
         Outcome::Success if !report.is_empty() => {
             (format!("Task Succeeded. Result: {report}"), TaskStage::Completed { usage })
@@ -218,7 +220,7 @@ async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<Tool
         }
     };
     stage(said);
-    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, ..ToolOutput::default() })
+    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, decisions, ..ToolOutput::default() })
 }
 
 /// Begins a thread in which nothing but the task was said.
@@ -264,17 +266,40 @@ impl ThreadLog for Forgetful {
     }
 }
 
-/// People see what a sub-agent asks for in its parent's reply.
+/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself, so
+/// the calls are told with the one that they belong to.
 struct Above {
     approver: Arc<dyn Approver>,
     tell: Tell,
+    task: CallId,
+}
+
+impl Above {
+    fn named(task: &CallId, call: &CallId) -> CallId {
+        format!("{}{call}", below(task)).into()
+    }
+}
+
+/// Returns with what the names of calls begin that belong to a task.
+pub(crate) fn below(task: &CallId) -> String {
+    format!("{task}/")
 }
 
 impl Approver for Above {
     fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
-            let decision = self.approver.decide(wish, &self.tell).await;
-            (self.tell)(Event::Decided { call: wish.call.clone(), decision: decision.clone() });
+            let (task, above) = (self.task.clone(), self.tell.clone());
+            let tell: Tell = Arc::new(move |event| {
+                above(match event {
+                    Event::Asked { call, key, wish } => {
+                        Event::Asked { call: Self::named(&task, &call), key, wish }
+                    }
+                    other => other,
+                });
+            });
+            let decision = self.approver.decide(wish, &tell).await;
+            let call = Self::named(&self.task, &wish.call);
+            (self.tell)(Event::Decided { call, decision: decision.clone() });
             decision
         })
     }

@@ -209,5 +209,6 @@ pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
         question: None,
         image: None,
         decision: None,
+        decisions: Vec::new(),
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use pudu_base::{Assistant, Finish, ToolCall};
+use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
 use serde_json::json;
 
 fn human(id: &str) -> Human {
@@ -49,4 +49,30 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     check(task(Vec::new(), Some("h3")), &["h1", "Let me look.", refused, "h2"], 0);
     check(task(vec![human("h1"), human("h3")], None), &["h1", "Let me look.", "h2", "h3"], 1);
     check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
+}
+
+#[test]
+fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
+    let yes = |wish: &str| Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".to_owned()) };
+    let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
+        Message::Tool(ToolResult {
+            id: id.into(),
+            call: id.into(),
+            tool: "task".to_owned(),
+            text: "ok".to_owned(),
+            error: false,
+            question: None,
+            image: None,
+            decision,
+            decisions,
+        })
+    };
+    let said = [
+        result("1", Some(yes("before")), vec![]),
+        Message::Human(human("h")),
+        result("2", Some(yes("a")), vec![yes("b"), yes("c")]),
+        result("3", Some(yes("d")), vec![]),
+    ];
+    let state = ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))));
+    assert_eq!(decisions(&state), ["a", "b", "c", "d"].map(yes));
 }

@@ -183,8 +183,8 @@ fn record(
     result: Result<ToolOutput, ToolError>,
 ) {
     let error = result.is_err();
-    let output = result.unwrap_or_else(|ToolError(text)| text.into());
-    for update in output.updates {
+    let mut output = result.unwrap_or_else(|ToolError(text)| text.into());
+    for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
             turn.tell(Event::Artifacts { paths: paths.clone() });
         }
@@ -194,7 +194,7 @@ fn record(
         turn.usage += output.usage;
         turn.tell(Event::Spent { usage: output.usage });
     }
-    let (question, image) = (output.question, output.image);
-    turn.answer(ToolResult { error, question, image, decision, ..turn::result(call, output.text) });
+    let ToolOutput { question, image, decisions, text, .. } = output;
+    turn.answer(ToolResult { error, question, image, decision, decisions, ..turn::result(call, text) });
     turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }

@@ -101,6 +101,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
             question: None,
             image: None,
             decision: None,
+            decisions: Vec::new(),
         })))
     };
     let all = vec![
@@ -195,6 +196,7 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
         question: Some(Question { text: "Which?".into(), options: vec![] }),
         image: None,
         decision: None,
+        decisions: Vec::new(),
     };
     let asked = Update::Message(Arc::new(Message::Tool(asked)));
     let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), asked];
