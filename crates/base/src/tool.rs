@@ -58,6 +58,8 @@ pub struct ToolCx {
     pub marks: Arc<Marks>,
     /// Where the call tells what happens while it works.
     pub tell: Tell,
+    /// The tools that whoever works for the call may use; all that the agent has if not said.
+    pub only: Option<Arc<[String]>>,
 }
 
 /// Takes what a call tells while it works.

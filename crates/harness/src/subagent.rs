@@ -149,7 +149,8 @@ impl Task {
         let above = Above { approver: parent.approver.clone(), tell: cx.tell.clone(), task: cx.call.clone() };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
-            given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
+            let allowed = cx.only.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
+            given && allowed && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
         };
         // Who was given tools by name is told of each.
         let searches = kind.tools.is_none() && has(SEARCH);

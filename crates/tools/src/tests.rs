@@ -28,7 +28,7 @@ pub(crate) async fn place(folder: &Path) -> Arc<dyn Sandbox> {
 
 pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {
     let tell = Arc::new(|_| {});
-    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell }
+    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell, only: None }
 }
 
 impl Bench {

@@ -41,7 +41,7 @@ pub(super) async fn perform(
         }
     }
     begin(agent, turn, &allowed).await?;
-    work.extend(allowed.into_iter().map(|call| invoke(agent, turn, call, None)));
+    work.extend(allowed.into_iter().map(|call| invoke(agent, chain, turn, call, None)));
     finish(agent, chain, turn, work).await
 }
 
@@ -56,7 +56,7 @@ async fn finish<'a>(
             Step::Decided(call, decision) if decision.approved => {
                 tell_decision(turn, &call, &decision);
                 begin(agent, turn, std::slice::from_ref(&call)).await?;
-                work.push(invoke(agent, turn, call, Some(decision)));
+                work.push(invoke(agent, chain, turn, call, Some(decision)));
             }
             Step::Decided(call, decision) => {
                 tell_decision(turn, &call, &decision);
@@ -125,6 +125,7 @@ fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
 /// Calls a tool.
 fn invoke<'a>(
     agent: &'a Agent,
+    chain: &Chain,
     turn: &Turn,
     call: ToolCall,
     decision: Option<Decision>,
@@ -137,6 +138,7 @@ fn invoke<'a>(
         sandbox: agent.sandbox.clone(),
         marks: turn.state().marks.clone(),
         tell: teller(turn),
+        only: chain.iter().find_map(|middleware| middleware.only(turn)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {

@@ -221,3 +221,24 @@ async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
     assert_eq!((outcome, seen.asked), (Outcome::Success, vec![]));
     assert!(bench.thread()[2].starts_with("Task timed out"), "{:?}", bench.thread());
 }
+
+#[tokio::test]
+async fn a_skill_that_is_active_binds_sub_agents_too() {
+    let skill = |tools: Option<&[&str]>| pudu_base::Skill {
+        name: "look".into(),
+        about: "x".into(),
+        path: "/mnt/skills/public/look/SKILL.md".into(),
+        tools: tools.map(|tools| tools.iter().map(|&name| name.to_owned()).collect()),
+        text: "Look.".into(),
+    };
+    for (tools, expect) in [(Some(["task", "reads"].as_slice()), "reads"), (None, "writes reads")] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let kind = Kind { without: Vec::new(), ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+        turn.apply(human("h", "/look at it"));
+        let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
+        crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel).await;
+        assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
+    }
+}
