@@ -23,6 +23,8 @@ pub const MOST: usize = 3;
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool's name.
 pub const TASK: &str = "task";
+/// Of no use to a model that cannot see.
+const VIEW_IMAGE: &str = "view_image";
 /// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
 const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
 
@@ -146,16 +148,23 @@ impl Task {
     /// Puts a sub-agent together.
     fn agent(&self, kind: &Kind, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
+        let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
+        let sees = model.sees();
         let above = Above { approver: parent.approver.clone(), tell: cx.tell.clone(), task: cx.call.clone() };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
             let allowed = cx.only.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
-            given && allowed && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
+            let blind = name == VIEW_IMAGE && !sees;
+            given
+                && allowed
+                && !blind
+                && !NEVER.contains(&name)
+                && !kind.without.iter().any(|tool| tool == name)
         };
         // Who was given tools by name is told of each.
         let searches = kind.tools.is_none() && has(SEARCH);
         searching(Agent {
-            model: kind.model.clone().unwrap_or_else(|| parent.model.clone()),
+            model,
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),

@@ -242,3 +242,34 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     }
 }
+
+#[tokio::test]
+async fn one_that_cannot_see_has_no_tool_that_shows_images() {
+    for (sees, expect) in [(true, "reads view_image"), (false, "reads")] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("done")]);
+        bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("view_image", true));
+        let own = Arc::new(Seeing(sees, crate::fixture::Scripted::default()));
+        own.1.replies.lock().unwrap().push_back(says("ok"));
+        let kind = Kind { model: Some(own.clone()), ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.run(Some("go")).await;
+        assert_eq!(*own.1.tools.lock().unwrap(), [expect]);
+    }
+}
+
+/// A model that sees or does not.
+struct Seeing(bool, crate::fixture::Scripted);
+
+impl Model for Seeing {
+    fn name(&self) -> &str {
+        self.1.name()
+    }
+
+    fn sees(&self) -> bool {
+        self.0
+    }
+
+    fn stream(&self, request: pudu_base::Request) -> pudu_base::ModelStream {
+        self.1.stream(request)
+    }
+}
