@@ -59,7 +59,8 @@ impl Middleware for Approvals {
     fn before_tool(&mut self, _turn: &Turn, call: &ToolCall) -> Gate {
         let asked = self.policy.tools.contains(&call.name);
         let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
-        let reason = script(call).and_then(danger::find);
+        let looks = self.policy.dangerous != Dangerous::Allow;
+        let reason = script(call).filter(|_| looks).and_then(danger::find);
         let gate = match (reason, self.policy.dangerous) {
             (None, _) | (_, Dangerous::Allow) => Gate::Allow,
             (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", self.line(call))),
