@@ -62,6 +62,9 @@ pub struct ToolCx {
     pub only: Option<Arc<[String]>>,
 }
 
+/// So many files go to people with one answer.
+pub const MOST_FILES: usize = 20;
+
 /// Takes what a call tells while it works.
 pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
 

@@ -138,6 +138,11 @@ async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
             json!({"filepaths": ["/mnt/user-data/outputs/../a"]}),
             "Error: /mnt/user-data/outputs/../a is outside the sandbox: use a path under /mnt/user-data",
         ),
+        (
+            "present_files",
+            json!({"filepaths": vec!["/mnt/user-data/outputs/a"; 21]}),
+            "Error: 21 files are too many: no more than 20 go with one answer; put them into an archive",
+        ),
         ("ls", json!({}), "Error: the arguments do not fit ls: missing field `path`"),
     ] {
         bench.check(name, args, expect).await;

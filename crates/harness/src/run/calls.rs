@@ -5,7 +5,8 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, Turn, turn};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    Decision, Event, Failure, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update, Wish,
+    Decision, Event, Failure, MOST_FILES, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
+    Wish,
 };
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -178,6 +179,20 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
     ToolResult { error: true, decision: Some(decision), ..turn::result(call, text) }
 }
 
+/// Names the files for people that are too many for the run's answer.
+fn left_out(turn: &Turn) -> Option<String> {
+    let own = turn.state().artifacts.iter().filter(|(_, run)| **run == turn.run);
+    let names: Vec<&str> =
+        own.skip(MOST_FILES).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
+    let more = names.len().saturating_sub(MOST_FILES);
+    let named = names.iter().take(MOST_FILES).copied().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(named),
+        (false, more) => Some(format!("{named} and {more} more")),
+    }
+}
+
 fn record(
     turn: &mut Turn,
     call: &ToolCall,
@@ -186,11 +201,17 @@ fn record(
 ) {
     let error = result.is_err();
     let mut output = result.unwrap_or_else(|ToolError(text)| text.into());
+    let presents = output.updates.iter().any(|update| matches!(update, Update::Artifacts { .. }));
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
             turn.tell(Event::Artifacts { paths: paths.clone() });
         }
         turn.apply(update);
+    }
+    if let Some(names) = presents.then(|| left_out(turn)).flatten() {
+        output.text.push_str(&format!(
+            " Not sent, because no more than {MOST_FILES} files go with one answer: {names}. Tell people, who may ask for them with their next message."
+        ));
     }
     if output.usage != pudu_base::Usage::default() {
         turn.usage += output.usage;

@@ -304,3 +304,19 @@ async fn a_stop_while_a_reply_is_written_down_leaves_no_call_open_and_is_no_fail
     assert_eq!(bench.thread(), ["go", "", "Not finished: the run was stopped."]);
     assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
+    let present =
+        |id: &str, files: Vec<u32>| calls(vec![call(id, "writes", json!({"do": "present", "files": files}))]);
+    let bench = Bench::new(vec![
+        present("1", (1..=18).collect()),
+        present("2", vec![1, 19, 20, 21, 22]),
+        says("here"),
+    ]);
+    bench.run(Some("go")).await;
+    let asked = bench.asked();
+    assert_eq!(asked[1].last().unwrap(), "tool: presented.");
+    let told = "tool: presented. Not sent, because no more than 20 files go with one answer: 21, 22. Tell people, who may ask for them with their next message.";
+    assert_eq!(asked[2].last().unwrap(), told);
+}
