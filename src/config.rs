@@ -17,6 +17,7 @@ mod channel;
 mod class;
 mod containers;
 mod database;
+mod elsewhere;
 mod env;
 mod find;
 mod gateway;
@@ -41,6 +42,7 @@ pub(crate) use {
     class::{Dialect, Native},
     containers::{Docker, Provider},
     database::{Backend, Database},
+    elsewhere::Provisioner,
     env::Env,
     find::Start,
     gateway::Gateway,
@@ -54,6 +56,9 @@ pub(crate) use {
     watch::Watcher,
     web::WebConfig,
 };
+
+#[cfg(feature = "kubernetes")]
+pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
 use raw::Node;

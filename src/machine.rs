@@ -1,12 +1,15 @@
 //! What this machine has to offer: models that answer on it, and what commands run in: its kernel, or an engine.
 
+mod elsewhere;
+
 use crate::{
     config::{self, Live, ModelConfig, Provider},
     discover,
 };
+use elsewhere::Wanted;
 use pudu_client::{
-    base::{Network, SandboxProvider},
-    containers::{Api, Docker, GEM, Pool, Rules, Settings},
+    base::{Network, SandboxError, SandboxProvider},
+    containers::{Api, Docker, Engine, GEM, Pool, Rules, Settings},
     egress::Proxy,
     net,
     sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
@@ -33,7 +36,16 @@ pub(crate) struct Machine {
     provider: Provider,
     shelf: Arc<Skillshelf>,
     /// The containers, and what they were configured with.
-    pool: Mutex<Option<(Settings, config::Sandbox, Pool)>>,
+    pool: Mutex<Option<(Recipe, config::Sandbox, Pool)>>,
+}
+
+/// What an engine makes containers by.
+#[derive(PartialEq)]
+enum Recipe {
+    Docker(Box<Settings>),
+    Provisioner(config::Provisioner, Wanted),
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(Box<config::Kubernetes>, Wanted),
 }
 
 /// The skills that are on, as sandboxes show them.
@@ -74,9 +86,52 @@ impl Machine {
 
     /// Returns the sandboxes that a configuration asks for.
     pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+        match self.recipe(live) {
+            None => Arc::new(self.local(live)),
+            Some(recipe) => Arc::new(self.containers(recipe, live)),
+        }
+    }
+
+    /// Returns what containers are made by; `None` where commands run here.
+    fn recipe(&self, live: &Live) -> Option<Recipe> {
+        let wanted = Wanted::of(&live.sandbox);
         match &self.provider {
-            Provider::Local => Arc::new(self.local(live)),
-            Provider::Docker(docker) => Arc::new(self.containers(docker, live)),
+            Provider::Local => None,
+            Provider::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, live)))),
+            Provider::Provisioner(provisioner) => Some(Recipe::Provisioner(provisioner.clone(), wanted)),
+            #[cfg(feature = "kubernetes")]
+            Provider::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
+        }
+    }
+
+    /// Returns who makes them.
+    fn engine(&self, recipe: &Recipe) -> Arc<dyn Engine> {
+        match recipe {
+            Recipe::Docker(settings) => Arc::new(Docker::new((**settings).clone())),
+            Recipe::Provisioner(provisioner, wanted) => {
+                Arc::new(elsewhere::provisioner(provisioner, &self.folders, wanted.clone()))
+            }
+            #[cfg(feature = "kubernetes")]
+            Recipe::Kubernetes(kubernetes, wanted) => {
+                Arc::new(elsewhere::kubernetes(kubernetes, &self.folders, wanted.clone()))
+            }
+        }
+    }
+
+    /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where nobody does.
+    pub(crate) async fn examine(&self, live: &Live) -> Option<Result<String, SandboxError>> {
+        match &self.provider {
+            Provider::Local | Provider::Docker(_) => None,
+            Provider::Provisioner(provisioner) => {
+                let wanted = Wanted::of(&live.sandbox);
+                let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
+                Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
+            }
+            #[cfg(feature = "kubernetes")]
+            Provider::Kubernetes(kubernetes) => {
+                let wanted = Wanted::of(&live.sandbox);
+                Some(elsewhere::kubernetes(kubernetes, &self.folders, wanted).version().await)
+            }
         }
     }
 
@@ -97,21 +152,18 @@ impl Machine {
 
     /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
     /// of the ones before if something was.
-    fn containers(&self, docker: &config::Docker, live: &Live) -> Pool {
-        let settings = self.settings(docker, live);
+    fn containers(&self, recipe: Recipe, live: &Live) -> Pool {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match pool.take() {
-            Some((old, sandbox, made)) if old == settings && sandbox == live.sandbox => made,
+            Some((old, sandbox, made)) if old == recipe && sandbox == live.sandbox => made,
             // The same containers will do, kept by other rules or with other folders.
-            Some((old, _, made)) if old == settings => {
+            Some((old, _, made)) if old == recipe => {
                 made.renew(made.engine(), self.places(live), rules(live))
             }
-            Some((.., made)) => {
-                made.renew(Arc::new(Docker::new(settings.clone())), self.places(live), rules(live))
-            }
-            None => Pool::new(Arc::new(Docker::new(settings.clone())), self.places(live), rules(live)),
+            Some((.., made)) => made.renew(self.engine(&recipe), self.places(live), rules(live)),
+            None => Pool::new(self.engine(&recipe), self.places(live), rules(live)),
         };
-        *pool = Some((settings, live.sandbox.clone(), made.clone()));
+        *pool = Some((recipe, live.sandbox.clone(), made.clone()));
         made
     }
 
@@ -184,6 +236,16 @@ impl Machine {
                 };
                 format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
+            (Provider::Provisioner(provisioner), _) => elsewhere::words(provisioner),
+            #[cfg(feature = "kubernetes")]
+            (Provider::Kubernetes(kubernetes), _) => {
+                let held = if live.sandbox.network == Network::None {
+                    ", where the cluster keeps to policies"
+                } else {
+                    ""
+                };
+                format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
+            }
             (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
             (Provider::Local, Err(_)) if live.sandbox.allow_host_bash => {
                 "that of this machine, with nothing between (sandbox.allow_host_bash)".to_owned()
@@ -197,16 +259,14 @@ impl Machine {
     /// Says in the log what is not as it should be.
     pub(crate) fn tell(&self, live: &Live) {
         match (&self.provider, &self.jail, live.sandbox.allow_host_bash) {
-            (Provider::Docker(_), ..) => {
-                tracing::info!(means = self.words(live), "commands run in containers")
-            }
-            (_, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
-            (_, Err(Unconfined { why, mend }), true) => {
+            (Provider::Local, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
+            (Provider::Local, Err(Unconfined { why, mend }), true) => {
                 tracing::warn!(why, mend, "commands are NOT confined: they run in the shell of this machine");
             }
-            (_, Err(Unconfined { why, mend }), false) => {
+            (Provider::Local, Err(Unconfined { why, mend }), false) => {
                 tracing::warn!(why, mend, "commands cannot be confined here, so the agent has no shell");
             }
+            _ => tracing::info!(means = self.words(live), "commands run in containers"),
         }
         for mount in live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir()) {
             let (folder, path) = (mount.host.display(), &mount.agent);
@@ -239,5 +299,11 @@ fn owner(provider: &Provider, jailed: Option<(u32, u32)>) -> Option<(u32, u32)> 
         Provider::Local => jailed,
         Provider::Docker(config::Docker { api: Api::Aio, .. }) => root.then_some(GEM),
         Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
+        Provider::Provisioner(_) => root.then_some(GEM),
+        #[cfg(feature = "kubernetes")]
+        Provider::Kubernetes(kubernetes) => {
+            let user = kubernetes.run_as.map(|user| (user, user));
+            root.then(|| user.or(jailed).unwrap_or(NOBODY_ELSE))
+        }
     }
 }

@@ -141,7 +141,8 @@ impl House {
     /// Runs another command of the program in the house; returns whether it went well, and what it said.
     pub fn pudu(&self, args: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
-        let output = command.args(args).current_dir(self.dir.path()).env_clear().output().unwrap();
+        command.args(args).current_dir(self.dir.path()).env_clear().envs(self.environment.iter().cloned());
+        let output = command.output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(said).unwrap())
     }

@@ -16,6 +16,7 @@ mod crash_rare;
 mod dingtalk;
 mod discord;
 mod documents;
+mod elsewhere;
 mod escape;
 mod feishu;
 mod files;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod container;
+mod elsewhere;
 mod model;
 
 use super::run;
@@ -80,6 +81,9 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
     let words = machine.words(live);
     if let Provider::Docker(docker) = machine.provider() {
         return container::check(machine, docker, live).await;
+    }
+    if let Some(found) = machine.examine(live).await {
+        return elsewhere::check(machine, live, found).await;
     }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),

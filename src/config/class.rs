@@ -19,6 +19,8 @@ pub(super) enum Class {
     Sandbox,
     /// Sandboxes that are containers.
     Containers,
+    /// Sandboxes that are Pods.
+    Pods,
     /// A tool.
     Tool(Native),
     /// A model or a sandbox that cannot be had; why, and what to use.
@@ -169,6 +171,7 @@ const CLASSES: &[(&str, Class)] = &[
     ("deerflow.models.openai_codex_provider:CodexChatModel", Class::Refused(Kind::Model, NO_LOGIN)),
     ("deerflow.sandbox.local:LocalSandboxProvider", Class::Sandbox),
     ("deerflow.community.aio_sandbox:AioSandboxProvider", Class::Containers),
+    ("pudu.sandbox:KubernetesProvider", Class::Pods),
     ("deerflow.community.boxlite:BoxliteProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.tenki:TenkiSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
     ("deerflow.community.e2b_sandbox:E2BSandboxProvider", Class::Refused(Kind::Sandbox, NO_SANDBOX)),
@@ -219,7 +222,7 @@ impl Class {
     fn kind(self) -> Kind {
         match self {
             Self::Model(_) => Kind::Model,
-            Self::Sandbox | Self::Containers => Kind::Sandbox,
+            Self::Sandbox | Self::Containers | Self::Pods => Kind::Sandbox,
             Self::Tool(_) | Self::NotYet => Kind::Tool,
             Self::Refused(kind, _) => kind,
         }

@@ -1,6 +1,8 @@
 //! Sandboxes that are containers: which engine makes them, of what, and for how long.
 
-use super::{Start, reader::Section};
+#[cfg(feature = "kubernetes")]
+use super::elsewhere::Kubernetes;
+use super::{Start, elsewhere::Provisioner, reader::Section};
 use pudu_client::{base::Network, containers::Api, sandbox::Limits};
 use std::{path::PathBuf, time::Duration};
 
@@ -12,6 +14,11 @@ pub(crate) enum Provider {
     Local,
     /// In containers of an engine.
     Docker(Docker),
+    /// In sandboxes of a provisioner.
+    Provisioner(Provisioner),
+    /// In Pods of a cluster.
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(Box<Kubernetes>),
 }
 
 /// A container engine, and what containers are made of.
@@ -70,7 +77,12 @@ impl Provider {
 
     /// What commands reach of the network if nobody says otherwise. The all-in-one image is spoken to over one.
     pub(super) fn network(&self) -> Network {
-        if self.is_aio() { Network::Full } else { Network::None }
+        match self {
+            // What it really is, the provisioner does not tell.
+            Self::Provisioner(_) => Network::Full,
+            _ if self.is_aio() => Network::Full,
+            _ => Network::None,
+        }
     }
 
     /// What a command, or a whole container, may use up if nobody says otherwise.
@@ -81,7 +93,29 @@ impl Provider {
 
     /// Refuses what cannot be had of this provider.
     pub(super) fn check(&self, section: &Section<'_>, network: Network) {
-        let Self::Docker(docker) = self else { return };
+        let docker = match self {
+            Self::Docker(docker) => docker,
+            Self::Provisioner(_) if network != Network::Full => {
+                let what = "this has no effect: the provisioner decides what its sandboxes reach";
+                section.warn(
+                    "network",
+                    what,
+                    "let a NetworkPolicy of the cluster hold them, and set `network: full`",
+                );
+                return;
+            }
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes(_) if network == Network::Proxy => {
+                let what = "Pods have no proxy for some domains";
+                section.refuse(
+                    "network",
+                    what,
+                    "set `network: none`, or `full` with a NetworkPolicy of your own",
+                );
+                return;
+            }
+            _ => return,
+        };
         match (network, docker.api) {
             (Network::Proxy, _) => section.refuse(
                 "network",
@@ -109,15 +143,7 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> Docker {
         let what = format!("\"{host}\" is no address of an engine that pudu can speak to");
         section.refuse("docker_host", what, "write unix:///path/of/the/socket or tcp://host:port");
     }
-    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
-        || !prefix.chars().all(plain)
-        || prefix.len() > 64
-    {
-        let what = format!("no container can be called \"{prefix}-…\"");
-        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
-    }
+    let prefix = container_prefix(section);
     let verified = env("DOCKER_TLS_VERIFY").is_some() || host.starts_with("https://");
     let reach = env("DEER_FLOW_SANDBOX_HOST").unwrap_or("127.0.0.1").to_owned();
     let near = matches!(reach.as_str(), "localhost" | "127.0.0.1" | "::1");
@@ -135,6 +161,20 @@ pub(super) fn docker(section: &Section<'_>, start: &Start) -> Docker {
     }
 }
 
+/// Reads what the names of containers begin with.
+pub(super) fn container_prefix(section: &Section<'_>) -> String {
+    let prefix = section.text("container_prefix").or("deer-flow-sandbox".to_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if !prefix.starts_with(|c: char| c.is_ascii_alphanumeric())
+        || !prefix.chars().all(plain)
+        || prefix.len() > 64
+    {
+        let what = format!("no container can be called \"{prefix}-…\"");
+        section.refuse("container_prefix", what, "use at most 64 letters, digits, `_`, `.` and `-`");
+    }
+    prefix
+}
+
 /// DeerFlow's own image, and the one that it was made of.
 fn usual(image: &str) -> Api {
     match image.contains("all-in-one-sandbox") || image.contains("agent-infra/sandbox") {
@@ -146,7 +186,7 @@ fn usual(image: &str) -> Api {
 /// Reads how long they are kept.
 pub(super) fn keep(section: &Section<'_>, provider: &Provider) -> Keep {
     let usual = Keep::default();
-    if *provider == Provider::Local {
+    if matches!(provider, Provider::Local) {
         return usual;
     }
     Keep {

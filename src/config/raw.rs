@@ -113,6 +113,8 @@ fn tolerate_duplicates(text: &str, first: &Error) -> (Option<Node>, Vec<Problem>
 
 fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, Error> {
     let mut options = options! {
+        // They are nobody's business here, and there may be many.
+        emit_comments: false,
         with_snippet: false,
         duplicate_keys: duplicate_keys,
         budget: budget! { max_depth: MAX_DEPTH, max_nodes: MAX_NODES, max_documents: 2, flow_nesting_limit: MAX_DEPTH },

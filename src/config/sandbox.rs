@@ -4,6 +4,7 @@ use super::{
     Start,
     class::{self, Class, Kind, Native},
     containers::{self, Keep, Provider},
+    elsewhere,
     env::Env,
     raw::Value,
     reader::{Section, describe},
@@ -78,10 +79,7 @@ const LATER: &[&str] = &[
     "overflow_policy",
     "ownership",
     "project_id",
-    "provisioner_api_key",
-    "provisioner_url",
     "sticky",
-    "thread_data_mounts",
     "workspace_id",
 ];
 
@@ -89,12 +87,25 @@ const LATER: &[&str] = &[
 pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
     let section = top.section("sandbox");
     section.later(LATER);
-    match class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider")) {
-        Some(Class::Containers) => Provider::Docker(containers::docker(&section, start)),
-        _ => {
-            section.know_all(containers::KEYS);
+    let class = class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
+    let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
+    let kubernetes = elsewhere::kubernetes(&section, matches!(class, Some(Class::Pods)));
+    section.know_all(containers::KEYS);
+    match (class, provisioner, kubernetes) {
+        (Some(Class::Containers), Some(provisioner), _) => Provider::Provisioner(provisioner),
+        (Some(Class::Containers), None, _) => Provider::Docker(containers::docker(&section, start)),
+        #[cfg(feature = "kubernetes")]
+        (Some(Class::Pods), _, Some(kubernetes)) => Provider::Kubernetes(Box::new(kubernetes)),
+        #[cfg(not(feature = "kubernetes"))]
+        (Some(Class::Pods), ..) => {
+            section.refuse(
+                "use",
+                "this pudu was built without Kubernetes",
+                "take one that was built with the feature",
+            );
             Provider::Local
         }
+        _ => Provider::Local,
     }
 }
 
@@ -105,6 +116,7 @@ pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
         .choice("network", NETWORKS)
         .or_told(provider.network(), "none; full for the all-in-one image");
     provider.check(&section, network);
+    let network = if matches!(provider, Provider::Provisioner(_)) { Network::Full } else { network };
     let allowed_domains = domains(&section, network);
     let limits = provider.limits();
     let told = |usual: u64, aio: u64| format!("{usual}; {aio} for the all-in-one image");

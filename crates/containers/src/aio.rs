@@ -11,9 +11,9 @@ mod wire;
 
 use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
 use pudu_net::reqwest::{self, Client, Response, StatusCode};
-use pudu_sandbox::Mount;
+use pudu_sandbox::{Mount, ROOT};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 use url::Url;
 use wire::Envelope;
@@ -35,6 +35,7 @@ struct Inner {
     base: Url,
     http: Client,
     mounts: Vec<Mount>,
+    environment: Vec<(String, String)>,
     /// What has to be killed after a call was given up is killed here.
     tasks: TaskTracker,
 }
@@ -47,13 +48,27 @@ impl Aio {
     /// # Errors
     /// When the address is none.
     pub fn new(base: &str, mounts: Vec<Mount>, tasks: TaskTracker) -> Result<Self, SandboxError> {
+        Self::with_environment(base, mounts, Vec::new(), tasks)
+    }
+
+    /// Names a container that was made by somebody who could not be told what commands are to find in their
+    /// environment: it goes with each command.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub fn with_environment(
+        base: &str,
+        mounts: Vec<Mount>,
+        environment: Vec<(String, String)>,
+        tasks: TaskTracker,
+    ) -> Result<Self, SandboxError> {
         let refused =
             |error: String| SandboxError::Refused(format!("the sandbox's address is no URL: {error}"));
         let base = Url::parse(base).map_err(|error| refused(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(refused(format!("{} is not http or https", base.scheme())));
         }
-        Ok(Self(Arc::new(Inner { base, http: client()?, mounts, tasks })))
+        Ok(Self(Arc::new(Inner { base, http: client()?, mounts, environment, tasks })))
     }
 
     /// Says whether it answers.
@@ -70,6 +85,23 @@ impl Aio {
             }
         };
         tokio::time::timeout(patience, asking).await.is_ok()
+    }
+
+    /// Makes the thread's folders where nobody else has: commands cannot start without their workspace.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub async fn furnish(&self) -> Result<(), SandboxError> {
+        let folders = ["workspace", "uploads", "outputs"].map(|folder| format!("{ROOT}/{folder}")).join(" ");
+        let command = Command { script: format!("mkdir -p {folders}"), timeout: PATIENCE };
+        let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
+        match done.code {
+            Some(0) => Ok(()),
+            _ => Err(SandboxError::Refused(format!(
+                "the thread's folders cannot be made in its sandbox ({}): let what is mounted there be writable",
+                done.stderr.trim()
+            ))),
+        }
     }
 
     fn url(&self, path: &str) -> Url {

@@ -12,7 +12,7 @@ mod link;
 mod network;
 mod recipe;
 mod settings;
-mod share;
+pub(crate) mod share;
 mod shell;
 
 pub use check::Found;

@@ -5,18 +5,25 @@
 //! What is deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
 
 mod aio;
+mod apart;
 mod docker;
 mod engine;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 mod pair;
 mod pool;
 mod prove;
+pub mod provisioner;
 
 pub use aio::Aio;
 pub use docker::{Api, Docker, Found, GEM, Settings};
 pub use engine::{BoxId, Engine, Order};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::Kubernetes;
 pub use pair::Pair;
 pub use pool::{Pool, Rules};
 pub use prove::prove;
+pub use provisioner::Provisioner;
 
 use pudu_base::SandboxError;
 use std::{error::Error, fmt::Write};

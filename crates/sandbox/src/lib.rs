@@ -41,7 +41,7 @@ pub use jail::enter;
 pub use limits::Limits;
 pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
-pub use prove::{Proof, prove};
+pub use prove::{Proof, prove, prove_in};
 pub use share::Upload;
 pub use shell::DRAIN;
 pub use watch::disk;

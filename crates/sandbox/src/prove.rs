@@ -1,7 +1,7 @@
 //! Tries to break out, and says how that went: what `pudu doctor` shows. The end-to-end tests try much more.
 
 use crate::{Folders, Jail, Limits, Local, Options};
-use pudu_base::{Command, Network, SandboxError, SandboxProvider, ThreadId};
+use pudu_base::{Command, Network, Sandbox, SandboxError, SandboxProvider, ThreadId};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// One attempt is given so long.
@@ -36,6 +36,56 @@ const ATTEMPTS: &[(&str, &str)] = &[
     (NETWORK, "(exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null && echo ESCAPED"),
 ];
 
+/// What is tried where somebody else confines commands, in a container that is its own.
+const CONTAINED: &[(&str, &str)] = &[
+    ("read passwords of the machine", "cat /etc/shadow && echo ESCAPED"),
+    ("write to the image", "touch /usr/pudu-was-here /etc/pudu-was-here 2>/dev/null && echo ESCAPED"),
+    ("mount", "mount -t tmpfs none /mnt 2>/dev/null && echo ESCAPED"),
+    ("make a namespace", "unshare -Ur true 2>/dev/null && echo ESCAPED"),
+    ("change the kernel", "{ echo 1 > /proc/sys/kernel/panic_on_oops; } 2>/dev/null && echo ESCAPED"),
+    ("be root", "test $(id -u) = 0 && echo ESCAPED"),
+    ("have a capability", "grep -q 'Cap\\(Prm\\|Eff\\|Amb\\).*[1-9a-f]' /proc/self/status && echo ESCAPED"),
+    ("gain rights by a program", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED"),
+    ("be without a filter of calls", "grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"),
+    ("open a device", "test -e /dev/mem -o -e /dev/kmsg -o -b /dev/sda && echo ESCAPED"),
+    (
+        "have an account of the cluster",
+        "test -e /var/run/secrets/kubernetes.io/serviceaccount/token && echo ESCAPED",
+    ),
+    (
+        NETWORK,
+        "timeout 5 bash -c 'exec 3<>/dev/tcp/1.1.1.1/53' 2>/dev/null && echo ESCAPED; \
+         timeout 5 python3 -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 4)' 2>/dev/null && echo ESCAPED",
+    ),
+];
+
+/// Tries each way out of a container that somebody else made.
+///
+/// # Errors
+/// When nothing can be tried.
+pub async fn prove_in(sandbox: &dyn Sandbox, network: Network) -> Result<Vec<Proof>, SandboxError> {
+    try_each(sandbox, CONTAINED, network, "").await
+}
+
+async fn try_each(
+    sandbox: &dyn Sandbox,
+    attempts: &[(&'static str, &str)],
+    network: Network,
+    secret: &str,
+) -> Result<Vec<Proof>, SandboxError> {
+    let mut proofs = Vec::new();
+    for (attempt, script) in attempts {
+        if *attempt == NETWORK && network == Network::Full {
+            continue;
+        }
+        let command = Command { script: script.replace("SECRET", secret), timeout: PATIENCE };
+        let done = sandbox.exec(&command).await?;
+        let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
+        proofs.push(Proof { attempt, broken });
+    }
+    Ok(proofs)
+}
+
 /// Tries each way out of a sandbox that is made below an existing folder of the daemon's.
 ///
 /// # Errors
@@ -47,16 +97,5 @@ pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<V
     let folders = Folders::new(folder.to_owned(), jail.owner());
     let options = Options { network, limits: Limits::default(), ..Options::default() };
     let sandbox = Local::new(folders, Some(jail), options).acquire(&ThreadId::from("doctor")).await?;
-    let mut proofs = Vec::new();
-    for (attempt, script) in ATTEMPTS {
-        if *attempt == NETWORK && network == Network::Full {
-            continue;
-        }
-        let command =
-            Command { script: script.replace("SECRET", &secret.to_string_lossy()), timeout: PATIENCE };
-        let done = sandbox.exec(&command).await?;
-        let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
-        proofs.push(Proof { attempt, broken });
-    }
-    Ok(proofs)
+    try_each(&*sandbox, ATTEMPTS, network, &secret.to_string_lossy()).await
 }

@@ -62,7 +62,7 @@ impl Front {
     pub fn read(text: &str) -> Result<Self, String> {
         let head = head(text)?;
         let budget = budget! { max_depth: 8, max_nodes: 1_000, max_documents: 1 };
-        let options = options! { with_snippet: false, budget: budget };
+        let options = options! { emit_comments: false, with_snippet: false, budget: budget };
         let head: Value = serde_saphyr::from_str_with_options(head, options).map_err(|error| {
             let words = error.to_string();
             format!("its head is not YAML ({words}); text with `: ` or ` #` in it needs quotes")

@@ -106,6 +106,7 @@ fn the_example_can_be_read_with_every_key_in_use() {
         ("PUDU_TOKEN", "t"),
         ("OPENAI_API_KEY", "k"),
         ("TAVILY_API_KEY", "k"),
+        ("PROVISIONER_API_KEY", "k"),
         ("DATABASE_URL", "postgres://x"),
         ("DINGTALK_CLIENT_SECRET", "d"),
         ("TELEGRAM_BOT_TOKEN", "1:a"),

@@ -376,6 +376,37 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
 }
 
 #[test]
+fn sandboxes_elsewhere_that_cannot_be_made_so_are_refused_with_the_place() {
+    let check = |text: &str, words: &[&str]| {
+        let said = said(&format!("sandbox: {text}\n"), []);
+        words.iter().for_each(|word| assert!(said.contains(word), "{text}: {said}"));
+    };
+    let aio = |rest: &str| format!("{{use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"{rest}}}");
+    check(&aio(", provisioner_url: nowhere"), &["error: sandbox.provisioner_url", "https://"]);
+    check(&aio(", provisioner_url: \"http://a:b@c\""), &["ends up in logs", "provisioner_api_key"]);
+    check(
+        &aio(", provisioner_url: \"http://c\", provisioner_api_key: $GONE"),
+        &["provisioner_api_key", "GONE"],
+    );
+    check(&aio(", provisioner_url: \"http://c\", network: none"), &["warning: sandbox.network", "decides"]);
+    let pods = |rest: &str| format!("{{use: \"pudu.sandbox:KubernetesProvider\"{rest}}}");
+    check(&pods(""), &["error: sandbox.kubernetes", "home: claim NAME", "home: host PATH"]);
+    for home in ["a", "claim", "claim a/b", "host a", "pod a"] {
+        check(
+            &pods(&format!(", kubernetes: {{home: {home}}}")),
+            &["error: sandbox.kubernetes.home", "neither"],
+        );
+    }
+    check(&pods(", kubernetes: {home: claim a, run_as: 0}"), &["error: sandbox.kubernetes.run_as"]);
+    check(
+        &pods(", kubernetes: {home: claim a}, container_prefix: A_b"),
+        &["sandbox.container_prefix", "small letters"],
+    );
+    let proxy = ", kubernetes: {home: claim a}, network: proxy, allowed_domains: [a.org]";
+    check(&pods(proxy), &["error: sandbox.network", "Pods have no proxy"]);
+}
+
+#[test]
 fn what_long_results_and_approvals_cannot_be_is_told() {
     check(
         "tools:\n  - {use: 'deerflow.sandbox.tools:ls_tool', approval: perhaps}\n\

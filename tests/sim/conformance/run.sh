@@ -1,6 +1,6 @@
 #!/bin/sh
 # Proves the simulators with clients that others wrote: python-telegram-bot, openai, lark-oapi, dingtalk-stream,
-# slack_sdk, docker and agent-sandbox from PyPI, @larksuiteoapi/node-sdk and discord.js from npm.
+# slack_sdk, docker, agent-sandbox and kubernetes from PyPI, @larksuiteoapi/node-sdk and discord.js from npm.
 # Prints a line for each check and fails if any does. Needs python3, cargo, and a package index; npm where there is one.
 # CONFORMANCE_VENV keeps the clients between runs; otherwise they are installed afresh.
 set -eu
@@ -13,7 +13,7 @@ trap '[ -z "$sim" ] || kill "$sim" 2>/dev/null || true; rm -rf "$work"' EXIT INT
 venv=${CONFORMANCE_VENV:-$work/venv}
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    python-telegram-bot openai lark-oapi dingtalk-stream slack_sdk docker agent-sandbox
+    python-telegram-bot openai lark-oapi dingtalk-stream slack_sdk docker agent-sandbox kubernetes
 
 cargo build --quiet -p pudu-sim --bin pudu-sim
 binary=$(cargo metadata --format-version 1 --no-deps |
@@ -21,7 +21,7 @@ binary=$(cargo metadata --format-version 1 --no-deps |
 
 mkdir "$work/aio"
 "$binary" --telegram-port 0 --model-port 0 --feishu-port 0 --dingtalk-port 0 --slack-port 0 --discord-port 0 \
-    --docker-port 0 --aio-port 0 --aio-folder "$work/aio" >"$work/ports" &
+    --docker-port 0 --aio-port 0 --aio-folder "$work/aio" --kubernetes-port 0 >"$work/ports" &
 sim=$!
 tries=0
 until grep -q '^model ' "$work/ports"; do
@@ -49,4 +49,9 @@ fi
 "$venv/bin/python" slack_client.py "$(value slack)" "$(value slack-bot-token)" "$(value slack-app-token)" || failed=1
 "$venv/bin/python" docker_client.py "$(value docker)" || failed=1
 "$venv/bin/python" aio_client.py "$(value aio)" "$(cd "$work/aio" && pwd -P)" || failed=1
+if unshare --mount --pid --fork --map-root-user true 2>/dev/null; then
+    "$venv/bin/python" kubernetes_client.py "$(value kubernetes)" "$(value kubernetes-token)" || failed=1
+else
+    echo "skipped: without namespaces the cluster's node cannot run Pods"
+fi
 exit "$failed"

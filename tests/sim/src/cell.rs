@@ -18,6 +18,10 @@ use tokio::{
 
 /// Builds the root, and waits for the container's own process.
 const SETUP: &str = include_str!("cell.sh");
+/// Joins the users of the container's own process, the child of the first one.
+const JOIN: &str = "read child rest < /proc/1/task/1/children
+while [ \"$(readlink /proc/$child/ns/user)\" = \"$(readlink /proc/self/ns/user)\" ]; do sleep 0.01; done
+exec nsenter --target \"$child\" --user --preserve-credentials \"$@\"";
 /// What every image has.
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -36,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) read_only: bool,
     /// Whether its processes have the rights of root.
     pub(crate) capable: bool,
+    /// Whether the command is the first process itself, and not the child of one that buries the dead.
+    pub(crate) first: bool,
 }
 
 /// A container's processes. They end with it.
@@ -77,7 +83,8 @@ impl Cell {
             .collect();
         command.args(["--", "/bin/sh", "-c", SETUP, "cell", &root.0.to_string_lossy(), &binds]);
         command.arg(if plan.read_only { "ro" } else { "rw" });
-        command.args(enter(plan, &plan.environment, &plan.user, &plan.folder)).args(&plan.command);
+        command.arg(if plan.first { "first" } else { "child" });
+        command.args(enter(plan, &plan.environment, &plan.user, &plan.folder, true)).args(&plan.command);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut outer = command.spawn()?;
@@ -117,23 +124,34 @@ impl Cell {
         words: &[String],
     ) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &pid.to_string(), "--mount", "--pid", "--uts", "--ipc", "--root"]);
+        command.args(["--target", &pid.to_string(), "--mount", "--pid", "--uts", "--ipc", "--root", "--wd"]);
         if !plan.network {
             command.arg("--net");
         }
         if !is_root() {
             command.args(["--user", "--preserve-credentials"]);
         }
-        command.arg("--").args(enter(plan, environment, user, folder)).args(words);
+        command.arg("--").args(enter(plan, environment, user, folder, false)).args(words);
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
 }
 
 /// Returns the words that give a process its rights, its environment and its folder.
-fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str) -> Vec<String> {
-    let mut words = vec!["setpriv".to_owned()];
+fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: bool) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some((own, group)) = user.split_once(':').filter(|_| !is_root()) {
+        // Who is not root here can be nobody else, but can be called so; all of one container in the same way, so
+        // that they see each other.
+        if first || user != plan.user {
+            words.extend(["unshare", "--user"].map(str::to_owned));
+            words.extend([format!("--map-user={own}"), format!("--map-group={group}")]);
+        } else {
+            words.extend(["/bin/sh", "-c", JOIN, "join"].map(str::to_owned));
+        }
+    }
+    words.push("setpriv".to_owned());
     if let Some((user, group)) = user.split_once(':').filter(|_| is_root()) {
         words.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
     }

@@ -1,8 +1,8 @@
-# Builds a container's root and starts its first process: ROOT BINDS ro|rw COMMAND...
+# Builds a container's root and starts its own process: ROOT BINDS ro|rw first|child COMMAND...
 set -e
 umask 022
-root=$1 binds=$2 mode=$3
-shift 3
+root=$1 binds=$2 mode=$3 place=$4
+shift 4
 mount -t tmpfs -o mode=755 none "$root"
 for name in bin sbin lib lib32 lib64 libx32 usr etc; do
   if [ -L "/$name" ]; then
@@ -44,7 +44,11 @@ pivot_root . .old
 cd /
 umount -l /.old
 rmdir /.old
-if [ "$mode" = ro ]; then mount -o remount,ro /; fi
+if [ "$mode" = ro ]; then mount -o remount,bind,ro /; fi
+if [ "$place" = first ]; then
+  echo ready
+  exec "$@" >/dev/null 2>&1
+fi
 "$@" >/dev/null 2>&1 &
 echo ready
 exec >/dev/null 2>&1

@@ -3,7 +3,8 @@
 
 use clap::Parser;
 use pudu_sim::{
-    Aio, DingTalk, Discord, Docker, Feishu, Model, Slack, Telegram, dingtalk, discord, docker, feishu,
+    Aio, DingTalk, Discord, Docker, Feishu, Kubernetes, Model, Slack, Telegram, dingtalk, discord, docker,
+    feishu,
     model::{Reply, RetryAfter},
     slack,
     telegram::Options,
@@ -37,6 +38,9 @@ struct Args {
     /// The port of Discord; not started unless given; 0 takes a free one
     #[arg(long)]
     discord_port: Option<u16>,
+    /// The port of a Kubernetes API server; not started unless given; 0 takes a free one
+    #[arg(long)]
+    kubernetes_port: Option<u16>,
     /// The port of a Docker engine; not started unless given; 0 takes a free one
     #[arg(long)]
     docker_port: Option<u16>,
@@ -72,6 +76,7 @@ async fn main() -> io::Result<()> {
         start_dingtalk(args.dingtalk_port).await?,
         start_slack(args.slack_port).await?,
         start_discord(args.discord_port).await?,
+        start_kubernetes(args.kubernetes_port).await?,
         start_docker(args.docker_port).await?,
         start_aio(args.aio_port, args.aio_folder).await?,
     );
@@ -123,6 +128,15 @@ async fn start_discord(port: Option<u16>) -> io::Result<Option<Discord>> {
     println!("discord {}", discord.url());
     println!("discord-bot-token {}", discord.options().token);
     Ok(Some(discord))
+}
+
+/// Starts a cluster on its port and says what a client needs.
+async fn start_kubernetes(port: Option<u16>) -> io::Result<Option<Kubernetes>> {
+    let Some(port) = port else { return Ok(None) };
+    let cluster = Kubernetes::bind(local(port)).await?;
+    println!("kubernetes {}", cluster.url());
+    println!("kubernetes-token {}", pudu_sim::kubernetes::TOKEN);
+    Ok(Some(cluster))
 }
 
 /// Starts a Docker engine on its port and says where it is.

@@ -17,7 +17,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs a command.
 pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxError> {
-    run_with(aio, command, BTreeMap::new()).await
+    let environment = aio.0.environment.iter();
+    run_with(aio, command, environment.map(|(name, value)| (name.as_str(), value.as_str())).collect()).await
 }
 
 /// Runs a command that finds more in its environment.
@@ -26,9 +27,19 @@ pub(super) async fn run_with(
     command: &Command,
     env: BTreeMap<&str, &str>,
 ) -> Result<Exec, SandboxError> {
+    run_at(aio, command, env, &format!("{ROOT}/workspace")).await
+}
+
+/// Runs a command in another folder than the workspace.
+pub(super) async fn run_at(
+    aio: &Aio,
+    command: &Command,
+    env: BTreeMap<&str, &str>,
+    folder: &str,
+) -> Result<Exec, SandboxError> {
     let session = Session { aio: aio.clone(), id: crate::word()?, over: false };
     let limit = command.timeout + GRACE;
-    match tokio::time::timeout(limit, session.run(command, env)).await {
+    match tokio::time::timeout(limit, session.run(command, env, folder)).await {
         Ok(done) => {
             session.close().await;
             done
@@ -48,11 +59,16 @@ struct Session {
 }
 
 impl Session {
-    async fn run(&self, command: &Command, env: BTreeMap<&str, &str>) -> Result<Exec, SandboxError> {
+    async fn run(
+        &self,
+        command: &Command,
+        env: BTreeMap<&str, &str>,
+        folder: &str,
+    ) -> Result<Exec, SandboxError> {
         let request = ExecRequest {
             command: &command.script,
             session_id: &self.id,
-            exec_dir: &format!("{ROOT}/workspace"),
+            exec_dir: folder,
             env,
             timeout: STEP.as_secs_f64(),
             hard_timeout: command.timeout.as_secs_f64(),

@@ -22,13 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Running {
     docker: Docker,
     id: BoxId,
-    pub(super) mark: String,
+    exec: String,
+    mark: String,
     over: bool,
 }
 
 impl Running {
-    pub(super) fn new(docker: Docker, id: BoxId, mark: String) -> Self {
-        Self { docker, id, mark, over: false }
+    pub(super) fn new(docker: Docker, id: BoxId, exec: String, mark: String) -> Self {
+        Self { docker, id, exec, mark, over: false }
     }
 
     /// It ended by itself.
@@ -38,7 +39,7 @@ impl Running {
 
     /// Kills it, and returns when nothing of it is left.
     pub(super) async fn kill(mut self) {
-        kill(&self.docker, &self.id, &self.mark).await;
+        kill(&self.docker, &self.id, &self.exec, &self.mark).await;
         // A call that is given up in the midst of this has it done by somebody else.
         self.over = true;
     }
@@ -49,13 +50,22 @@ impl Drop for Running {
         if self.over {
             return;
         }
-        let (docker, id, mark) = (self.docker.clone(), self.id.clone(), self.mark.clone());
-        self.docker.0.tasks.spawn(async move { kill(&docker, &id, &mark).await });
+        let (docker, id) = (self.docker.clone(), self.id.clone());
+        let (exec, mark) = (std::mem::take(&mut self.exec), std::mem::take(&mut self.mark));
+        self.docker.0.tasks.spawn(async move { kill(&docker, &id, &exec, &mark).await });
     }
 }
 
-async fn kill(docker: &Docker, id: &BoxId, mark: &str) {
-    let why = match tokio::time::timeout(PATIENCE, try_kill(docker, id, mark)).await {
+async fn kill(docker: &Docker, id: &BoxId, exec: &str, mark: &str) {
+    let killing = async {
+        try_kill(docker, id, mark).await?;
+        // One that was given up as it began may have begun behind it.
+        while runs(docker, exec).await? {
+            try_kill(docker, id, mark).await?;
+        }
+        Ok::<(), SandboxError>(())
+    };
+    let why = match tokio::time::timeout(PATIENCE, killing).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(_) => "it took too long".to_owned(),
@@ -63,6 +73,16 @@ async fn kill(docker: &Docker, id: &BoxId, mark: &str) {
     tracing::warn!(%id, why, "a command could not be killed by itself, so its whole container is taken away");
     if let Err(error) = docker.remove(id).await {
         tracing::error!(%id, %error, "a container with a command that was to be killed could not be taken away");
+    }
+}
+
+/// Whether the engine says that a command runs. One of a container that is gone does not.
+async fn runs(docker: &Docker, exec: &str) -> Result<bool, SandboxError> {
+    let engine = docker.0.link.docker().await?;
+    match engine.inspect_exec(exec).await {
+        Ok(state) => Ok(state.running.unwrap_or_default()),
+        Err(error) if super::status(&error) == Some(404) => Ok(false),
+        Err(error) => Err(failed("ask for the command", error)),
     }
 }
 

@@ -5,7 +5,7 @@ use pudu_base::SandboxError;
 use rustix::fs::{Mode, OFlags};
 
 /// Opens the thread's folders to all users of this machine. The home around them stays closed.
-pub(super) fn with_all(order: &Order) -> Result<(), SandboxError> {
+pub(crate) fn with_all(order: &Order) -> Result<(), SandboxError> {
     let Some(own) = order.mounts.first() else { return Ok(()) };
     for inner in ["", "workspace", "uploads", "outputs"] {
         // What a command put in a folder's place is not followed.

@@ -50,7 +50,7 @@ impl Shell {
         }
         let mark = word()?;
         let exec = self.prepare(command, &mark).await?;
-        let running = Running::new(self.docker.clone(), self.order.id.clone(), mark);
+        let running = Running::new(self.docker.clone(), self.order.id.clone(), exec.clone(), mark);
         let engine = self.docker.0.link.docker().await?;
         let started = engine.start_exec(&exec, Some(StartExecOptions::default())).await;
         let StartExecResults::Attached { output, .. } =

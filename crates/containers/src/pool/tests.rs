@@ -196,22 +196,28 @@ async fn two_who_work_for_one_thread_share_it_until_both_are_done() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_parked_makes_room_and_where_all_are_in_use_there_is_one_more_for_a_while() {
-    let place = Place::with(rules(2));
-    for thread in ["a", "b"] {
+    let place = Place::with(rules(3));
+    for thread in ["b", "a", "c"] {
         place.take(thread).await;
         place.give(thread).await;
         pass(Duration::from_secs(1)).await;
     }
-    place.take("a").await;
-    place.take("c").await;
-    assert_eq!(place.said(), ["start a", "start b", "stop b", "start c"]);
+    // Used again, it is parked for the shortest.
+    place.take("b").await;
+    place.give("b").await;
+    place.said();
     place.take("d").await;
-    assert_eq!((place.said(), place.engine.count()), (vec!["start d".to_owned()], 3));
+    assert_eq!(place.said(), ["stop a", "start d"]);
+    for thread in ["b", "c"] {
+        place.take(thread).await;
+    }
+    place.take("e").await;
+    assert_eq!((place.said(), place.engine.count()), (vec!["start e".to_owned()], 4));
     let keep = place.pool.clone();
-    place.give("a").await;
+    place.give("b").await;
     // It goes at once, not with the next look.
     tokio::select! { () = keep.keep() => {}, () = pass(Duration::from_secs(2)) => {} }
-    assert_eq!((place.said(), place.engine.count()), (vec!["stop a".to_owned()], 2));
+    assert_eq!((place.said(), place.engine.count()), (vec!["stop b".to_owned()], 3));
 }
 
 #[tokio::test(start_paused = true)]

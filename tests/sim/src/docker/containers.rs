@@ -163,6 +163,7 @@ fn plan(call: &Call) -> Result<Plan, String> {
     }
     let dropped = words(&host["CapDrop"]).iter().any(|right| right == "ALL");
     Ok(Plan {
+        first: false,
         binds,
         command,
         environment: words(&body["Env"]),

@@ -180,9 +180,12 @@ async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
     };
     let mut reading = std::pin::pin!(reading);
     let mut drained = false;
+    let outer = child.id().unwrap_or_default();
+    let mut look = tokio::time::interval(Duration::from_millis(50));
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
+            _ = look.tick() => go_on(outer),
             () = &mut reading, if !drained => drained = true,
         }
     };
@@ -195,6 +198,23 @@ async fn run(exec: Arc<Exec>, mut command: Command, send: mpsc::Sender<Piece>) {
     }
     if !drained {
         tokio::time::timeout(LINGER, reading).await.ok();
+    }
+}
+
+/// What entered the container stops when its command is stopped, and does not see then that the command is killed.
+fn go_on(outer: u32) {
+    let state = |pid: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    if state(&outer.to_string()) != Some('T') {
+        return;
+    }
+    let children =
+        std::fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap_or_default();
+    if children.split_whitespace().all(|child| matches!(state(child), None | Some('Z'))) {
+        let mut wake = std::process::Command::new("kill");
+        wake.args(["-s", "CONT", &outer.to_string()]).status().ok();
     }
 }
 

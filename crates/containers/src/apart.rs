@@ -1,0 +1,258 @@
+//! A sandbox whose folders this machine does not share: what people send is brought there before commands look for it,
+//! and what commands put into `outputs` is fetched, so that people and the page find it here.
+//!
+//! What is deliberately absent: the workspace, which stays where the commands are, and removing here what a command
+//! removed there, because somebody may hold a link to it.
+
+use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_sandbox::{ROOT, ThreadFiles};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::{io::AsyncReadExt, sync::Mutex};
+
+/// As many files are looked at on each side.
+const MOST: usize = 2000;
+/// No file is larger, in bytes: as in DeerFlow.
+const LARGEST: u64 = 100 << 20;
+/// Looking is given so long.
+const LOOKING: Duration = Duration::from_secs(60);
+/// A file that was changed so many seconds ago or less may change again without its time telling.
+const FRESH: u64 = 2;
+
+/// Says what time it is, and of each file its size, when it was changed, and its path.
+const LOOK: &str = "cd /mnt/user-data/outputs 2>/dev/null || exit 0; date +%s; \
+                    LC_ALL=C find . -type f -exec stat -c '%s %Y %n' {} + | head -n 2001";
+
+/// A sandbox that is elsewhere.
+pub(crate) struct Apart {
+    remote: Arc<dyn Sandbox>,
+    /// The thread's folder on this machine, and what only this machine has.
+    here: Arc<dyn Sandbox>,
+    files: ThreadFiles,
+    /// How much is fetched, in bytes.
+    most: u64,
+    /// One carries files at a time.
+    known: Mutex<Known>,
+}
+
+/// What is the same on both sides.
+#[derive(Default)]
+struct Known {
+    brought: HashMap<String, (u64, SystemTime)>,
+    fetched: HashMap<String, Stamp>,
+}
+
+/// Tells versions of a file apart: size, and when it was changed, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(u64, u64);
+
+impl Apart {
+    pub(crate) fn new(
+        remote: Arc<dyn Sandbox>,
+        here: Arc<dyn Sandbox>,
+        files: ThreadFiles,
+        most: u64,
+    ) -> Self {
+        Self { remote, here, files, most, known: Mutex::default() }
+    }
+
+    /// Brings what people sent and the sandbox does not have yet; what they took back goes there as well.
+    async fn bring(&self) -> Result<(), SandboxError> {
+        let mut known = self.known.lock().await;
+        let uploads = self.files.uploads(MOST).await?;
+        for upload in &uploads {
+            let version = (upload.size, upload.modified);
+            if known.brought.get(&upload.path) == Some(&version) {
+                continue;
+            }
+            if upload.size > LARGEST {
+                tracing::warn!(
+                    file = upload.name,
+                    size = upload.size,
+                    "an upload is too large to be brought to its sandbox"
+                );
+            } else {
+                let bytes = self.own(&upload.path).await?;
+                self.remote.write(&upload.path, &bytes, false).await?;
+            }
+            known.brought.insert(upload.path.clone(), version);
+        }
+        let gone: Vec<String> = known
+            .brought
+            .keys()
+            .filter(|path| uploads.iter().all(|upload| upload.path != **path))
+            .cloned()
+            .collect();
+        for path in gone {
+            let script = format!("rm -f -- {}", quoted(&path));
+            self.remote.exec(&Command { script, timeout: LOOKING }).await?;
+            known.brought.remove(&path);
+        }
+        Ok(())
+    }
+
+    /// Reads a file of the thread on this machine.
+    async fn own(&self, path: &str) -> Result<Vec<u8>, SandboxError> {
+        let failed = |source| SandboxError::Io { path: path.to_owned(), source };
+        let (file, _) = self.files.open(path).await?;
+        let mut bytes = Vec::new();
+        let file = tokio::fs::File::from_std(file);
+        file.take(LARGEST).read_to_end(&mut bytes).await.map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Fetches what is new among the outputs. Returns what could not be had, in words.
+    async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
+        let mut known = self.known.lock().await;
+        let look = Command { script: LOOK.to_owned(), timeout: LOOKING };
+        let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
+        let mut left = Vec::new();
+        if there.len() > MOST {
+            left.push(format!("there are more than {MOST} files"));
+        }
+        let total: u64 = there.values().map(|stamp| stamp.0).sum();
+        if total > self.most {
+            left.push(format!(
+                "together they have {total} bytes, more than sandbox.disk_limit ({})",
+                self.most
+            ));
+            return Ok(left);
+        }
+        for (path, stamp) in there.into_iter().take(MOST) {
+            if known.fetched.get(&path) == Some(&stamp) {
+                continue;
+            }
+            if stamp.0 > LARGEST {
+                left.push(format!("{path} has {} bytes, more than {LARGEST}", stamp.0));
+            } else if let Err(error) = self.fetch_one(&path).await {
+                left.push(error.to_string());
+                continue;
+            }
+            if stamp.1 + FRESH < now {
+                known.fetched.insert(path, stamp);
+            }
+        }
+        Ok(left)
+    }
+
+    async fn fetch_one(&self, path: &str) -> Result<(), SandboxError> {
+        let bytes = self.remote.read(path, LARGEST).await?;
+        self.here.write(path, &bytes, false).await
+    }
+
+    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+        self.bring().await?;
+        let mut done = self.remote.exec(command).await?;
+        let left = self.fetch().await.unwrap_or_else(|error| vec![error.to_string()]);
+        if !left.is_empty() {
+            tracing::warn!(?left, "outputs of a command could not all be fetched from its sandbox");
+            done.stderr.push_str(&format!(
+                "\n[people cannot get all of /mnt/user-data/outputs: {}]",
+                left.join("; ")
+            ));
+        }
+        Ok(done)
+    }
+
+    /// Whether a path is in the thread's own folder, which is elsewhere.
+    fn is_elsewhere(path: &str) -> bool {
+        lies_in(path, ROOT)
+    }
+}
+
+fn lies_in(path: &str, folder: &str) -> bool {
+    std::path::Path::new(path).starts_with(folder)
+}
+
+/// Quotes a path for a shell.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
+/// Reads what [`LOOK`] says: the time there, and the files. A line that is none is left out; a name with a line break in
+/// it makes such lines.
+fn stamps(said: &str) -> (u64, BTreeMap<String, Stamp>) {
+    let mut lines = said.lines();
+    let now = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default();
+    let file = |line: &str| {
+        let mut parts = line.splitn(3, ' ');
+        let (size, changed, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let stamp = Stamp(size.parse().ok()?, changed.parse().ok()?);
+        Some((format!("{ROOT}/outputs/{}", name.strip_prefix("./")?), stamp))
+    };
+    (now, lines.filter_map(file).collect())
+}
+
+impl Sandbox for Apart {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(self.run(command))
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        Box::pin(async move {
+            if !Self::is_elsewhere(path) {
+                return self.here.read(path, limit).await;
+            }
+            self.bring().await?;
+            self.remote.read(path, limit).await
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        Box::pin(async move {
+            if !Self::is_elsewhere(path) {
+                return self.here.write(path, bytes, append).await;
+            }
+            self.remote.write(path, bytes, append).await?;
+            if lies_in(path, "/mnt/user-data/outputs") {
+                self.fetch_one(path).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        Box::pin(async move {
+            if !Self::is_elsewhere(path) {
+                return self.here.list(path, depth, limit).await;
+            }
+            self.bring().await?;
+            self.remote.list(path, depth, limit).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_is_read_and_what_is_no_line_of_one_is_left_out() {
+        let said = "1700000000\n3 1699999000 ./a b.txt\n0 1699999999 ./sub/ü\nodd\n1 x ./c\n2 1 d\n";
+        let expect = [
+            ("/mnt/user-data/outputs/a b.txt", (3, 1_699_999_000)),
+            ("/mnt/user-data/outputs/sub/ü", (0, 1_699_999_999)),
+        ];
+        let expect = expect.map(|(path, (size, changed))| (path.to_owned(), Stamp(size, changed)));
+        assert_eq!(stamps(said), (1_700_000_000, BTreeMap::from(expect)));
+        assert_eq!(stamps(""), (0, BTreeMap::new()));
+    }
+
+    #[test]
+    fn a_path_stays_one_word_for_the_shell() {
+        assert_eq!(quoted("/a/it's $(x).txt"), r"'/a/it'\''s $(x).txt'");
+    }
+}

@@ -1,0 +1,341 @@
+//! Sandboxes that are Pods of a cluster: one for each thread, of any image that has a shell. Commands go by exec through
+//! the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a volume that
+//! holds pudu's home, so files are those of this machine.
+//!
+//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all that
+//! this needs.
+
+mod connect;
+mod exec;
+mod pod;
+mod shell;
+mod stage;
+mod trouble;
+
+use crate::{BoxId, Engine, Order};
+use connect::Cluster;
+use exec::Target;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use pudu_base::{BoxFuture, Network, Sandbox, SandboxError};
+use pudu_sandbox::{Limits, Mount};
+use shell::PodShell;
+use stage::Stage;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::OnceCell, time::Instant};
+use tokio_util::task::TaskTracker;
+use trouble::Trouble;
+
+/// A Pod that does not run after this long is given up: an image may have to be fetched.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// A Pod is looked at this often while it is waited for.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A Pod that is taken away is gone after this long.
+const GOING: Duration = Duration::from_secs(60);
+/// A short script of ours is given so long.
+const PROBING: Duration = Duration::from_secs(30);
+
+/// Looks whether commands find what they need.
+const PROBE: &str = "\
+    [ -d /mnt/user-data/workspace ] || exit 41; \
+    [ -w /mnt/user-data/workspace ] || exit 42; \
+    for tool in grep head tr; do command -v $tool >/dev/null || exit 43; done";
+
+/// How Pods are to be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the cluster is written down; without it `KUBECONFIG`, `~/.kube/config` and the Pod's own account count.
+    pub kubeconfig: Option<PathBuf>,
+    /// Which of its contexts; without it the current one.
+    pub context: Option<String>,
+    /// The namespace; without it the context's.
+    pub namespace: Option<String>,
+    /// What names of Pods begin with.
+    pub prefix: String,
+    /// Whose Pods they are: the same after a restart, and nobody else's.
+    pub owner: String,
+    /// pudu's home on this machine.
+    pub home: PathBuf,
+    /// What holds it in the cluster.
+    pub volume: Volume,
+    /// The image. It needs a shell, and `grep`, `head` and `tr`.
+    pub image: String,
+    /// The secret by which it is fetched.
+    pub pull_secret: Option<String>,
+    /// The user and the group that commands run as.
+    pub user: (u32, u32),
+    /// What commands reach of the network.
+    pub network: Network,
+    /// What they find in their environment besides the usual.
+    pub environment: Vec<(String, String)>,
+    /// Folders of the nodes that all threads find.
+    pub mounts: Vec<Mount>,
+    /// What a command may use up.
+    pub limits: Limits,
+}
+
+/// What holds pudu's home in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Volume {
+    /// A claim; its root is the home.
+    Claim(String),
+    /// A folder of every node, which is the home.
+    Host(String),
+}
+
+/// Says whose Pods a home's are, wherever its daemon runs: what is in the same place is the same home.
+#[must_use]
+pub fn owner(volume: &Volume, home: &Path) -> String {
+    crate::engine::fingerprint(&format!("{volume:?} {}", home.display()))
+}
+
+/// An engine that makes Pods.
+#[derive(Clone)]
+pub struct Kubernetes(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    cluster: OnceCell<Cluster>,
+    /// The policy is there.
+    policy: OnceCell<()>,
+    /// Killings that nobody waits for.
+    tasks: TaskTracker,
+    /// One Pod is made at a time by those whose Pod is gone.
+    again: tokio::sync::Mutex<()>,
+}
+
+impl Kubernetes {
+    /// Prepares an engine. The cluster is asked when the first Pod is wanted.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Inner {
+            settings,
+            cluster: OnceCell::new(),
+            policy: OnceCell::new(),
+            tasks: TaskTracker::new(),
+            again: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Says which cluster answers, and which version it has.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be asked.
+    pub async fn version(&self) -> Result<String, SandboxError> {
+        let cluster = self.cluster().await?;
+        Ok(cluster.version().await?)
+    }
+
+    async fn cluster(&self) -> Result<&Cluster, Trouble> {
+        self.0.cluster.get_or_try_init(|| connect::connect(&self.0.settings)).await
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.0.settings.limits
+    }
+
+    pub(crate) fn tasks(&self) -> TaskTracker {
+        self.0.tasks.clone()
+    }
+
+    /// Makes a thread's Pod again if it is gone; says whether it was.
+    pub(crate) async fn again(&self, order: &Order) -> Result<bool, Trouble> {
+        let _one = self.0.again.lock().await;
+        if self.runs(&order.id).await? {
+            return Ok(false);
+        }
+        tracing::warn!(thread = order.thread.as_str(), "a sandbox's Pod is gone; it gets a new one");
+        self.ensure(order).await?;
+        Ok(true)
+    }
+
+    /// Whether the cluster ended what ran in a Pod for the memory that it took.
+    pub(crate) async fn out_of_memory(&self, id: &BoxId) -> bool {
+        self.find(id).await.ok().flatten().is_some_and(|pod| stage::out_of_memory(&pod))
+    }
+
+    async fn find(&self, id: &BoxId) -> Result<Option<Pod>, Trouble> {
+        let cluster = self.cluster().await?;
+        connect::soon(cluster.pods.get_opt(&pod::name(&self.0.settings, id))).await
+    }
+
+    async fn runs(&self, id: &BoxId) -> Result<bool, Trouble> {
+        Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::of(&pod), Stage::Running)))
+    }
+
+    /// Sees to it that the Pod is there and runs.
+    async fn ensure(&self, order: &Order) -> Result<(), Trouble> {
+        self.guard().await?;
+        let wanted = pod::pod(&self.0.settings, order).map_err(Trouble::Refused)?;
+        let deadline = Instant::now() + PATIENCE;
+        let cluster = self.cluster().await?;
+        loop {
+            let why = match self.find(&order.id).await? {
+                None => {
+                    match connect::soon(cluster.pods.create(&PostParams::default(), &wanted)).await {
+                        // Somebody was faster.
+                        Ok(_) | Err(Trouble::Exists(_)) => "it was just made".to_owned(),
+                        Err(trouble) => return Err(trouble),
+                    }
+                }
+                Some(found) => {
+                    self.is_ours(&found)?;
+                    match stage::of(&found) {
+                        Stage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
+                        Stage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
+                        Stage::Failed(why)
+                            if made_to(&found) == made_to(&wanted) && !stage::is_over(&found) =>
+                        {
+                            self.take_away(&order.id).await.ok();
+                            return Err(Trouble::Refused(why));
+                        }
+                        Stage::Leaving => "its predecessor is on its way out".to_owned(),
+                        // It was made to another order, or will not run any more.
+                        _ => {
+                            self.take_away(&order.id).await?;
+                            continue;
+                        }
+                    }
+                }
+            };
+            if Instant::now() >= deadline {
+                let name = wanted.name_any();
+                return Err(Trouble::Refused(format!(
+                    "the Pod {name} does not run after {} s: {why}; `kubectl describe pod {name}` says more",
+                    PATIENCE.as_secs()
+                )));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Puts the policy in place that keeps Pods from the network, once.
+    async fn guard(&self) -> Result<(), Trouble> {
+        let put = || async {
+            let policy = pod::policy(self.0.settings.network).map_err(Trouble::Refused)?;
+            let cluster = self.cluster().await?;
+            match connect::soon(cluster.policies.create(&PostParams::default(), &policy)).await {
+                Ok(_) | Err(Trouble::Exists(_)) => Ok(()),
+                Err(trouble) => Err(trouble),
+            }
+        };
+        self.0.policy.get_or_try_init(put).await.map(drop)
+    }
+
+    fn is_ours(&self, pod: &Pod) -> Result<(), Trouble> {
+        if pod.labels().get(pod::OWNER) == Some(&self.0.settings.owner) {
+            return Ok(());
+        }
+        Err(Trouble::Refused(format!(
+            "the Pod {} belongs to somebody else; give this pudu a namespace or a sandbox.container_prefix of its own",
+            pod.name_any()
+        )))
+    }
+
+    /// Takes a Pod away and waits until it is gone.
+    async fn take_away(&self, id: &BoxId) -> Result<(), Trouble> {
+        let deadline = Instant::now() + GOING;
+        self.delete(id).await?;
+        while self.find(id).await?.is_some() {
+            if Instant::now() >= deadline {
+                return Err(Trouble::late("a Pod did not go"));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, id: &BoxId) -> Result<(), Trouble> {
+        let cluster = self.cluster().await?;
+        let name = pod::name(&self.0.settings, id);
+        match connect::soon(cluster.pods.delete(&name, &DeleteParams::default())).await {
+            Ok(_) | Err(Trouble::Missing(_)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    async fn open(&self, order: &Order) -> Result<PodShell, Trouble> {
+        self.ensure(order).await?;
+        let cluster = self.cluster().await?;
+        let pod = pod::name(&self.0.settings, &order.id);
+        let target = Target { pods: cluster.pods.clone(), pod, container: pod::CONTAINER };
+        let probed = target.call(PROBE, &[], 4096, PROBING).await?;
+        self.verdict(probed.code)?;
+        let shell = PodShell::new(self.clone(), order.clone(), target);
+        shell.clear().await?;
+        Ok(shell)
+    }
+
+    /// Says what is wrong with a Pod in which commands would not find what they need.
+    fn verdict(&self, code: i32) -> Result<(), Trouble> {
+        let settings = &self.0.settings;
+        let home = settings.home.display();
+        let volume = match &settings.volume {
+            Volume::Claim(claim) => format!("the claim {claim} (sandbox.kubernetes.home)"),
+            Volume::Host(path) => format!("the nodes' folder {path} (sandbox.kubernetes.home)"),
+        };
+        match code {
+            0 => Ok(()),
+            41 => Err(Trouble::Refused(format!(
+                "{volume} does not hold pudu's home {home}: what is made here is not there"
+            ))),
+            42 => Err(Trouble::Refused(format!(
+                "user {} cannot write to the thread's folder on {volume}; let pudu itself run as the user that \
+                 sandbox.kubernetes.run_as_user names",
+                settings.user.0
+            ))),
+            43 => Err(Trouble::Refused(format!(
+                "the image {} has no grep, head or tr; set sandbox.image to one that has",
+                settings.image
+            ))),
+            code => Err(Trouble::Refused(format!(
+                "a shell in the image {} ends with {code}; set sandbox.image to one with a shell",
+                settings.image
+            ))),
+        }
+    }
+}
+
+/// Returns the fingerprint of what a Pod was made to.
+fn made_to(pod: &Pod) -> Option<&String> {
+    pod.annotations().get(pod::MADE_TO)
+}
+
+impl Engine for Kubernetes {
+    fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move { Ok(Arc::new(self.open(order).await?) as Arc<dyn Sandbox>) })
+    }
+
+    fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.runs(id).await.unwrap_or(false) })
+    }
+
+    fn stop<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), SandboxError>> {
+        Box::pin(async move { Ok(self.delete(id).await?) })
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<BoxId>, SandboxError>> {
+        Box::pin(async move {
+            let ours = ListParams::default().labels(&format!("{}={}", pod::OWNER, self.0.settings.owner));
+            let cluster = self.cluster().await?;
+            let pods = connect::soon(cluster.pods.list(&ours)).await?;
+            let running =
+                pods.iter().filter(|pod| matches!(stage::of(pod), Stage::Running | Stage::Waiting(_)));
+            Ok(running.filter_map(|pod| pod.labels().get(pod::SANDBOX)).map(BoxId::new).collect())
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.tasks.close();
+            self.0.tasks.wait().await;
+        })
+    }
+}

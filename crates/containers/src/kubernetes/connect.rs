@@ -1,0 +1,81 @@
+//! The way to a cluster: a kubeconfig, or the account of the Pod that pudu runs in.
+
+use super::{Settings, trouble::Trouble};
+use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
+use kube::{
+    Api, Client, Config, Error,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use std::time::Duration;
+
+/// No answer of the API server's takes longer; execs have their own time.
+const SOON: Duration = Duration::from_secs(30);
+/// A connection is there after this long.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// What of a cluster is spoken to.
+pub(crate) struct Cluster {
+    client: Client,
+    address: String,
+    namespace: String,
+    pub(crate) pods: Api<Pod>,
+    pub(crate) policies: Api<NetworkPolicy>,
+}
+
+/// Finds the cluster.
+pub(crate) async fn connect(settings: &Settings) -> Result<Cluster, Trouble> {
+    pudu_net::install_crypto();
+    let mut config = config(settings).await.map_err(|why| {
+        let mend = "set sandbox.kubernetes.kubeconfig, or run pudu in the cluster with a service account";
+        Trouble::Refused(format!("no cluster is known: {why}; {mend}"))
+    })?;
+    config.connect_timeout = Some(CONNECT);
+    let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let address = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    let client = Client::try_from(config)?;
+    let (pods, policies) =
+        (Api::namespaced(client.clone(), &namespace), Api::namespaced(client.clone(), &namespace));
+    Ok(Cluster { client, address, namespace, pods, policies })
+}
+
+async fn config(settings: &Settings) -> Result<Config, String> {
+    let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
+    match (&settings.kubeconfig, &settings.context) {
+        (Some(path), _) => {
+            let file = Kubeconfig::read_from(path).map_err(whole)?;
+            Config::from_custom_kubeconfig(file, &options).await.map_err(whole)
+        }
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(whole),
+        (None, None) => Config::infer().await.map_err(whole),
+    }
+}
+
+/// Says all of an error, the outer and the inner.
+fn whole(error: impl std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut inner = error.source();
+    while let Some(source) = inner {
+        let word = source.to_string();
+        if !words.contains(&word) {
+            words = format!("{words}: {word}");
+        }
+        inner = source.source();
+    }
+    super::trouble::plain(&words)
+}
+
+/// Waits for an answer, but not for ever.
+pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    match tokio::time::timeout(SOON, asked).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Trouble::late("the cluster's API server did not answer")),
+    }
+}
+
+impl Cluster {
+    /// Says who answers.
+    pub(crate) async fn version(&self) -> Result<String, Trouble> {
+        let version = soon(self.client.apiserver_version()).await?;
+        Ok(format!("Kubernetes {} at {}, namespace {}", version.git_version, self.address, self.namespace))
+    }
+}

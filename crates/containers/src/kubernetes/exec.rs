@@ -1,0 +1,172 @@
+//! One exec in a Pod, by the API server's WebSocket: what goes in, what comes out, and how it ended. It knows nothing of
+//! what is run.
+
+use super::trouble::Trouble;
+use futures_util::future::{BoxFuture, FutureExt};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Status};
+use kube::{
+    Api,
+    api::{AttachParams, AttachedProcess},
+};
+use std::{pin::pin, time::Duration};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// So much of an output is on its way inside of this process, in bytes.
+const BUFFER: usize = 64 * 1024;
+/// An exec that has not begun after this long will not.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// Where something is run.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) pods: Api<Pod>,
+    pub(crate) pod: String,
+    pub(crate) container: &'static str,
+}
+
+/// What runs there. It is cut off, not ended, when this is dropped. Where the connection breaks only `end` says so: the
+/// library leaves the outputs open then.
+pub(crate) struct Running {
+    process: AttachedProcess,
+    pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pub(crate) stderr: Box<dyn AsyncRead + Send + Unpin>,
+    /// Says how it ended; without a code where the connection broke before.
+    pub(crate) end: BoxFuture<'static, Result<i32, Trouble>>,
+}
+
+/// What a short call had to say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Target {
+    /// Starts something.
+    pub(crate) async fn start(&self, command: &[&str]) -> Result<Running, Trouble> {
+        let how = AttachParams::default()
+            .container(self.container)
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .max_stdout_buf_size(BUFFER)
+            .max_stderr_buf_size(BUFFER);
+        let opening = self.pods.exec(&self.pod, command.iter().copied(), &how);
+        let opened = tokio::time::timeout(OPENING, opening).await;
+        let mut process = opened.map_err(|_| Trouble::late("an exec did not begin"))??;
+        let (stdin, stdout, stderr) = (process.stdin(), process.stdout(), process.stderr());
+        let end = process.take_status();
+        let (Some(stdin), Some(stdout), Some(stderr), Some(end)) = (stdin, stdout, stderr, end) else {
+            return Err(Trouble::Broken("the exec has no streams".to_owned()));
+        };
+        Ok(Running {
+            process,
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+            end: end.map(code).boxed(),
+        })
+    }
+
+    /// Runs a short script of our own to its end; of what it says, `most` bytes are kept.
+    pub(crate) async fn call(
+        &self,
+        script: &str,
+        args: &[&str],
+        most: usize,
+        patience: Duration,
+    ) -> Result<Answer, Trouble> {
+        let command: Vec<&str> =
+            ["/bin/sh", "-c", script, "pudu"].into_iter().chain(args.iter().copied()).collect();
+        let work = async {
+            let running = self.start(&command).await?;
+            let Running { process, stdin, stdout, stderr, mut end } = running;
+            let mut reading = pin!(async { tokio::join!(begins(stdout, most), begins(stderr, most)) });
+            let (code, (stdout, stderr)) = tokio::select! {
+                read = &mut reading => (end.await?, read),
+                code = &mut end => (code?, reading.await),
+            };
+            drop((process, stdin));
+            Ok(Answer { code, stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })
+        };
+        tokio::time::timeout(patience, work).await.map_err(|_| Trouble::late("an exec did not end"))?
+    }
+}
+
+impl Running {
+    /// Sends what the command reads. The stream stays open: of the two protocols the older one can only be closed as a
+    /// whole, so whoever reads knows how much there is.
+    pub(crate) async fn feed(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        let sent = async {
+            self.stdin.write_all(bytes).await?;
+            self.stdin.flush().await
+        };
+        sent.await.map_err(|_| Trouble::Broken("the connection broke before the command began".to_owned()))
+    }
+
+    /// Lets go of it.
+    pub(crate) fn cut(self) {
+        self.process.abort();
+    }
+}
+
+/// Reads to the end, and keeps the beginning.
+async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
+    let (mut kept, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+    // A connection that breaks is told by the missing end.
+    while let Ok(count) = from.read(&mut buffer).await {
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+        let room = most.saturating_sub(kept.len());
+        kept.extend(bytes.iter().take(room));
+    }
+    kept
+}
+
+/// Reads the code from what the status channel says.
+fn code(status: Option<Status>) -> Result<i32, Trouble> {
+    let Some(status) = status else {
+        return Err(Trouble::Broken("the connection to the cluster broke".to_owned()));
+    };
+    if status.status.as_deref() == Some("Success") {
+        return Ok(0);
+    }
+    let causes = status.details.and_then(|details| details.causes).unwrap_or_default();
+    let exit = causes.iter().find(|cause| cause.reason.as_deref() == Some("ExitCode"));
+    let code = exit.and_then(|cause| cause.message.as_deref()?.trim().parse().ok());
+    code.ok_or_else(|| {
+        Trouble::Broken(super::trouble::plain(status.message.as_deref().unwrap_or("an exec failed")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_code_is_read_from_the_status_channel() {
+        let check = |status, expect: Result<i32, &str>| {
+            let status = serde_json::from_value(status).unwrap();
+            assert_eq!(
+                code(Some(status)).map_err(|trouble| trouble.to_string()),
+                expect.map_err(str::to_owned)
+            );
+        };
+        check(json!({"metadata": {}, "status": "Success"}), Ok(0));
+        check(
+            json!({
+                "metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
+                "message": "command terminated with non-zero exit code: exit status 7",
+                "details": {"causes": [{"reason": "ExitCode", "message": "7"}]}
+            }),
+            Ok(7),
+        );
+        check(
+            json!({"metadata": {}, "status": "Failure", "message": "container is gone", "reason": "InternalError"}),
+            Err("container is gone"),
+        );
+        assert!(code(None).is_err());
+    }
+}

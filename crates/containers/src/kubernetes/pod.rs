@@ -1,0 +1,205 @@
+//! How a thread's Pod is written, and the policy that keeps it from the network.
+
+use super::{Settings, Volume};
+use crate::{BoxId, Order, engine::fingerprint};
+use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
+use pudu_base::Network;
+use pudu_sandbox::Mount;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The container that commands run in.
+pub(crate) const CONTAINER: &str = "sandbox";
+/// Says whose Pods they are.
+pub(crate) const OWNER: &str = "pudu.dev/owner";
+/// Says which sandbox a Pod is.
+pub(crate) const SANDBOX: &str = "pudu.dev/sandbox";
+/// Says what it reaches, for the policy.
+const NETWORK: &str = "pudu.dev/network";
+/// A fingerprint of what a Pod was made to.
+pub(crate) const MADE_TO: &str = "pudu.dev/made-to";
+/// In the first process's environment: whoever is to end everything looks whether it is really in a sandbox.
+pub(crate) const MARK: &str = "PUDU_SANDBOX";
+/// What `/tmp` may take, as on this machine.
+const TMP: &str = "512Mi";
+
+/// Waits for nothing, and collects what others leave behind.
+const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done";
+
+/// Returns a Pod's name.
+pub(crate) fn name(settings: &Settings, id: &BoxId) -> String {
+    format!("{}-{id}", settings.prefix)
+}
+
+/// Returns a sandbox's Pod, with a fingerprint of all of it among its annotations.
+pub(crate) fn pod(settings: &Settings, order: &Order) -> Result<Pod, String> {
+    let mounts: Vec<Mount> =
+        order.mounts.iter().filter(|mount| !settings.mounts.contains(mount)).cloned().collect();
+    let mut places = Places::new(settings);
+    for mount in &mounts {
+        places.own(mount)?;
+    }
+    for mount in &settings.mounts {
+        places.node(mount);
+    }
+    places.scratch();
+    let spec = spec(settings, &places);
+    let made_to = fingerprint(&spec.to_string());
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name(settings, &order.id),
+            "labels": {
+                "app.kubernetes.io/name": "pudu",
+                "app.kubernetes.io/component": "sandbox",
+                OWNER: settings.owner,
+                SANDBOX: order.id.as_str(),
+                NETWORK: word(settings.network),
+            },
+            "annotations": {MADE_TO: made_to, "pudu.dev/thread": order.thread.as_str()},
+        },
+        "spec": spec,
+    });
+    serde_json::from_value(pod).map_err(|error| format!("the Pod cannot be written: {error}"))
+}
+
+fn spec(settings: &Settings, places: &Places<'_>) -> Value {
+    let (user, group) = settings.user;
+    let environment: Vec<Value> = environment(settings)
+        .into_iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    let mut spec = json!({
+        "restartPolicy": "Always",
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "hostNetwork": false,
+        "terminationGracePeriodSeconds": 2,
+        // No `fsGroup`: it would give the whole home to a group, and what is shown is the user's own already.
+        "securityContext": {
+            "runAsUser": user,
+            "runAsGroup": group,
+            "runAsNonRoot": user != 0,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [{
+            "name": CONTAINER,
+            "image": settings.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/sh", "-c", IDLE],
+            "workingDir": "/",
+            "env": environment,
+            "resources": {
+                "requests": {"cpu": "100m", "memory": "64Mi"},
+                "limits": {
+                    "memory": settings.limits.memory.to_string(),
+                    "ephemeral-storage": settings.limits.disk.to_string(),
+                },
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "privileged": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "volumeMounts": places.mounts,
+        }],
+        "volumes": places.volumes,
+    });
+    if let Some(secret) = &settings.pull_secret {
+        spec["imagePullSecrets"] = json!([{"name": secret}]);
+    }
+    if settings.network == Network::None {
+        // There is nobody to ask for names.
+        spec["dnsPolicy"] = json!("None");
+        spec["dnsConfig"] = json!({"nameservers": ["127.0.0.1"]});
+    }
+    spec
+}
+
+fn environment(settings: &Settings) -> Vec<(&str, &str)> {
+    let usual = [
+        (MARK, "1"),
+        ("HOME", "/mnt/user-data/workspace"),
+        ("USER", "agent"),
+        ("LOGNAME", "agent"),
+        ("LANG", "C.UTF-8"),
+        ("TMPDIR", "/tmp"),
+    ];
+    let more = settings.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    usual.into_iter().chain(more).collect()
+}
+
+/// Volumes, and where they are mounted.
+struct Places<'s> {
+    settings: &'s Settings,
+    volumes: Vec<Value>,
+    mounts: Vec<Value>,
+}
+
+impl<'s> Places<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let mut volumes = Vec::new();
+        if let Volume::Claim(claim) = &settings.volume {
+            volumes.push(json!({"name": "home", "persistentVolumeClaim": {"claimName": claim}}));
+        }
+        Self { settings, volumes, mounts: Vec::new() }
+    }
+
+    /// Shows a folder of the home.
+    fn own(&mut self, mount: &Mount) -> Result<(), String> {
+        let Ok(inner) = mount.host.strip_prefix(&self.settings.home) else {
+            let (host, home, at) = (mount.host.display(), self.settings.home.display(), &mount.agent);
+            if at == pudu_sandbox::ROOT {
+                return Err(format!("{host} cannot be shown at {at}: it is not in pudu's home {home}"));
+            }
+            tracing::warn!(%host, %home, at, "left out of Pods: it is not in pudu's home, which is all that they are shown");
+            return Ok(());
+        };
+        let inner = inner.to_string_lossy();
+        match &self.settings.volume {
+            Volume::Claim(_) => self.mounts.push(json!({
+                "name": "home", "mountPath": mount.agent, "subPath": inner, "readOnly": mount.read_only,
+            })),
+            Volume::Host(home) => self.host(&Path::new(home).join(&*inner), mount),
+        }
+        Ok(())
+    }
+
+    /// Shows a folder of the node, which the operator named.
+    fn node(&mut self, mount: &Mount) {
+        self.host(&mount.host, mount);
+    }
+
+    fn host(&mut self, path: &Path, mount: &Mount) {
+        let name = format!("host-{}", self.volumes.len());
+        self.volumes.push(json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}));
+        self.mounts.push(json!({"name": name, "mountPath": mount.agent, "readOnly": mount.read_only}));
+    }
+
+    fn scratch(&mut self) {
+        self.volumes.push(json!({"name": "tmp", "emptyDir": {"sizeLimit": TMP}}));
+        self.mounts.push(json!({"name": "tmp", "mountPath": "/tmp"}));
+    }
+}
+
+/// Returns the policy that holds for all sandboxes with such a network: nobody reaches them, and they reach nobody or
+/// everybody.
+pub(crate) fn policy(network: Network) -> Result<NetworkPolicy, String> {
+    let kinds = if network == Network::Full { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
+    let policy = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {
+            "name": format!("pudu-sandbox-network-{}", word(network)),
+            "labels": {"app.kubernetes.io/name": "pudu", "app.kubernetes.io/component": "sandbox"},
+        },
+        "spec": {"podSelector": {"matchLabels": {NETWORK: word(network)}}, "policyTypes": kinds},
+    });
+    serde_json::from_value(policy).map_err(|error| format!("the policy cannot be written: {error}"))
+}
+
+fn word(network: Network) -> &'static str {
+    if network == Network::Full { "full" } else { "none" }
+}

@@ -1,0 +1,372 @@
+//! Commands in a Pod. What the API server starts by an exec it does not end: a connection that is cut leaves its
+//! processes running, and one that waits for its streams waits for every child in the background. So a command has a
+//! name in its environment by which all that it started is found and killed, and says itself when it is done.
+
+use super::{
+    Kubernetes,
+    exec::{Running, Target},
+    pod::MARK,
+    trouble::Trouble,
+};
+use crate::Order;
+use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, Sandbox, SandboxError};
+use pudu_sandbox::Capture;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::Mutex,
+};
+
+/// Longer ones do not go through a shell's `-c`, in bytes.
+const LONGEST: usize = 100 * 1024;
+/// When a command is done and its output pauses this long, the rest is somebody's in the background.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Killing is given so long.
+const KILLING: Duration = Duration::from_secs(20);
+
+/// Reads a command of `$2` bytes, runs it under the name `$1`, says its code, and kills what it left running. A last
+/// newline that the shell would drop is kept by the `x`.
+const RUN: &str = r#"
+script=$(head -c "$2"; printf x); script=${script%x}
+cd /mnt/user-data/workspace || exit 125
+shell=/bin/sh; [ ! -x /bin/bash ] || shell=/bin/bash
+own=; command -v setsid >/dev/null 2>&1 && own=setsid
+PUDU_COMMAND=$1 $own "$shell" -c "$script" </dev/null &
+wait $!
+code=$?
+for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null; done
+printf '\n%s %s\n' "$1" "$code" >&2
+exit "$code"
+"#;
+
+/// Kills what has the name `$1`, until there is nothing; with `$2` everything but the first process. The first
+/// process's environment has `$3` where this is a sandbox; anywhere else nothing is killed.
+const KILL: &str = r#"
+tr '\0' '\n' </proc/1/environ | grep -qx "$3=1" || exit 97
+turn=0
+while [ "$turn" -lt 50 ]; do
+  if [ "$2" = all ]; then
+    kill -9 -1 2>/dev/null
+    # The first process, what it waits with, and this one.
+    set -- "$1" all "$3" /proc/[0-9]*
+    [ $# -gt 6 ] || exit 0
+  fi
+  found=
+  for at in $(grep -ls "PUDU_COMMAND=$1" /proc/[0-9]*/environ); do
+    at=${at%/environ}; kill -9 "${at#/proc/}" 2>/dev/null && found=1
+  done
+  [ -n "$found" ] || [ "$2" = all ] || exit 0
+  turn=$((turn + 1))
+done
+exit 98
+"#;
+
+/// One thread's sandbox in a cluster. Its files are those of this machine.
+pub(crate) struct PodShell {
+    kubernetes: Kubernetes,
+    order: Order,
+    target: Target,
+    /// How many commands run; who starts or kills holds the door, so that a killing of everything meets nobody new.
+    door: Arc<Mutex<()>>,
+    live: Arc<AtomicUsize>,
+}
+
+/// How a command's stream ended.
+enum End {
+    /// It said its code.
+    Said(i32),
+    /// The exec ended without a word of the command's.
+    Silent(Result<i32, Trouble>),
+}
+
+impl PodShell {
+    pub(crate) fn new(kubernetes: Kubernetes, order: Order, target: Target) -> Self {
+        Self { kubernetes, order, target, door: Arc::default(), live: Arc::default() }
+    }
+
+    /// Kills whatever runs there: nobody that is still alive has started it.
+    pub(crate) async fn clear(&self) -> Result<(), Trouble> {
+        kill(&self.target, "-", true).await
+    }
+
+    /// Starts a command; a Pod that is gone is replaced, once.
+    async fn start(&self, mark: &str, size: usize) -> Result<(Running, Leash), Trouble> {
+        match self.open(mark, size).await {
+            Err(trouble @ (Trouble::Missing(_) | Trouble::Broken(_))) => {
+                if self.kubernetes.again(&self.order).await? {
+                    self.open(mark, size).await
+                } else {
+                    Err(trouble)
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open(&self, mark: &str, size: usize) -> Result<(Running, Leash), Trouble> {
+        let _door = self.door.lock().await;
+        let leash = Leash::new(self, mark);
+        let running = self.target.start(&["/bin/sh", "-c", RUN, "pudu", mark, &size.to_string()]).await;
+        match running {
+            Ok(running) => Ok((running, leash)),
+            // An exec that timed out may have begun all the same.
+            Err(trouble @ Trouble::Late(_)) => Err(trouble),
+            Err(trouble) => {
+                leash.done();
+                Err(trouble)
+            }
+        }
+    }
+
+    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+        let script = command.script.as_bytes();
+        if script.len() > LONGEST {
+            let text = "the command is too long for a shell: write it to a file, and run that";
+            return Err(SandboxError::Refused(text.to_owned()));
+        }
+        let mark = crate::word()?;
+        let (mut running, leash) = self.start(&mark, script.len()).await?;
+        let (mut out, mut err) = (Capture::default(), Trailer::new(&mark));
+        let work = async {
+            running.feed(script).await?;
+            Ok(follow(&mut running, &mut out, &mut err).await)
+        };
+        let ended = tokio::time::timeout(command.timeout, work).await;
+        let (code, killed) = match ended {
+            Ok(Ok(End::Said(code))) => {
+                leash.done();
+                (by_itself(code), None)
+            }
+            Ok(Ok(End::Silent(Ok(code)))) => {
+                leash.kill().await;
+                (by_itself(code), None)
+            }
+            Ok(Ok(End::Silent(Err(trouble))) | Err(trouble)) => {
+                leash.kill().await;
+                match self.kubernetes.out_of_memory(&self.order.id).await {
+                    true => (None, Some(Killed::Memory(self.kubernetes.limits().memory))),
+                    false => return Err(broke(&trouble)),
+                }
+            }
+            Err(_) => {
+                leash.kill().await;
+                (None, Some(Killed::Late))
+            }
+        };
+        running.cut();
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+    }
+}
+
+/// A shell gives what a signal ended a number of 128 and the signal's; here that is no code.
+fn by_itself(code: i32) -> Option<i32> {
+    Some(code).filter(|code| !(129..=192).contains(code))
+}
+
+fn broke(trouble: &Trouble) -> SandboxError {
+    SandboxError::Refused(format!("{trouble}; whether the command did its work is not known, it was ended"))
+}
+
+/// Reads both outputs to the command's end.
+async fn follow(running: &mut Running, out: &mut Capture, err: &mut Trailer) -> End {
+    let (mut from_out, mut from_err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    let (mut out_open, mut err_open, mut end) = (true, true, None);
+    while out_open || err_open {
+        let rest = err.code.is_some() || matches!(end, Some(Err(_)));
+        tokio::select! {
+            count = read(&mut running.stdout, &mut from_out), if out_open => match count {
+                Some(count) => out.push(from_out.get(..count).unwrap_or_default()),
+                None => out_open = false,
+            },
+            count = read(&mut running.stderr, &mut from_err), if err_open => match count {
+                Some(count) => err.push(from_err.get(..count).unwrap_or_default()),
+                None => err_open = false,
+            },
+            ended = &mut running.end, if end.is_none() => end = Some(ended),
+            () = tokio::time::sleep(DRAIN), if rest => break,
+        }
+    }
+    match (err.code, end) {
+        (Some(code), _) => End::Said(code),
+        (None, Some(end)) => End::Silent(end),
+        (None, None) => End::Silent((&mut running.end).await),
+    }
+}
+
+/// Reads a piece; `None` at the end.
+async fn read(from: &mut (impl AsyncRead + Unpin), into: &mut [u8]) -> Option<usize> {
+    from.read(into).await.ok().filter(|count| *count > 0)
+}
+
+/// Kills by name, or everything that runs in a Pod.
+async fn kill(target: &Target, mark: &str, all: bool) -> Result<(), Trouble> {
+    let answer = target.call(KILL, &[mark, if all { "all" } else { "" }, MARK], 4096, KILLING).await?;
+    match answer.code {
+        0 => Ok(()),
+        code => Err(Trouble::Broken(format!("what a command left running could not be killed ({code})"))),
+    }
+}
+
+/// Holds a command: if nobody says that it is done, it is killed.
+struct Leash {
+    hold: Option<Hold>,
+    tasks: tokio_util::task::TaskTracker,
+}
+
+struct Hold {
+    target: Target,
+    mark: String,
+    door: Arc<Mutex<()>>,
+    live: Arc<AtomicUsize>,
+}
+
+impl Leash {
+    fn new(shell: &PodShell, mark: &str) -> Self {
+        shell.live.fetch_add(1, Ordering::Relaxed);
+        let hold = Hold {
+            target: shell.target.clone(),
+            mark: mark.to_owned(),
+            door: shell.door.clone(),
+            live: shell.live.clone(),
+        };
+        Self { hold: Some(hold), tasks: shell.kubernetes.tasks() }
+    }
+
+    fn done(mut self) {
+        if let Some(hold) = self.hold.take() {
+            hold.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn kill(mut self) {
+        if let Some(hold) = self.hold.take() {
+            hold.kill().await;
+        }
+    }
+}
+
+impl Hold {
+    async fn kill(self) {
+        let _door = self.door.lock().await;
+        let alone = self.live.fetch_sub(1, Ordering::Relaxed) == 1;
+        match kill(&self.target, &self.mark, alone).await {
+            // A Pod that is gone has taken everything with it.
+            Ok(()) | Err(Trouble::Missing(_)) => {}
+            Err(error) => tracing::warn!(pod = self.target.pod, %error, "a command may still run in its Pod"),
+        }
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        // Where the process itself ends, the next one clears the Pod when it finds it.
+        if let (Some(hold), Ok(runtime)) = (self.hold.take(), tokio::runtime::Handle::try_current()) {
+            self.tasks.spawn_on(hold.kill(), &runtime);
+        }
+    }
+}
+
+/// Keeps what a command says, up to the line that tells its code.
+struct Trailer {
+    kept: Capture,
+    waiting: Vec<u8>,
+    needle: Vec<u8>,
+    code: Option<i32>,
+}
+
+impl Trailer {
+    fn new(mark: &str) -> Self {
+        let needle = format!("\n{mark} ").into_bytes();
+        Self { kept: Capture::default(), waiting: Vec::new(), needle, code: None }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.code.is_some() {
+            return;
+        }
+        self.waiting.extend_from_slice(bytes);
+        while let Some(at) = self.waiting.windows(self.needle.len()).position(|window| window == self.needle)
+        {
+            let rest = self.waiting.get(at + self.needle.len()..).unwrap_or_default();
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            match rest.get(digits) {
+                Some(b'\n') if digits > 0 => {
+                    let number = String::from_utf8_lossy(rest.get(..digits).unwrap_or_default());
+                    self.code = number.parse().ok();
+                    self.keep(at);
+                    self.waiting.clear();
+                    return;
+                }
+                // The rest of it is still on its way.
+                None if digits < 4 => return self.keep(at),
+                // It only looks so.
+                _ => self.keep(at + 1),
+            }
+        }
+        // Its beginning may be at the end.
+        self.keep(self.waiting.len().saturating_sub(self.needle.len()));
+    }
+
+    /// Passes on so much of what was held back.
+    fn keep(&mut self, count: usize) {
+        self.kept.push(self.waiting.get(..count).unwrap_or_default());
+        self.waiting.drain(..count);
+    }
+
+    fn text(mut self) -> String {
+        self.kept.push(&self.waiting);
+        self.kept.text()
+    }
+}
+
+impl Sandbox for PodShell {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(self.run(command))
+    }
+
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        self.order.files.read(path, limit)
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        self.order.files.write(path, bytes, append)
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        self.order.files.list(path, depth, limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_found_however_the_output_is_cut() {
+        let whole = b"one\ntwo\nM 3\nlate";
+        for size in 1..whole.len() {
+            let mut trailer = Trailer::new("M");
+            whole.chunks(size).for_each(|piece| trailer.push(piece));
+            assert_eq!((trailer.code, trailer.text().as_str()), (Some(3), "one\ntwo"), "{size}");
+        }
+        let mut trailer = Trailer::new("M");
+        trailer.push(b"a\nM and more\nM");
+        assert_eq!((trailer.code, trailer.text().as_str()), (None, "a\nM and more\nM"));
+    }
+}

@@ -1,0 +1,141 @@
+//! How far a Pod is, and what keeps it back.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+/// How far a Pod is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Commands can run in it.
+    Running,
+    /// It is on its way; this is what it waits for.
+    Waiting(String),
+    /// It will not run unless somebody mends this.
+    Failed(String),
+    /// It is being taken away.
+    Leaving,
+}
+
+/// What a container waits for that time alone does not bring.
+const STUCK: &[(&str, &str)] = &[
+    ("ImagePullBackOff", "its image cannot be had; see sandbox.image and sandbox.kubernetes.pull_secret"),
+    ("InvalidImageName", "its image has no valid name; see sandbox.image"),
+    ("ErrImageNeverPull", "its image is not on the node and must not be fetched; see sandbox.image"),
+    ("CreateContainerConfigError", "it asks for what the cluster does not have; see sandbox.kubernetes"),
+    ("CreateContainerError", "its container cannot be made; see sandbox.image"),
+    ("RunContainerError", "its container cannot be started; the image needs /bin/sh, see sandbox.image"),
+    (
+        "CrashLoopBackOff",
+        "its container ends by itself; the image needs /bin/sh and sleep, see sandbox.image",
+    ),
+];
+
+/// Returns how far a Pod is.
+pub(crate) fn of(pod: &Pod) -> Stage {
+    let Some(status) = &pod.status else { return Stage::Waiting("nobody has looked at it yet".to_owned()) };
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Stage::Leaving;
+    }
+    let words = |reason: &Option<String>, message: &Option<String>| {
+        let parts = [reason.as_deref(), message.as_deref()];
+        super::trouble::plain(&parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
+    };
+    if is_over(pod) {
+        return Stage::Failed(format!("the Pod is over ({})", words(&status.reason, &status.message)));
+    }
+    for container in containers(pod) {
+        let state = container.state.as_ref();
+        if let Some(waiting) = state.and_then(|state| state.waiting.as_ref()) {
+            let said = words(&waiting.reason, &waiting.message);
+            let stuck = STUCK.iter().find(|(reason, _)| waiting.reason.as_deref() == Some(reason));
+            return match stuck {
+                Some((_, why)) => Stage::Failed(format!("the Pod does not start: {why} ({said})")),
+                None => Stage::Waiting(said),
+            };
+        }
+        if state.is_some_and(|state| state.running.is_some()) && status.phase.as_deref() == Some("Running") {
+            return Stage::Running;
+        }
+    }
+    let held = status.conditions.iter().flatten().rfind(|condition| condition.status == "False");
+    let why = held.map(|condition| words(&condition.reason, &condition.message));
+    Stage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
+}
+
+/// Whether a Pod has come to its end: it was evicted, or its node is gone.
+pub(crate) fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded" | "Unknown"))
+}
+
+/// Whether what ran in it was ended for the memory that it took.
+pub(crate) fn out_of_memory(pod: &Pod) -> bool {
+    let ended = |container: &ContainerStatus| {
+        let states = [container.state.as_ref(), container.last_state.as_ref()];
+        let ends = states.into_iter().flatten().filter_map(|state| state.terminated.as_ref());
+        ends.into_iter().any(|end| end.reason.as_deref() == Some("OOMKilled"))
+    };
+    containers(pod).any(ended)
+}
+
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn stage(status: &Value) -> Stage {
+        let pod = json!({"metadata": {}, "status": status});
+        of(&serde_json::from_value(pod).unwrap())
+    }
+
+    fn container(state: &Value) -> Value {
+        json!({"name": "sandbox", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state})
+    }
+
+    #[test]
+    fn each_stage_is_told_from_the_status() {
+        let running = container(&json!({"running": {}}));
+        assert_eq!(stage(&json!({"phase": "Running", "containerStatuses": [running]})), Stage::Running);
+        assert_eq!(
+            stage(&json!({"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+            ]})),
+            Stage::Waiting("Unschedulable: 0/1 nodes".to_owned())
+        );
+        let pulling = container(&json!({"waiting": {"reason": "ContainerCreating"}}));
+        assert_eq!(
+            stage(&json!({"phase": "Pending", "containerStatuses": [pulling]})),
+            Stage::Waiting("ContainerCreating".to_owned())
+        );
+        for (reason, _) in STUCK {
+            let stuck = container(&json!({"waiting": {"reason": reason, "message": "why"}}));
+            let Stage::Failed(said) = stage(&json!({"phase": "Pending", "containerStatuses": [stuck]}))
+            else {
+                panic!("{reason}")
+            };
+            assert!(said.contains(reason) && said.contains("why"), "{said}");
+        }
+        let evicted = stage(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
+        assert_eq!(evicted, Stage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
+        let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}});
+        assert_eq!(of(&serde_json::from_value(leaving).unwrap()), Stage::Leaving);
+    }
+
+    #[test]
+    fn an_end_for_want_of_memory_is_seen_in_what_is_and_in_what_was() {
+        let ended = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
+        let mut again = container(&json!({"running": {}}));
+        let check = |container: &Value, expect| {
+            let pod =
+                json!({"metadata": {}, "status": {"phase": "Running", "containerStatuses": [container]}});
+            assert_eq!(out_of_memory(&serde_json::from_value(pod).unwrap()), expect);
+        };
+        check(&again, false);
+        again["lastState"] = ended.clone();
+        check(&again, true);
+        check(&container(&ended), true);
+    }
+}

@@ -1,0 +1,94 @@
+//! What a cluster's failures mean for the operator.
+
+use kube::Error;
+use pudu_base::SandboxError;
+
+/// So much of what a cluster says is passed on.
+const WORDS: usize = 400;
+
+/// Why a cluster did not do it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// There is no such thing there.
+    #[error("{0}")]
+    Missing(String),
+    /// There is one already.
+    #[error("{0}")]
+    Exists(String),
+    /// A connection broke, or did not come about: what it was for is not known to have happened.
+    #[error("{0}")]
+    Broken(String),
+    /// It did not answer in time.
+    #[error("{0}")]
+    Late(String),
+    /// It will not, until somebody mends something.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Trouble {
+    pub(crate) fn late(what: &str) -> Self {
+        Self::Late(format!("{what} in time; see whether the cluster's API server and its nodes are well"))
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Api(status) => api(status.code, &plain(&status.message)),
+            Error::UpgradeConnection(kube::client::UpgradeConnectionError::ProtocolSwitch(status)) => {
+                api(status.as_u16(), "the API server does not open an exec")
+            }
+            Error::UpgradeConnection(error) => Self::Broken(plain(&format!(
+                "the API server cannot run commands over WebSockets ({error}); Kubernetes 1.30 or newer can"
+            ))),
+            Error::SerdeError(error) => Self::Refused(format!(
+                "the cluster does not answer like an API server ({error}); see the server in the kubeconfig"
+            )),
+            other => Self::Broken(format!("the cluster cannot be reached: {}", innermost(&other))),
+        }
+    }
+}
+
+/// Says what a status of the API server's means.
+fn api(code: u16, said: &str) -> Trouble {
+    match code {
+        401 => Trouble::Refused(format!(
+            "the cluster does not know who asks (401: {said}); renew the login in the kubeconfig, or the service account"
+        )),
+        403 => Trouble::Refused(format!(
+            "the cluster does not allow it (403: {said}); give pudu the role of docs/sandbox.md"
+        )),
+        404 => Trouble::Missing(format!("the cluster has no such thing: {said}")),
+        409 => Trouble::Exists(said.to_owned()),
+        400 | 422 => Trouble::Refused(format!(
+            "the cluster refuses the Pod ({code}: {said}); see sandbox.image and sandbox.kubernetes"
+        )),
+        _ => Trouble::Broken(format!("the cluster could not do it ({code}: {said})")),
+    }
+}
+
+/// The innermost error says it; the outer ones wrap it.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    plain(&inner.to_string())
+}
+
+/// Makes one short line of what somebody else said.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .take(WORDS)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+impl From<Trouble> for SandboxError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Refused(trouble.to_string())
+    }
+}

@@ -1,0 +1,300 @@
+//! The REST API of a provisioner, as DeerFlow's has it: what is asked, what may come back, and what each failure
+//! means for the operator. It knows nothing of what runs in the sandboxes.
+
+use backon::{ExponentialBuilder, Retryable};
+use futures_util::StreamExt;
+use pudu_net::reqwest::{
+    self, Method, RequestBuilder, Response, StatusCode,
+    header::{HeaderName, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{error::Error, time::Duration};
+use url::Url;
+
+/// The header that carries the key.
+const KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// So long may making, looking and taking away last.
+const MAKE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(10);
+const TAKE: Duration = Duration::from_secs(15);
+/// No answer is longer, in bytes.
+const LONGEST: usize = 1024 * 1024;
+/// So much of what a provisioner says about a failure is passed on.
+const WORDS: usize = 300;
+
+/// Asks a provisioner.
+pub(crate) struct Api {
+    http: reqwest::Client,
+    base: Url,
+    key: Option<HeaderValue>,
+}
+
+/// What a provisioner is asked to make.
+#[derive(Debug, Serialize)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) sandbox_id: &'a str,
+    pub(crate) thread_id: &'a str,
+    pub(crate) user_id: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) extra_mounts: Vec<ExtraMount>,
+}
+
+/// A folder of the cluster's nodes that a sandbox shows.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExtraMount {
+    pub(crate) host_path: String,
+    pub(crate) container_path: String,
+    pub(crate) read_only: bool,
+}
+
+/// A sandbox, as a provisioner tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) sandbox_id: String,
+    pub(crate) sandbox_url: String,
+    pub(crate) status: Status,
+}
+
+/// How far a sandbox's Pod is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub(crate) enum Status {
+    /// It is on its way.
+    Pending,
+    /// It runs.
+    Running,
+    /// It will not run any more. This is what it was told as.
+    Over(String),
+}
+
+impl From<String> for Status {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            _ => Self::Over(word.chars().take(40).collect()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct All {
+    sandboxes: Vec<Made>,
+}
+
+/// Why a provisioner did not do it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// It has no such sandbox.
+    #[error("the provisioner has no such sandbox")]
+    Missing,
+    /// It says that there is one already.
+    #[error("the provisioner says that there is such a sandbox already, and does not hand it out: {0}")]
+    Taken(String),
+    /// It could not be asked, or fails at the moment: later may be better.
+    #[error("{0}")]
+    Away(String),
+    /// It will not, until somebody mends something.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Api {
+    /// Prepares to ask the provisioner at an address.
+    pub(crate) fn new(base: Url, key: Option<&SecretString>) -> Result<Self, Trouble> {
+        let bad = |_| Trouble::Refused("sandbox.provisioner_api_key cannot be sent in a header".to_owned());
+        let header = |key: &SecretString| {
+            let mut value = HeaderValue::from_str(key.expose_secret()).map_err(bad)?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        let key = key.map(header).transpose()?;
+        let http = pudu_net::client().map_err(|error| Trouble::Refused(error.to_string()))?;
+        Ok(Self { http, base, key })
+    }
+
+    /// Says whether it is there at all.
+    pub(crate) async fn health(&self) -> Result<(), Trouble> {
+        self.patiently(|| async { self.send(self.request(Method::GET, &["health"], LOOK)).await.map(drop) })
+            .await
+    }
+
+    /// Returns the sandbox of this name, and has it made if there is none.
+    pub(crate) async fn make(&self, wanted: &Wanted<'_>) -> Result<Made, Trouble> {
+        let path = ["api", "sandboxes"];
+        let made = self
+            .patiently(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
+            .await;
+        match made {
+            // Of two that make the same at once, DeerFlow's gives both the same; others say so.
+            Err(Trouble::Taken(why)) => match self.look(wanted.sandbox_id).await {
+                Err(Trouble::Missing) => Err(Trouble::Taken(why)),
+                found => found,
+            },
+            Err(Trouble::Missing) => Err(self.nowhere()),
+            made => made.and_then(|made: Made| same(made, wanted.sandbox_id)),
+        }
+    }
+
+    /// Returns what it knows of a sandbox.
+    pub(crate) async fn look(&self, id: &str) -> Result<Made, Trouble> {
+        let path = ["api", "sandboxes", id];
+        let made = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await;
+        made.and_then(|made| same(made, id))
+    }
+
+    /// Returns all sandboxes that it has, whoever had them made.
+    pub(crate) async fn list(&self) -> Result<Vec<Made>, Trouble> {
+        let path = ["api", "sandboxes"];
+        let all = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await;
+        match all {
+            Err(Trouble::Missing) => Err(self.nowhere()),
+            all => all.map(|all: All| all.sandboxes),
+        }
+    }
+
+    /// Has a sandbox taken away. One that is not there is no error.
+    pub(crate) async fn take_away(&self, id: &str) -> Result<(), Trouble> {
+        let path = ["api", "sandboxes", id];
+        let gone = self
+            .patiently(|| async { self.send(self.request(Method::DELETE, &path, TAKE)).await.map(drop) })
+            .await;
+        match gone {
+            Err(Trouble::Missing) => Ok(()),
+            gone => gone,
+        }
+    }
+
+    /// Asks up to three times while later may be better. Everything that is asked may be asked twice.
+    async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(
+        &self,
+        ask: impl FnMut() -> F,
+    ) -> Result<T, Trouble> {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(250))
+            .with_max_delay(Duration::from_secs(2))
+            .with_max_times(2)
+            .with_jitter();
+        ask.retry(pauses).when(|trouble| matches!(trouble, Trouble::Away(_))).await
+    }
+
+    fn request(&self, method: Method, path: &[&str], timeout: Duration) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        let request = self.http.request(method, url).timeout(timeout);
+        match &self.key {
+            Some(key) => request.header(KEY, key),
+            None => request,
+        }
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Trouble> {
+        let body = self.send(request).await?;
+        serde_json::from_slice(&body).map_err(|error| {
+            let what = format!("does not speak like a provisioner ({error})");
+            Trouble::Refused(
+                self.advice(&what, "see that sandbox.provisioner_url names DeerFlow's provisioner"),
+            )
+        })
+    }
+
+    /// Sends a request, and returns the body of an answer that is good.
+    async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let body = self.body(response).await?;
+        if status.is_success() { Ok(body) } else { Err(self.trouble(status, &body)) }
+    }
+
+    async fn body(&self, response: Response) -> Result<Vec<u8>, Trouble> {
+        let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk.map_err(|error| self.unreachable(&error))?);
+            if body.len() > LONGEST {
+                let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+                return Err(Trouble::Refused(self.advice("answers with more than a megabyte", mend)));
+            }
+        }
+        Ok(body)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Trouble {
+        let why = if error.is_timeout() {
+            "it did not answer in time".to_owned()
+        } else {
+            // The innermost error says it; the outer ones repeat the address.
+            let mut inner: &dyn Error = error;
+            while let Some(source) = inner.source() {
+                inner = source;
+            }
+            inner.to_string()
+        };
+        let mend = "see that it runs, and that sandbox.provisioner_url is right";
+        Trouble::Away(self.advice(&format!("cannot be reached: {why}"), mend))
+    }
+
+    /// Says what an answer means that is not a good one.
+    fn trouble(&self, status: StatusCode, body: &[u8]) -> Trouble {
+        let said = said(body);
+        match status {
+            StatusCode::NOT_FOUND => Trouble::Missing,
+            StatusCode::CONFLICT => Trouble::Taken(said),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let mend = "set sandbox.provisioner_api_key to what PROVISIONER_API_KEY is there";
+                Trouble::Refused(self.advice(&format!("refuses the key ({status}): {said}"), mend))
+            }
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                let mend = "its own log says why";
+                Trouble::Away(self.advice(&format!("could not do it ({status}): {said}"), mend))
+            }
+            status if status.is_redirection() => {
+                let mend = "set sandbox.provisioner_url to where it really is";
+                Trouble::Refused(self.advice(&format!("sends elsewhere ({status})"), mend))
+            }
+            status => {
+                let mend = "see that the provisioner is of a DeerFlow version that goes with this";
+                Trouble::Refused(self.advice(&format!("refuses the request ({status}): {said}"), mend))
+            }
+        }
+    }
+
+    /// What answers there is another service.
+    fn nowhere(&self) -> Trouble {
+        let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
+        Trouble::Refused(self.advice("has no /api/sandboxes", mend))
+    }
+
+    fn advice(&self, what: &str, mend: &str) -> String {
+        let port = self.base.port().map_or_else(String::new, |port| format!(":{port}"));
+        let host = self.base.host_str().unwrap_or_default();
+        format!("the provisioner at {host}{port} {what}; {mend}")
+    }
+}
+
+/// Refuses an answer about another sandbox.
+fn same(made: Made, id: &str) -> Result<Made, Trouble> {
+    if made.sandbox_id == id {
+        return Ok(made);
+    }
+    let text = "the provisioner answers with another sandbox than the one that was asked for; its own log may say why";
+    Err(Trouble::Refused(text.to_owned()))
+}
+
+/// Returns what a body says of a failure: FastAPI's `detail`, or its beginning.
+fn said(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Said {
+        detail: serde_json::Value,
+    }
+    let text = match serde_json::from_slice::<Said>(body) {
+        Ok(Said { detail: serde_json::Value::String(text) }) => text,
+        Ok(Said { detail }) => detail.to_string(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let text: String = text.trim().chars().take(WORDS).map(plain).collect();
+    if text.is_empty() { "without a word".to_owned() } else { text }
+}

@@ -1,0 +1,67 @@
+//! Whether those who make sandboxes elsewhere do, and whether commands stay in them.
+
+use super::{Check, verdict};
+use crate::{config::Live, machine::Machine};
+use pudu_client::{
+    base::{Command, Exec, Network, Sandbox, SandboxError, Shell, ThreadId},
+    sandbox::prove_in,
+};
+use std::time::Duration;
+
+/// The thread whose sandbox is tried.
+const PATIENT: &str = "pudu-doctor";
+/// A sandbox is there after this: an image may have to be fetched.
+const MAKING: Duration = Duration::from_secs(300);
+/// A command that only looks around is given so long.
+const LOOKING: Duration = Duration::from_secs(20);
+const MEND: &str = "see docs/sandbox.md";
+
+/// Asks whoever makes sandboxes, has one made, runs a command in it, and tries to get out. It is gone after this.
+pub(super) async fn check(machine: &Machine, live: &Live, found: Result<String, SandboxError>) -> Vec<Check> {
+    let words = machine.words(live);
+    let said = match found {
+        Ok(said) => said,
+        Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
+    };
+    let mut checks = vec![Check::good("shell", words), Check::good("maker", said)];
+    checks.extend(tried(machine, live).await);
+    machine.close().await;
+    let folder = machine.folders.home().join("users/default/threads").join(PATIENT);
+    // What is left of it harms nobody.
+    tokio::fs::remove_dir_all(folder).await.ok();
+    checks
+}
+
+async fn tried(machine: &Machine, live: &Live) -> Vec<Check> {
+    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
+    let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
+        Ok(Ok(sandbox)) => sandbox,
+        Ok(Err(error)) => return vec![Check::bad("sandbox", error.to_string(), MEND)],
+        Err(_) => return vec![Check::bad("sandbox", "none was made in time", MEND)],
+    };
+    let network = match sandboxes.shell() {
+        Some(Shell::Confined(network)) => network,
+        _ => Network::Full,
+    };
+    let escape = match prove_in(&*sandbox, network).await {
+        Ok(proofs) => verdict(&proofs),
+        Err(error) => Check::bad("escape", error.to_string(), MEND),
+    };
+    let checks = vec![command(&*sandbox).await, escape];
+    sandboxes.release(&thread).await;
+    checks
+}
+
+async fn command(sandbox: &dyn Sandbox) -> Check {
+    let command = Command { script: "uname -sr; id -u".to_owned(), timeout: LOOKING };
+    match sandbox.exec(&command).await {
+        Ok(Exec { code: Some(0), stdout, .. }) => {
+            let said: Vec<&str> = stdout.lines().collect();
+            Check::good("command", format!("ran in one: {}", said.join(", as user ")))
+        }
+        Ok(done) => {
+            Check::bad("command", format!("ended with {:?}: {}", done.code, done.stderr.trim()), MEND)
+        }
+        Err(error) => Check::bad("command", error.to_string(), MEND),
+    }
+}

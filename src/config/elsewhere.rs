@@ -1,0 +1,132 @@
+//! Sandboxes that others make: a provisioner, or a cluster.
+
+use super::{containers::container_prefix, reader::Section};
+use secrecy::{ExposeSecret, SecretString};
+use std::path::PathBuf;
+use url::Url;
+
+/// Where a provisioner is.
+#[derive(Clone, Debug)]
+pub(crate) struct Provisioner {
+    /// Its address.
+    pub(crate) url: Url,
+    /// Its key.
+    pub(crate) key: Option<SecretString>,
+    /// Whether its sandboxes show the folders of this machine.
+    pub(crate) shared: bool,
+}
+
+/// How Pods are made.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
+pub(crate) struct Kubernetes {
+    /// Where the cluster is written down.
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Which of its contexts.
+    pub(crate) context: Option<String>,
+    /// The namespace.
+    pub(crate) namespace: Option<String>,
+    /// What holds pudu's home there.
+    pub(crate) home: Home,
+    /// What names of Pods begin with.
+    pub(crate) prefix: String,
+    /// The image.
+    pub(crate) image: String,
+    /// The secret by which it is fetched.
+    pub(crate) pull_secret: Option<String>,
+    /// The user that commands run as, if not pudu's own.
+    pub(crate) run_as: Option<u32>,
+}
+
+/// What holds pudu's home in a cluster.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
+pub(crate) enum Home {
+    /// A claim.
+    Claim(String),
+    /// A folder of the nodes.
+    Host(String),
+}
+
+/// It has a shell, Python, and what else a Pod needs.
+const IMAGE: &str = "python:3.13-slim";
+/// The names of Pods become those of their machines, which are shorter than a container's may be.
+const LONGEST: usize = 40;
+const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
+
+impl PartialEq for Provisioner {
+    fn eq(&self, other: &Self) -> bool {
+        let open = |provisioner: &Self| provisioner.key.as_ref().map(|key| key.expose_secret().to_owned());
+        self.url == other.url && self.shared == other.shared && open(self) == open(other)
+    }
+}
+
+/// Reads where the provisioner is; `None` if there is none.
+pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisioner> {
+    let url = section.url("provisioner_url").optional("none");
+    let wanted = wanted && url.is_some();
+    let key = section.clone().needed(wanted).secret("provisioner_api_key").optional("none");
+    let shared = section.flag("thread_data_mounts").or(false);
+    if let Some(url) = &url
+        && (!url.username().is_empty() || url.password().is_some())
+    {
+        let mend = "put the key into provisioner_api_key, which is sent in a header";
+        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", mend);
+    }
+    Some(Provisioner { url: url?, key, shared })
+}
+
+/// Reads how Pods are made; `None` if nothing says where the home is.
+pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernetes> {
+    let inner = section.section("kubernetes");
+    let home = inner.text("home").optional("none");
+    let kubeconfig =
+        inner.text("kubeconfig").optional("`KUBECONFIG`, `~/.kube/config`, or the Pod's own account");
+    let context = inner.text("context").optional("the current one");
+    let namespace = inner.text("namespace").optional("the context's");
+    let run_as = inner.number("run_as", 1..=u32::MAX).optional("as for commands on this machine");
+    let pull_secret = inner.text("pull_secret").optional("none");
+    let home = match home.as_deref().map(str::trim).map(parse) {
+        Some(Some(home)) => home,
+        Some(None) => {
+            inner.refuse("home", "this names neither a claim nor a folder of the nodes", NO_HOME);
+            return None;
+        }
+        None => {
+            if wanted {
+                section.refuse("kubernetes", "nothing says where pudu's home is in the cluster", NO_HOME);
+            }
+            return None;
+        }
+    };
+    let kubeconfig = kubeconfig.map(PathBuf::from);
+    if !wanted {
+        return None;
+    }
+    let image = section.text("image").or(IMAGE.to_owned());
+    let prefix = prefix(section);
+    Some(Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
+}
+
+/// Of what begins the names of containers, a Pod's may have less.
+fn prefix(section: &Section<'_>) -> String {
+    let prefix = container_prefix(section);
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if prefix.len() > LONGEST || !prefix.chars().all(plain) || prefix.starts_with('-') {
+        let what = format!("no Pod can be called \"{prefix}-…\"");
+        section.refuse(
+            "container_prefix",
+            what,
+            format!("use up to {LONGEST} small letters, digits and `-`"),
+        );
+    }
+    prefix
+}
+
+fn parse(text: &str) -> Option<Home> {
+    match text.split_once(' ').map(|(kind, name)| (kind, name.trim()))? {
+        ("claim", name) if !name.contains([' ', '/']) => Some(Home::Claim(name.to_owned())),
+        ("host", path) if path.starts_with('/') => Some(Home::Host(path.to_owned())),
+        _ => None,
+    }
+}

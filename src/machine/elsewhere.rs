@@ -1,0 +1,86 @@
+//! Engines for sandboxes that others make.
+
+#[cfg(feature = "kubernetes")]
+use crate::config::{Home, Kubernetes};
+use crate::config::{Provisioner, Sandbox};
+use pudu_client::{
+    base::Network,
+    containers,
+    sandbox::{Folders, Limits, Mount},
+};
+
+/// What of the configuration such sandboxes are made of; where it changes, so do they.
+#[derive(Clone, PartialEq)]
+pub(super) struct Wanted {
+    network: Network,
+    environment: Vec<(String, String)>,
+    mounts: Vec<Mount>,
+    limits: Limits,
+}
+
+impl Wanted {
+    pub(super) fn of(sandbox: &Sandbox) -> Self {
+        let Sandbox { network, environment, mounts, limits, .. } = sandbox.clone();
+        Self { network, environment, mounts, limits }
+    }
+}
+
+/// Returns the engine that asks a provisioner.
+pub(super) fn provisioner(
+    provisioner: &Provisioner,
+    folders: &Folders,
+    wanted: Wanted,
+) -> containers::Provisioner {
+    let Provisioner { url, key, shared } = provisioner.clone();
+    containers::Provisioner::new(containers::provisioner::Settings {
+        url,
+        key,
+        shared,
+        folders: folders.clone(),
+        mounts: wanted.mounts,
+        environment: wanted.environment,
+        most: wanted.limits.disk,
+    })
+}
+
+/// Says in a few words where a provisioner's sandboxes are, and how files come there.
+pub(super) fn words(provisioner: &Provisioner) -> String {
+    let files = if provisioner.shared { "folders are shared" } else { "files are carried" };
+    let host = provisioner.url.host_str().unwrap_or_default();
+    let port = provisioner.url.port().map_or_else(String::new, |port| format!(":{port}"));
+    format!("sandboxes of the provisioner at {host}{port}; {files}; the network is theirs")
+}
+
+/// Returns the engine that makes Pods.
+#[cfg(feature = "kubernetes")]
+pub(super) fn kubernetes(
+    kubernetes: &Kubernetes,
+    folders: &Folders,
+    wanted: Wanted,
+) -> containers::Kubernetes {
+    use containers::kubernetes::{Settings, Volume, owner};
+    let Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } =
+        kubernetes.clone();
+    let volume = match home {
+        Home::Claim(claim) => Volume::Claim(claim),
+        Home::Host(path) => Volume::Host(path),
+    };
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let user = folders.owner().or_else(|| run_as.map(|user| (user, user))).unwrap_or(own);
+    containers::Kubernetes::new(Settings {
+        kubeconfig,
+        context,
+        namespace,
+        prefix,
+        owner: owner(&volume, folders.home()),
+        home: folders.home().to_owned(),
+        volume,
+        image,
+        pull_secret,
+        user,
+        network: wanted.network,
+        environment: wanted.environment,
+        mounts: wanted.mounts,
+        limits: wanted.limits,
+    })
+}
