@@ -9,6 +9,7 @@ mod exec;
 mod files;
 mod wire;
 
+use crate::Runner;
 use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
 use pudu_net::reqwest::{self, Client, Response, StatusCode};
 use pudu_sandbox::{Mount, ROOT};
@@ -173,6 +174,12 @@ fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
     }
     let message: String = message.chars().take(500).collect();
     SandboxError::Refused(format!("the sandbox refused ({}): {message}", status.as_u16()))
+}
+
+impl Runner for Aio {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        Box::pin(exec::run(self, command))
+    }
 }
 
 impl Sandbox for Aio {

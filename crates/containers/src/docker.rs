@@ -18,7 +18,7 @@ mod shell;
 pub use check::Found;
 pub use settings::{Api, GEM, Settings};
 
-use crate::{Aio, BoxId, Engine, Order, Pair, engine::fingerprint};
+use crate::{Aio, BoxId, Engine, Order, Pair, Runner, engine::fingerprint};
 use bollard::{
     errors::Error,
     models::ContainerInspectResponse,
@@ -169,7 +169,7 @@ impl Docker {
         order: &Order,
         found: &ContainerInspectResponse,
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        let shell: Arc<dyn Sandbox> = match self.0.settings.api {
+        let shell: Arc<dyn Runner> = match self.0.settings.api {
             Api::Exec => Arc::new(Shell::new(self.clone(), order.clone())),
             Api::Aio => Arc::new(self.api(order, found).await?),
         };

@@ -12,7 +12,7 @@ mod shell;
 mod stage;
 mod trouble;
 
-use crate::{BoxId, Engine, Order};
+use crate::{BoxId, Engine, Order, Pair};
 use connect::Cluster;
 use exec::Target;
 use k8s_openapi::api::core::v1::Pod;
@@ -310,7 +310,10 @@ fn made_to(pod: &Pod) -> Option<&String> {
 
 impl Engine for Kubernetes {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
-        Box::pin(async move { Ok(Arc::new(self.open(order).await?) as Arc<dyn Sandbox>) })
+        Box::pin(async move {
+            let shell = Arc::new(self.open(order).await?);
+            Ok(Arc::new(Pair::new(shell, order.files.clone())) as Arc<dyn Sandbox>)
+        })
     }
 
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool> {

@@ -20,7 +20,7 @@ pub use docker::{Api, Docker, Found, GEM, Settings};
 pub use engine::{BoxId, Engine, Order};
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::Kubernetes;
-pub use pair::Pair;
+pub use pair::{Pair, Runner};
 pub use pool::{Pool, Rules};
 pub use prove::prove;
 pub use provisioner::Provisioner;

@@ -4,16 +4,22 @@
 use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
 use std::sync::Arc;
 
-/// Commands from one sandbox, files from another.
+/// Runs commands; what files they find is somebody else's business.
+pub trait Runner: Send + Sync {
+    /// Runs a shell command. Dropping the future kills what it started.
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+}
+
+/// Commands from one, files from another.
 pub struct Pair {
-    shell: Arc<dyn Sandbox>,
+    shell: Arc<dyn Runner>,
     files: Arc<dyn Sandbox>,
 }
 
 impl Pair {
     /// Puts the two together.
     #[must_use]
-    pub fn new(shell: Arc<dyn Sandbox>, files: Arc<dyn Sandbox>) -> Self {
+    pub fn new(shell: Arc<dyn Runner>, files: Arc<dyn Sandbox>) -> Self {
         Self { shell, files }
     }
 }

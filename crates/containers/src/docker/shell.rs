@@ -7,14 +7,14 @@ use super::{
     kill::Running,
     link::{failed, status},
 };
-use crate::{Engine, Order, word};
+use crate::{Engine, Order, Runner, word};
 use bollard::{
     container::LogOutput,
     errors::Error,
     exec::{CreateExecOptions, StartExecOptions, StartExecResults},
 };
 use futures_util::{Stream, StreamExt};
-use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, Command, Exec, Killed, SandboxError};
 use pudu_sandbox::{Capture, DRAIN};
 use std::{pin::pin, time::Duration};
 
@@ -180,30 +180,8 @@ async fn read(
     Ok(())
 }
 
-impl Sandbox for Shell {
+impl Runner for Shell {
     fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(self.run(command))
-    }
-
-    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        self.order.files.read(path, limit)
-    }
-
-    fn write<'a>(
-        &'a self,
-        path: &'a str,
-        bytes: &'a [u8],
-        append: bool,
-    ) -> BoxFuture<'a, Result<(), SandboxError>> {
-        self.order.files.write(path, bytes, append)
-    }
-
-    fn list<'a>(
-        &'a self,
-        path: &'a str,
-        depth: usize,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
-        self.order.files.list(path, depth, limit)
     }
 }

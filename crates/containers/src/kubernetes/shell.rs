@@ -8,8 +8,8 @@ use super::{
     pod::MARK,
     trouble::Trouble,
 };
-use crate::Order;
-use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, Sandbox, SandboxError};
+use crate::{Order, Runner};
+use pudu_base::{BoxFuture, Command, Exec, Killed, SandboxError};
 use pudu_sandbox::Capture;
 use std::{
     sync::{
@@ -325,31 +325,9 @@ impl Trailer {
     }
 }
 
-impl Sandbox for PodShell {
+impl Runner for PodShell {
     fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(self.run(command))
-    }
-
-    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-        self.order.files.read(path, limit)
-    }
-
-    fn write<'a>(
-        &'a self,
-        path: &'a str,
-        bytes: &'a [u8],
-        append: bool,
-    ) -> BoxFuture<'a, Result<(), SandboxError>> {
-        self.order.files.write(path, bytes, append)
-    }
-
-    fn list<'a>(
-        &'a self,
-        path: &'a str,
-        depth: usize,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
-        self.order.files.list(path, depth, limit)
     }
 }
 
