@@ -56,10 +56,13 @@ pub(crate) fn setup(
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
 }
 
-/// Leaves out what would take the place of a tool of our own.
+/// Leaves out what would take the place of a tool of our own, also of one that is not offered: such names mean
+/// something to policies, groups and skills.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| {
-        [SEARCH, subagent::TASK, "setup_agent", "update_agent"].contains(&name)
+        let ours = [SEARCH, subagent::TASK, "setup_agent", "update_agent"];
+        ours.contains(&name)
+            || tools::NAMES.contains(&name)
             || own.iter().any(|tool| tool.spec().name == name)
     };
     let (foreign, left): (Vec<_>, Vec<_>) =
@@ -215,7 +218,35 @@ fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudu_client::base::{BoxFuture, ToolCx, ToolError, ToolOutput, ToolSpec};
     use serde_json::json;
+
+    /// A tool that has nothing but a name.
+    struct Named(Arc<ToolSpec>);
+
+    impl Tool for Named {
+        fn spec(&self) -> &Arc<ToolSpec> {
+            &self.0
+        }
+
+        fn call<'a>(&'a self, _: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            unreachable!()
+        }
+    }
+
+    fn named(name: &str) -> Arc<dyn Tool> {
+        let (name, about, parameters) = (name.to_owned(), String::new(), json!({}));
+        Arc::new(Named(Arc::new(ToolSpec { name, about, parameters, repeatable: false })))
+    }
+
+    #[test]
+    fn nothing_foreign_has_the_name_of_a_tool_of_ours_whether_that_is_offered_or_not() {
+        let ours = ["web_search", "bash", "view_image", "task", "tool_search", "setup_agent", "update_agent"];
+        let all = ours.iter().chain(&["maps_search"]).map(|name| named(name)).collect();
+        let left = foreign(&[named("web_search")], all);
+        let names: Vec<&str> = left.iter().map(|tool| tool.spec().name.as_str()).collect();
+        assert_eq!(names, ["maps_search"]);
+    }
 
     #[test]
     fn what_a_request_carries_is_merged_key_by_key() {

@@ -17,12 +17,49 @@ const FOLDER: &str = "sent";
 /// Nothing is sent that is older.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// All of them take no more room, in bytes, whatever else still has their names.
+const ROOM: u64 = 2 * 1024 * 1024 * 1024;
+/// There are no more of them.
+const MOST: usize = 4096;
+
 /// Keeps a file of a thread and returns where it is. Mostly it takes no room: it is a second name of the file.
 pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBuf, SandboxError> {
     let folder = home.join(FOLDER);
     let made = tokio::fs::create_dir_all(&folder).await;
     made.map_err(|source| SandboxError::Io { path: path.to_owned(), source })?;
-    files.keep(path, &folder, MessageId::fresh().as_str()).await
+    let kept = files.keep(path, &folder, MessageId::fresh().as_str()).await?;
+    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MOST)).await;
+    if let Ok(Err(error)) = made {
+        tracing::warn!(%error, "there is no room for files that are sent");
+    }
+    Ok(kept)
+}
+
+/// Removes the oldest until the rest is within its bounds. The newest stays in any case. Their names tell their age:
+/// they are made of the time.
+fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {
+    let mut names = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.file_name()))
+        .collect::<io::Result<Vec<_>>>()?;
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    let mut taken = 0_u64;
+    for (place, name) in names.iter().enumerate() {
+        let path = folder.join(name);
+        // Another one may have removed it already.
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        taken = taken.saturating_add(metadata.len());
+        if place > 0 && (place >= most || taken > room) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 /// Removes what was kept long ago.
@@ -43,8 +80,9 @@ fn sweep_before(folder: &Path, when: SystemTime) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         // When it got this name: a file's own time may be any.
-        if u64::try_from(entry.metadata()?.ctime()).is_ok_and(|time| time < when) {
-            fs::remove_file(entry.path())?;
+        let Ok(metadata) = entry.metadata() else { continue };
+        if u64::try_from(metadata.ctime()).is_ok_and(|time| time < when) {
+            remove(&entry.path())?;
         }
     }
     Ok(())
@@ -53,6 +91,26 @@ fn sweep_before(folder: &Path, when: SystemTime) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_there_is_no_room_the_oldest_goes() {
+        let check = |room: u64, most: usize, expect: &[&str]| {
+            let home = tempfile::tempdir().unwrap();
+            for (name, length) in [("1", 10), ("2", 10), ("3", 30), ("4", 5)] {
+                fs::write(home.path().join(name), vec![0; length]).unwrap();
+            }
+            make_room(home.path(), room, most).unwrap();
+            let mut left: Vec<_> =
+                fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, expect, "{room} {most}");
+        };
+        check(55, 9, &["1", "2", "3", "4"]);
+        check(54, 9, &["2", "3", "4"]);
+        check(34, 9, &["4"]);
+        check(1, 9, &["4"]);
+        check(99, 2, &["3", "4"]);
+    }
 
     #[test]
     fn what_was_kept_long_ago_is_removed_whatever_time_the_file_says() {

@@ -448,6 +448,8 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
     assert!(system(&asked(&house)).contains("You are blunt."));
 
     house.configure("", "approvals: {tools: [update_agent]}\n");
+    let soul = "You are blunt. ".repeat(60);
+    let more = json!({"soul": soul, "tool_groups": ["web", "bash"]});
     house.model.next(Reply::tool("update_agent", &more));
     ada.say("use bash");
     let buttons = house.telegram.wait(SOON, |view| {
@@ -455,7 +457,12 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
         last.buttons.iter().flatten().any(|button| button.text == "Approve").then_some(last)
     });
     let asks = buttons.await.unwrap();
-    assert!(asks.text.contains("update_agent {\"tool_groups\":[\"web\",\"bash\"]}"), "{}", asks.text);
+    assert!(asks.text.contains("May I? more tools (bash): update_agent {\"soul\":"), "{}", asks.text);
+    assert!(
+        asks.text.contains("\"tool_groups\":[\"web\",\"bash\"]}"),
+        "a soul hides no tools: {}",
+        asks.text
+    );
     house.telegram.press(ada.chat, ada.person, asks.id, "Approve").unwrap();
     ada.reads_so(|text| text.contains("echo: use bash")).await;
     let config = std::fs::read_to_string(house.path(".pudu/users/default/agents/clerk/config.yaml")).unwrap();
@@ -464,7 +471,12 @@ async fn an_agent_changes_itself_when_it_is_asked_to_and_takes_more_tools_only_w
         "name: \"clerk\"\ndescription: \"\"\ntool_groups: [\"web\",\"bash\"]\n\"model_settings\": {\"temperature\":0}\n"
     );
     let (_, audit) = house.pudu(&["audit"]);
-    assert!(audit.contains("update_agent  allowed  exit 0  clerk: tool_groups"), "{audit}");
+    assert!(
+        audit.contains(
+            "update_agent  allowed  exit 0  clerk: more tools (bash); soul; tool_groups [web, bash]"
+        ),
+        "{audit}"
+    );
 }
 
 impl House {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A house with its cluster, whose Pods have the house's home; `None`, and a word, where there are no namespaces.
 async fn in_pods() -> Option<(House, Kubernetes)> {
-    if !possible().await {
+    if !Kubernetes::possible().await {
         return None;
     }
     let cluster = Kubernetes::start().await.unwrap();
@@ -33,7 +33,7 @@ async fn in_pods() -> Option<(House, Kubernetes)> {
 }
 
 async fn by_provisioner(key: &str) -> Option<(House, Provisioner, tempfile::TempDir)> {
-    if !possible().await {
+    if !Kubernetes::possible().await {
         return None;
     }
     let there = tempfile::tempdir().unwrap();
@@ -47,15 +47,6 @@ async fn by_provisioner(key: &str) -> Option<(House, Provisioner, tempfile::Temp
     house.set("KEY", key);
     house.start();
     Some((house, service, there))
-}
-
-async fn possible() -> bool {
-    let possible = Kubernetes::possible().await;
-    assert!(possible || std::env::var_os("PUDU_REQUIRE_SANDBOX").is_none(), "there are no namespaces here");
-    if !possible {
-        println!("skipped: there are no namespaces here");
-    }
-    possible
 }
 
 /// Lets the model run a script, and returns what it was told of it.

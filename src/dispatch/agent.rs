@@ -18,10 +18,10 @@ use pudu_client::{
 };
 use std::{fmt::Write, sync::Arc};
 
-/// So many agents become buttons.
-const BUTTONS: usize = 8;
+/// So many agents, or models, become buttons.
+pub(super) const BUTTONS: usize = 8;
 /// The longest action that a button can carry, in bytes.
-const ACTION: usize = 64;
+pub(super) const ACTION: usize = 64;
 /// What stands before the name of an agent that is being made, where the choice is stored.
 const NEW: &str = "new:";
 /// Said where people may not choose.

@@ -2,6 +2,7 @@
 
 use super::{
     Mode,
+    agent::{ACTION, BUTTONS},
     command::{self, Command},
     conversation::{Conversation, new_turn, placement},
     turn,
@@ -15,11 +16,6 @@ use pudu_client::{
     store::ItemId,
 };
 use std::fmt::Write;
-
-/// So many models become buttons.
-const BUTTONS: usize = 8;
-/// The longest action that a button can carry, in bytes.
-const ACTION: usize = 64;
 
 impl Conversation {
     /// Does what a command asks for and answers it.

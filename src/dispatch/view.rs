@@ -5,7 +5,7 @@ use crate::{clock, sent};
 use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
-    base::{Decision, Outcome, Question, ThreadId},
+    base::{Decision, MOST_FILES, Outcome, Question, ThreadId},
     harness::{Activity, Progress, Working},
 };
 use std::path::Path;
@@ -139,7 +139,7 @@ async fn files(
 ) -> (Vec<OutFile>, String) {
     let sandbox = shared.client.files(thread);
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    for path in paths {
+    for path in paths.iter().take(MOST_FILES) {
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
         match sent::keep(&shared.home, &sandbox, path).await {
             Ok(file) => match link(shared, limits, thread, path, &file).await {
@@ -152,7 +152,19 @@ async fn files(
             }
         }
     }
+    missing.extend(too_many(paths.get(MOST_FILES..).unwrap_or_default()));
     (files, missing.join("\n"))
+}
+
+/// Says which files do not go with an answer because there are too many.
+fn too_many(paths: &[String]) -> Option<String> {
+    let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
+    let mut names: Vec<String> = paths.iter().take(MOST_FILES).map(name).collect();
+    if let Some(more) = paths.len().checked_sub(MOST_FILES + 1) {
+        names.push(format!("{} more", more + 1));
+    }
+    let what = "files go with one answer. Not sent; ask for them if you need them";
+    (!names.is_empty()).then(|| format!("⚠️ No more than {MOST_FILES} {what}: {}", names.join(", ")))
 }
 
 /// Makes a link to a file that is too large for the chat; `None` for any other.
@@ -180,6 +192,20 @@ mod tests {
         assert_eq!(ask(&["a", "/new"]), ("Which?\n\n1. a\n2. /new".to_owned(), numbers()));
         let long = "x".repeat(41);
         assert_eq!(ask(&["a", &long]), (format!("Which?\n\n1. a\n2. {long}"), numbers()));
+    }
+
+    #[test]
+    fn files_that_are_too_many_are_named() {
+        let paths =
+            |most: usize| (1..=most).map(|n| format!("/mnt/user-data/outputs/{n}")).collect::<Vec<_>>();
+        let said = |names: &str| {
+            let what = "No more than 20 files go with one answer. Not sent; ask for them if you need them";
+            Some(format!("⚠️ {what}: {names}"))
+        };
+        assert_eq!(too_many(&[]), None);
+        assert_eq!(too_many(&paths(2)), said("`1`, `2`"));
+        assert!(too_many(&paths(20)).unwrap().ends_with("`19`, `20`"));
+        assert!(too_many(&paths(23)).unwrap().ends_with("`19`, `20`, 3 more"));
     }
 
     #[test]

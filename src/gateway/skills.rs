@@ -3,7 +3,7 @@
 //! Whoever may ask the API sees them. What changes them asks for the operator's token: a skill tells the agent
 //! what to do, for everybody.
 
-use super::Gateway;
+use super::{Gateway, thread};
 use crate::sent;
 use axum::{
     Json,
@@ -11,7 +11,7 @@ use axum::{
     http::StatusCode,
 };
 use pudu_client::{
-    base::{SandboxError, ThreadId},
+    base::SandboxError,
     skills::{Entry, Finding, Installed, Severity, SkillError, Skills},
 };
 use serde::Deserialize;
@@ -67,16 +67,14 @@ pub(super) async fn install(
     Json(Wish { thread_id, path }): Json<Wish>,
 ) -> Told {
     let told = |status, why: &str| (status, Json(json!({ "detail": why })));
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if thread_id.is_empty() || thread_id.len() > 64 || !thread_id.chars().all(plain) {
-        return told(StatusCode::UNPROCESSABLE_ENTITY, "`thread_id` is no thread's");
-    }
+    let Some(thread) = thread::read(&thread_id) else {
+        return told(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
+    };
     if !path.ends_with(".skill") {
         return told(StatusCode::BAD_REQUEST, "the file's name has to end in .skill");
     }
     // DeerFlow's clients leave the slash at the beginning out.
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
-    let thread = ThreadId::from(thread_id.as_str());
     // What is looked through is what is installed, whatever a command does to the file meanwhile.
     let shared = &gateway.0.shared;
     let file = match sent::keep(&shared.home, &shared.client.files(&thread), &path).await {

@@ -32,7 +32,7 @@ pub use sandbox::{Command, Entry, Exec, Killed, Network, Sandbox, SandboxError, 
 pub use shared::{OutlineEntry, Reading, SharedFile, Text};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
-pub use tool::{Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
+pub use tool::{MOST_FILES, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};
 pub use usage::Usage;
 
 /// A boxed future, written by hand so that the cost of a dynamic port is visible.

@@ -130,6 +130,9 @@ pub struct ToolResult {
     /// Who decided whether the call was made, where somebody had to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// What was decided about calls that this one made itself, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
 }
 
 /// An image among the agent's files.

@@ -217,6 +217,7 @@ mod tests {
             image: Some(Image { path: "/mnt/a.png".into(), mime: "image/png".into() }),
             question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
             decision: Some(Decision { wish: "`ls`".into(), approved: true, by: Some("Ada".into()) }),
+            decisions: Vec::new(),
         };
         vec![
             human("h", "what is there?"),

@@ -1,6 +1,8 @@
 //! The port to a tool, and the easy way to write one.
 
-use crate::{BoxFuture, CallId, Cut, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage};
+use crate::{
+    BoxFuture, CallId, Cut, Decision, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -13,6 +15,12 @@ pub trait Tool: Send + Sync {
 
     /// Calls it. Dropping the future cancels the call and all that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
+    /// not tell.
+    fn note(&self, _args: &Value) -> Option<String> {
+        None
+    }
 }
 
 /// What is known of a tool before it is called.
@@ -50,7 +58,12 @@ pub struct ToolCx {
     pub marks: Arc<Marks>,
     /// Where the call tells what happens while it works.
     pub tell: Tell,
+    /// The tools that whoever works for the call may use; all that the agent has if not said.
+    pub only: Option<Arc<[String]>>,
 }
+
+/// So many files go to people with one answer.
+pub const MOST_FILES: usize = 20;
 
 /// Takes what a call tells while it works.
 pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
@@ -70,6 +83,8 @@ pub struct ToolOutput {
     pub image: Option<Image>,
     /// Tokens that the call itself spent.
     pub usage: Usage,
+    /// What people decided about calls that it made itself, in order.
+    pub decisions: Vec<Decision>,
 }
 
 impl From<String> for ToolOutput {
@@ -97,6 +112,12 @@ pub trait TypedTool: Send + Sync + 'static {
     /// What it does, where that depends on how it was set up.
     fn about(&self) -> String {
         Self::ABOUT.to_owned()
+    }
+
+    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
+    /// not tell.
+    fn note(&self, _args: &Self::Args) -> Option<String> {
+        None
     }
 
     /// Does the work.
@@ -139,5 +160,9 @@ impl<T: TypedTool> Tool for Erased<T> {
                 .map_err(|error| ToolError(format!("the arguments do not fit {}: {error}", T::NAME)))?;
             self.tool.run(args, cx).await
         })
+    }
+
+    fn note(&self, args: &Value) -> Option<String> {
+        serde_json::from_value(args.clone()).ok().and_then(|args| self.tool.note(&args))
     }
 }

@@ -162,8 +162,8 @@ fn own_tool(
             let models = setup.models.iter().map(|(info, _)| info.name.clone()).collect();
             let known = Known { models, groups: setup.groups.clone(), skills };
             let approved = setup.policy.tools.contains(UPDATE);
-            let name = persona.name.clone();
-            Some(erase(UpdateAgent { agents, ledger, name, known, approved }))
+            let (name, now) = (persona.name.clone(), persona.profile.clone());
+            Some(erase(UpdateAgent { agents, ledger, name, now, known, approved }))
         }
         Role::Custom(_) | Role::Lead => None,
     }

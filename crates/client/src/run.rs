@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 /// Said when the thread cannot take what people said.
 const UNHEARD: &str =
     "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.";
+/// Why a call is not made that an earlier run left open.
+const EARLIER: &str = "an earlier run ended before it";
 
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +142,7 @@ pub(crate) async fn work(
         None => {
             hear(&mut turn, &task);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
-            match turn.commit(&*client.0.threads.log()).await {
+            match turn.commit(&client.0.threads.log()).await {
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
                 Err(error) => {
                     tracing::error!(thread = %task.thread, %error, "what was said could not be stored");
@@ -209,10 +211,16 @@ async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Opti
     })
 }
 
-/// Puts what people said into the thread, each message once.
+/// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
+/// this one; those of the same run, before a restart, are.
 fn hear(turn: &mut Turn, task: &Task) {
+    let mut own = task.input.iter().map(|human| &human.id).chain(&task.again);
+    let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id);
+    }
+    if !goes_on {
+        turn.give_up_calls(EARLIER);
     }
     for human in &task.input {
         if !turn.state().messages.contains_key(&human.id) {
@@ -234,6 +242,7 @@ fn ask_again(turn: &mut Turn, id: &MessageId) {
     for message in taken {
         turn.apply(Update::Remove(message));
     }
+    turn.give_up_calls(EARLIER);
     turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), ..human }))));
 }
 
@@ -244,16 +253,15 @@ fn last_words(state: &ThreadState) -> String {
     spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
 }
 
-/// Returns what people decided since somebody spoke last.
+/// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
 fn decisions(state: &ThreadState) -> Vec<Decision> {
-    let since = state.messages.values().rev().map_while(|message| match &**message {
-        Message::Human(_) => None,
-        Message::Tool(result) => Some(result.decision.clone()),
-        Message::Assistant(_) => Some(None),
+    let spoke = state.messages.values().rposition(|message| matches!(**message, Message::Human(_)));
+    let since = state.messages.values().skip(spoke.unwrap_or(0));
+    let results = since.filter_map(|message| match &**message {
+        Message::Tool(result) => Some(result.decision.iter().chain(&result.decisions)),
+        Message::Human(_) | Message::Assistant(_) => None,
     });
-    let mut decisions: Vec<Decision> = since.flatten().collect();
-    decisions.reverse();
-    decisions
+    results.flatten().cloned().collect()
 }
 
 fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
@@ -281,3 +289,6 @@ fn ledger(result: Result<(), pudu_store::StoreError>) {
         tracing::warn!(%error, "a run could not be entered in the ledger");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,13 +19,19 @@ const SYSTEM: [&str; 7] = ["/etc", "/usr", "/bin", "/sbin", "/boot", "/lib", "/v
 /// A command is no longer, in bytes; what is longer has to be looked at.
 const LONGEST: usize = 10_000;
 
+/// Commands that are substituted in each other, so deep; what is deeper has to be looked at.
+const DEEPEST: usize = 32;
+
 /// Says in a few words why a command is dangerous; `None` if nothing was found.
 #[must_use]
 pub(crate) fn find(script: &str) -> Option<&'static str> {
     if script.len() > LONGEST {
         return Some("it is too long to look through");
     }
-    let Some(words) = words(script) else { return Some("its quotes do not close") };
+    let words = match words(script, DEEPEST) {
+        Ok(words) => words,
+        Err(why) => return Some(why),
+    };
     let compact: String = script.split_whitespace().collect();
     if compact.contains(":(){:|:&};:") || compact.contains("|:&}") {
         return Some("it multiplies without end");
@@ -148,9 +154,10 @@ fn is_secret(path: &str) -> bool {
         || (path.starts_with("/proc/") && path.ends_with("/environ"))
 }
 
-/// Splits a script into simple commands; `None` if a quote does not close. What is substituted is a command as
-/// well, also within quotes.
-fn words(script: &str) -> Option<Vec<Command>> {
+/// Splits a script into simple commands, or says why it cannot. What is substituted is a command as well, also
+/// within quotes.
+fn words(script: &str, depth: usize) -> Result<Vec<Command>, &'static str> {
+    let deeper = depth.checked_sub(1).ok_or("it is nested too deep to look through");
     let mut reader = Reader::default();
     let mut chars = script.chars().peekable();
     while let Some(c) = chars.next() {
@@ -159,9 +166,9 @@ fn words(script: &str) -> Option<Vec<Command>> {
             ('\\', _) => reader.word.extend(chars.next().filter(|c| *c != '\n')),
             ('\'' | '"', Some(_)) => reader.quote = None,
             ('\'' | '"', None) => reader.open(c),
-            ('`', Some('"') | None) => reader.commands.extend(words(&until_backtick(&mut chars))?),
+            ('`', Some('"') | None) => reader.commands.extend(words(&until_backtick(&mut chars), deeper?)?),
             ('$', Some('"') | None) if chars.next_if_eq(&'(').is_some() => {
-                reader.commands.extend(words(&until_bracket(&mut chars))?);
+                reader.commands.extend(words(&until_bracket(&mut chars), deeper?)?);
             }
             (_, Some(_)) => reader.push(c),
             ('|', None) => {
@@ -178,7 +185,7 @@ fn words(script: &str) -> Option<Vec<Command>> {
         }
     }
     reader.end(false);
-    reader.quote.is_none().then_some(reader.commands)
+    if reader.quote.is_some() { Err("its quotes do not close") } else { Ok(reader.commands) }
 }
 
 fn until_backtick(chars: &mut Peekable<Chars<'_>>) -> String {
@@ -290,5 +297,9 @@ mod tests {
             assert_eq!(find(script), reason, "{script}");
         }
         assert_eq!(find(&"x".repeat(20_000)), Some("it is too long to look through"));
+        let deep = Some("it is nested too deep to look through");
+        assert_eq!(find(&"$(".repeat(5_000)), deep);
+        assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(33), ")".repeat(33))), deep);
+        assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(30), ")".repeat(30))), None);
     }
 }

@@ -138,7 +138,7 @@ impl Tool for Probe {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match args["do"].as_str().unwrap_or("work") {
@@ -148,6 +148,12 @@ impl Tool for Probe {
                 "wait" => {
                     tokio::time::sleep(Duration::from_secs(args["s"].as_u64().unwrap())).await;
                     Ok(format!("waited {}", args["s"]).into())
+                }
+                "present" => {
+                    let paths =
+                        args["files"].as_array().unwrap().iter().map(|n| format!("/out/{n}")).collect();
+                    let updates = vec![Update::Artifacts { run: cx.run.clone(), paths }];
+                    Ok(ToolOutput { text: "presented.".into(), updates, ..ToolOutput::default() })
                 }
                 "ask" => {
                     let question =

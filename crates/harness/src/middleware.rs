@@ -22,6 +22,7 @@ pub use window::Window;
 
 use crate::{Agent, Turn, subagent};
 use pudu_base::{Assistant, BoxFuture, Failure, ModelError, Request, ToolCall, ToolError, ToolOutput};
+use std::sync::Arc;
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
 /// the run is over. Hooks named `before` run in the chain's order, those named `after` in reverse. All
@@ -55,6 +56,11 @@ pub trait Middleware: Send {
     /// Before each tool call: may refuse it.
     fn before_tool(&mut self, _turn: &Turn, _call: &ToolCall) -> Gate {
         Gate::Allow
+    }
+
+    /// Says which tools those may use that work for a call made now; the first in the chain that says counts.
+    fn only(&self, _turn: &Turn) -> Option<Arc<[String]>> {
+        None
     }
 
     /// After each tool call: may change what the model reads.
@@ -102,7 +108,7 @@ pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
-        Box::new(Approvals(agent.policy.clone())),
+        Box::new(Approvals::new(agent)),
         Box::new(SubagentLimit(subagent::MOST)),
         Box::new(ToolErrors),
     ]
@@ -117,7 +123,7 @@ pub fn subagent_chain(agent: &Agent) -> Vec<Box<dyn Middleware>> {
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
-        Box::new(Approvals(agent.policy.clone())),
+        Box::new(Approvals::new(agent)),
         Box::new(ToolErrors),
     ]
 }

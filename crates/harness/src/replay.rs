@@ -3,6 +3,7 @@
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
 //! everything so far, from which it goes on; what must not be lost at all is in the thread log.
 
+use crate::subagent::below;
 use pudu_base::{CallId, Decision, Event, MessageId, Outcome, TaskStage, Usage};
 use serde::Serialize;
 use std::{
@@ -149,6 +150,9 @@ impl Progress {
             }
             TaskStage::Completed { .. } | TaskStage::Failed { .. } | TaskStage::TimedOut => {
                 self.tasks.retain(|task| task.call != *call);
+                // Nobody waits any more for what it had asked.
+                let below = below(call);
+                self.asked.retain(|asked| !asked.call.as_str().starts_with(&below));
             }
         }
     }

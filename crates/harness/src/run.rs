@@ -40,7 +40,7 @@ pub async fn run(
     for middleware in chain.iter_mut().rev() {
         middleware.after_run(turn).await;
     }
-    let outcome = match turn.commit(&*agent.log).await {
+    let outcome = match turn.commit(&agent.log).await {
         Ok(()) => outcome,
         Err(error) => Outcome::Error(log_failure(&error)),
     };
@@ -102,7 +102,7 @@ fn answered(turn: &Turn) -> Option<Outcome> {
 }
 
 pub(super) async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
-    turn.commit(&*agent.log).await.map_err(|error| log_failure(&error))
+    turn.commit(&agent.log).await.map_err(|error| log_failure(&error))
 }
 
 fn log_failure(error: &LogError) -> Failure {

@@ -7,8 +7,9 @@
 
 use crate::{Agent, Bounds, Replay, SEARCH, Steering, Turn, searching, subagent_chain};
 use pudu_base::{
-    Approver, BoxFuture, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq, TaskStage,
-    Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update, Wish,
+    Approver, BoxFuture, CallId, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq,
+    TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    Wish,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,6 +23,8 @@ pub const MOST: usize = 3;
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool's name.
 pub const TASK: &str = "task";
+/// Of no use to a model that cannot see.
+const VIEW_IMAGE: &str = "view_image";
 /// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
 const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
 
@@ -136,27 +139,36 @@ impl Tool for Task {
                     format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
                 return Err(ToolError(text));
             };
-            work(self.agent(kind, &cx.tell), kind, args, cx).await
+            work(self.agent(kind, cx), kind, args, cx).await
         })
     }
 }
 
 impl Task {
     /// Puts a sub-agent together.
-    fn agent(&self, kind: &Kind, tell: &Tell) -> Agent {
+    fn agent(&self, kind: &Kind, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
+        let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
+        let sees = model.sees();
+        let above = Above { approver: parent.approver.clone(), tell: cx.tell.clone(), task: cx.call.clone() };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
-            given && !NEVER.contains(&name) && !kind.without.iter().any(|tool| tool == name)
+            let allowed = cx.only.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
+            let blind = name == VIEW_IMAGE && !sees;
+            given
+                && allowed
+                && !blind
+                && !NEVER.contains(&name)
+                && !kind.without.iter().any(|tool| tool == name)
         };
         // Who was given tools by name is told of each.
         let searches = kind.tools.is_none() && has(SEARCH);
         searching(Agent {
-            model: kind.model.clone().unwrap_or_else(|| parent.model.clone()),
+            model,
             tools: parent.tools.only(has),
             sandbox: parent.sandbox.clone(),
             log: Arc::new(Forgetful),
-            approver: Arc::new(Above { approver: parent.approver.clone(), tell: tell.clone() }),
+            approver: Arc::new(above),
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
@@ -198,7 +210,7 @@ async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<Tool
         }
     };
     let usage = turn.usage;
-    let report = report(turn.state());
+    let (report, decisions) = (report(turn.state()), replay.progress().decided);
     let (text, said) = match outcome {
         Outcome::Success if !report.is_empty() => {
             (format!("Task Succeeded. Result: {report}"), TaskStage::Completed { usage })
@@ -218,7 +230,7 @@ async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<Tool
         }
     };
     stage(said);
-    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, ..ToolOutput::default() })
+    Ok(ToolOutput { text: text.trim_end().to_owned(), usage, decisions, ..ToolOutput::default() })
 }
 
 /// Begins a thread in which nothing but the task was said.
@@ -264,17 +276,40 @@ impl ThreadLog for Forgetful {
     }
 }
 
-/// People see what a sub-agent asks for in its parent's reply.
+/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself, so
+/// the calls are told with the one that they belong to.
 struct Above {
     approver: Arc<dyn Approver>,
     tell: Tell,
+    task: CallId,
+}
+
+impl Above {
+    fn named(task: &CallId, call: &CallId) -> CallId {
+        format!("{}{call}", below(task)).into()
+    }
+}
+
+/// Returns with what the names of calls begin that belong to a task.
+pub(crate) fn below(task: &CallId) -> String {
+    format!("{task}/")
 }
 
 impl Approver for Above {
     fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
-            let decision = self.approver.decide(wish, &self.tell).await;
-            (self.tell)(Event::Decided { call: wish.call.clone(), decision: decision.clone() });
+            let (task, above) = (self.task.clone(), self.tell.clone());
+            let tell: Tell = Arc::new(move |event| {
+                above(match event {
+                    Event::Asked { call, key, wish } => {
+                        Event::Asked { call: Self::named(&task, &call), key, wish }
+                    }
+                    other => other,
+                });
+            });
+            let decision = self.approver.decide(wish, &tell).await;
+            let call = Self::named(&self.task, &wish.call);
+            (self.tell)(Event::Decided { call, decision: decision.clone() });
             decision
         })
     }

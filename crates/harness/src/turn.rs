@@ -2,8 +2,8 @@
 
 use crate::Replay;
 use pudu_base::{
-    Assistant, CallId, Event, Finish, LogError, Message, MessageId, RunId, Seq, ThreadId, ThreadLog,
-    ThreadState, ToolCall, ToolResult, Update, Usage,
+    Assistant, BoxFuture, CallId, Event, Finish, LogError, Message, MessageId, RunId, Seq, ThreadId,
+    ThreadLog, ThreadState, ToolCall, ToolResult, Update, Usage,
 };
 use std::sync::Arc;
 
@@ -20,7 +20,23 @@ pub struct Turn {
     state: ThreadState,
     seq: Seq,
     pending: Vec<Update>,
+    writing: Option<Writing>,
     draft: Option<Draft>,
+}
+
+/// Changes that are on their way into the log. Who waits for that may go away, and the log writes all the same:
+/// the next commit waits for it first.
+struct Writing {
+    updates: Arc<[Update]>,
+    done: BoxFuture<'static, Result<Seq, LogError>>,
+}
+
+impl Writing {
+    fn begin(log: Arc<dyn ThreadLog>, thread: ThreadId, at: Seq, updates: Vec<Update>) -> Self {
+        let updates: Arc<[Update]> = updates.into();
+        let rows = updates.clone();
+        Self { updates, done: Box::pin(async move { log.append(&thread, at, &rows).await }) }
+    }
 }
 
 /// An answer while it comes.
@@ -33,7 +49,17 @@ impl Turn {
     /// Starts from a thread's state at a position.
     #[must_use]
     pub fn new(thread: ThreadId, run: RunId, seq: Seq, state: ThreadState, replay: Arc<Replay>) -> Self {
-        Self { thread, run, replay, usage: Usage::default(), state, seq, pending: Vec::new(), draft: None }
+        Self {
+            thread,
+            run,
+            replay,
+            usage: Usage::default(),
+            state,
+            seq,
+            pending: Vec::new(),
+            writing: None,
+            draft: None,
+        }
     }
 
     /// Returns the thread's state with everything applied so far.
@@ -45,7 +71,7 @@ impl Turn {
     /// Gives the state back with the position up to which it is durable; `None` if it has moved past it.
     #[must_use]
     pub fn into_state(self) -> Option<(Seq, ThreadState)> {
-        self.pending.is_empty().then_some((self.seq, self.state))
+        (self.pending.is_empty() && self.writing.is_none()).then_some((self.seq, self.state))
     }
 
     /// Changes the thread. Durable after the next [`Turn::commit`].
@@ -56,14 +82,24 @@ impl Turn {
 
     /// Makes all changes durable.
     ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: the next commit waits for what was on its way.
+    ///
     /// # Errors
     /// When somebody else moved the thread on, or the store failed.
-    pub async fn commit(&mut self, log: &dyn ThreadLog) -> Result<(), LogError> {
-        if !self.pending.is_empty() {
-            self.seq = log.append(&self.thread, self.seq, &self.pending).await?;
-            self.pending.clear();
+    pub async fn commit(&mut self, log: &Arc<dyn ThreadLog>) -> Result<(), LogError> {
+        loop {
+            if self.writing.is_none() && !self.pending.is_empty() {
+                let updates = std::mem::take(&mut self.pending);
+                self.writing = Some(Writing::begin(log.clone(), self.thread.clone(), self.seq, updates));
+            }
+            let Some(writing) = &mut self.writing else { return Ok(()) };
+            let done = (&mut writing.done).await;
+            if let (Err(_), Some(writing)) = (&done, self.writing.take()) {
+                self.pending.splice(..0, writing.updates.iter().cloned());
+            }
+            self.seq = done?;
         }
-        Ok(())
     }
 
     /// Tells readers.
@@ -120,6 +156,11 @@ impl Turn {
                 usage: None,
             }))));
         }
+        self.give_up_calls(why);
+    }
+
+    /// Answers each call that has no result: it is not made any more.
+    pub fn give_up_calls(&mut self, why: &str) {
         for call in self.open_calls() {
             self.refuse(&call, format!("Not finished: {why}."));
         }
@@ -168,5 +209,6 @@ pub(crate) fn result(call: &ToolCall, text: String) -> ToolResult {
         question: None,
         image: None,
         decision: None,
+        decisions: Vec::new(),
     }
 }

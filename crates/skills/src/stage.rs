@@ -2,6 +2,10 @@
 //! move there is one step. It is gone when this is dropped.
 
 use crate::{SkillError, archive::Sink};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Write},
@@ -36,9 +40,19 @@ impl Stage {
         self.path.join("new")
     }
 
-    /// Puts the skill into its place. What is there already goes into the stage first, and with it at the end;
-    /// if the move fails it is put back.
+    /// Puts the skill into its place in one step; what is there already goes into the stage, and with it at the end.
     pub(crate) fn settle(self, place: &Path) -> Result<(), SkillError> {
+        match renameat_with(CWD, self.inside(), CWD, place, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) => fs::rename(self.inside(), place).map_err(SkillError::io(place)),
+            // Not every file system can do that.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.settle_in_two(place),
+            Err(error) => Err(SkillError::io(place)(error.into())),
+        }
+    }
+
+    /// Takes out what is there before the skill goes in; if that fails it is put back.
+    fn settle_in_two(&self, place: &Path) -> Result<(), SkillError> {
         let old = self.path.join("old");
         let replaced = match fs::rename(place, &old) {
             Ok(()) => true,
@@ -78,5 +92,40 @@ impl Sink for Stage {
         // Everybody may read it and nobody change it, whoever the sandbox makes its commands run as.
         let mode = if program { 0o555 } else { 0o444 };
         Ok(Box::new(OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_is_at_no_time_away() {
+        let home = tempfile::tempdir().unwrap();
+        let place = home.path().join("skill");
+        let stage = |text: &str| {
+            let mut stage = Stage::new(home.path()).unwrap();
+            stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
+            // Nothing can be moved aside.
+            fs::create_dir_all(stage.path.join("old/taken")).unwrap();
+            stage
+        };
+        for text in ["one", "two"] {
+            stage(text).settle(&place).unwrap();
+            assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn where_two_cannot_change_places_what_is_there_is_moved_first() {
+        let home = tempfile::tempdir().unwrap();
+        let place = home.path().join("skill");
+        for text in ["one", "two"] {
+            let mut stage = Stage::new(home.path()).unwrap();
+            stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
+            stage.settle_in_two(&place).unwrap();
+            assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);
+        }
     }
 }

@@ -185,6 +185,7 @@ mod tests {
                 question: None,
                 image: None,
                 decision: None,
+                decisions: Vec::new(),
             })
         });
         prop_oneof![

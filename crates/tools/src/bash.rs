@@ -23,7 +23,7 @@ const HOST: &str = "Runs a command in the shell of the machine that pudu runs on
      there for the shell.";
 const CONFINED: &str = "Runs a command in a Linux shell of your own. It starts in /mnt/user-data/workspace; what \
      people sent is in /mnt/user-data/uploads, what they are to receive belongs in /mnt/user-data/outputs, and \
-     skills, where there are any, are in /mnt/skills. Files under /mnt/user-data stay; /tmp is empty at each \
+     skills, where there are any, are where you were told. Files under /mnt/user-data stay; /tmp is empty at each \
      command, and what a command leaves running ends with it.";
 
 impl TypedTool for Bash {

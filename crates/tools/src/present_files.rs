@@ -1,7 +1,7 @@
 //! Sends files to the people in the chat.
 
 use crate::failed;
-use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, Update};
+use pudu_base::{MOST_FILES, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,6 +26,13 @@ impl TypedTool for PresentFiles {
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.filepaths.is_empty() {
             return Err(ToolError("name at least one file".to_owned()));
+        }
+        if args.filepaths.len() > MOST_FILES {
+            let text = format!(
+                "{} files are too many: no more than {MOST_FILES} go with one answer; put them into an archive",
+                args.filepaths.len()
+            );
+            return Err(ToolError(text));
         }
         for path in &args.filepaths {
             if !path.starts_with(OUTPUTS) {

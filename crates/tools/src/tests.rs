@@ -28,7 +28,7 @@ pub(crate) async fn place(folder: &Path) -> Arc<dyn Sandbox> {
 
 pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {
     let tell = Arc::new(|_| {});
-    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell }
+    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell, only: None }
 }
 
 impl Bench {
@@ -137,6 +137,11 @@ async fn what_cannot_be_done_is_said_so_that_the_call_can_be_mended() {
             "present_files",
             json!({"filepaths": ["/mnt/user-data/outputs/../a"]}),
             "Error: /mnt/user-data/outputs/../a is outside the sandbox: use a path under /mnt/user-data",
+        ),
+        (
+            "present_files",
+            json!({"filepaths": vec!["/mnt/user-data/outputs/a"; 21]}),
+            "Error: 21 files are too many: no more than 20 go with one answer; put them into an archive",
         ),
         ("ls", json!({}), "Error: the arguments do not fit ls: missing field `path`"),
     ] {

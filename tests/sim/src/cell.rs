@@ -57,7 +57,9 @@ impl Cell {
     /// Starts one; returns when its root is built.
     pub(crate) async fn start(plan: &Plan) -> io::Result<Self> {
         let root = tempdir::Folder::make()?;
-        let mut command = Command::new("unshare");
+        // It ends with the thread that starts it, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig=KILL", "unshare"]);
         command.args([
             "--mount",
             "--pid",
@@ -151,7 +153,8 @@ fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: b
             words.extend(["/bin/sh", "-c", JOIN, "join"].map(str::to_owned));
         }
     }
-    words.push("setpriv".to_owned());
+    // Who becomes somebody else is forgotten by the signal that comes when `unshare` ends.
+    words.extend(["setpriv", "--pdeathsig=keep"].map(str::to_owned));
     if let Some((user, group)) = user.split_once(':').filter(|_| is_root()) {
         words.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
     }
@@ -171,7 +174,7 @@ fn enter(plan: &Plan, environment: &[String], user: &str, folder: &str, first: b
     words
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     // The owner of a process's folder is its user.
     std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
 }

@@ -105,13 +105,26 @@ impl Kubernetes {
         Ok(Self { world, server: Arc::new(server) })
     }
 
-    /// Whether containers can be made on this machine at all.
+    /// Whether the node's containers can be made: it has to be root's, and the kernel has to give namespaces. Says so
+    /// where not; panics where root has to have them and has not.
     pub async fn possible() -> bool {
+        if !crate::cell::is_root() {
+            println!("skipped: only root can play the node");
+            return false;
+        }
         let plan = crate::cell::Plan {
             command: ["/bin/sh", "-c", "sleep 60"].map(str::to_owned).into(),
             ..Default::default()
         };
-        Cell::start(&plan).await.is_ok()
+        let possible = Cell::start(&plan).await.is_ok();
+        assert!(
+            possible || std::env::var_os("PUDU_REQUIRE_SANDBOX").is_none(),
+            "there are no namespaces here"
+        );
+        if !possible {
+            println!("skipped: there are no namespaces here");
+        }
+        possible
     }
 
     /// The address of the API server.

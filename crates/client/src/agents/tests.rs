@@ -228,7 +228,16 @@ async fn what_an_agent_wants_to_be_has_to_be_there() {
     let ledger = Ledger { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
     let groups = crate::Groups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
     let known = Known { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
-    let tool = UpdateAgent { agents, ledger, name: "a".into(), known, approved: false };
+    let now = Profile { tool_groups: names(&["web"]), skills: names(&[]), ..Profile::default() };
+    let tool = UpdateAgent { agents, ledger, name: "a".into(), now, known, approved: false };
+    for (args, note) in [
+        (r#"{"soul": "x", "tool_groups": ["bash", "web"]}"#, Some("more tools (bash)")),
+        (r#"{"tool_groups": ["bash"], "skills": ["x", "y"]}"#, Some("more tools (bash), more skills (x, y)")),
+        (r#"{"soul": "x", "tool_groups": [], "model": "big"}"#, None),
+    ] {
+        let said = pudu_base::TypedTool::note(&tool, &serde_json::from_str(args).unwrap());
+        assert_eq!(said.as_deref(), note, "{args}");
+    }
     for (args, expect) in [
         (r#"{"tool_groups": ["web"], "skills": [], "model": "big"}"#, None),
         (r#"{"tool_groups": ["wob"]}"#, Some("no tool group `wob` (there are: bash, web)")),

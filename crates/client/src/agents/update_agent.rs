@@ -3,7 +3,7 @@
 //! It may give up tools and skills by itself. That it gets more of them needs a person: the call has to be one
 //! that somebody approves (`approvals.tools`), or an operator edits its file.
 
-use super::{Agents, Change, notes::unknown_groups, setup_agent};
+use super::{Agents, Change, Profile, notes::unknown_groups, setup_agent};
 use crate::{audit::Ledger, setup::Groups};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
@@ -14,6 +14,8 @@ pub(crate) struct UpdateAgent {
     pub(crate) ledger: Ledger,
     /// The agent's name.
     pub(crate) name: String,
+    /// What it is now.
+    pub(crate) now: Profile,
     /// What there is.
     pub(crate) known: Known,
     /// Whether somebody approves each call.
@@ -47,12 +49,18 @@ impl TypedTool for UpdateAgent {
     const ABOUT: &'static str = "Changes who you are, for good and for everybody who talks to you, from the next message on. Use it only \
          when a person asks you to change yourself. Give only what changes.";
 
+    fn note(&self, args: &Args) -> Option<String> {
+        let gained = gained(args, &self.now);
+        (!gained.is_empty()).then(|| gained.join(", "))
+    }
+
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         let changed = named(&args);
         if changed.is_empty() {
             return Err(ToolError("nothing was given that could be changed".to_owned()));
         }
         self.check(&args)?;
+        let detail = format!("{}: {}", self.name, detail(&args, &self.now).join("; "));
         let Args { soul, description: about, skills, tool_groups, model } = args;
         let change = Change {
             about,
@@ -63,7 +71,7 @@ impl TypedTool for UpdateAgent {
             only_less: !self.approved,
         };
         let (agents, name) = (self.agents.clone(), self.name.clone());
-        let (changed, detail) = (changed.join(", "), format!("{name}: {}", changed.join(", ")));
+        let changed = changed.join(", ");
         let work = async move { setup_agent::blocking(move || agents.update(&name, change)).await };
         self.ledger.noted(Self::NAME, &detail, work).await?;
         Ok(format!("Changed: {changed}. It counts from the next message on.").into())
@@ -85,6 +93,31 @@ impl UpdateAgent {
         }
         setup_agent::known_skills(args.skills.as_deref(), skills)
     }
+}
+
+/// Says what it would get that it does not have.
+fn gained(args: &Args, now: &Profile) -> Vec<String> {
+    let both = [("tools", &args.tool_groups, &now.tool_groups), ("skills", &args.skills, &now.skills)];
+    let more = both.into_iter().filter_map(|(what, wanted, has)| {
+        let (wanted, has) = (wanted.as_ref()?, has.as_ref()?);
+        let more: Vec<&str> = wanted.iter().filter(|name| !has.contains(name)).map(String::as_str).collect();
+        (!more.is_empty()).then(|| format!("more {what} ({})", more.join(", ")))
+    });
+    more.collect()
+}
+
+/// Says what is changed, for the audit: first what it gets more, and what it may use in full.
+fn detail(args: &Args, now: &Profile) -> Vec<String> {
+    let list = |name: &str| match name {
+        "skills" => args.skills.as_deref(),
+        "tool_groups" => args.tool_groups.as_deref(),
+        _ => None,
+    };
+    let told = named(args).into_iter().map(|name| match list(name) {
+        Some(names) => format!("{name} [{}]", names.join(", ")),
+        None => name.to_owned(),
+    });
+    gained(args, now).into_iter().chain(told).collect()
 }
 
 fn named(args: &Args) -> Vec<&'static str> {

@@ -3,8 +3,10 @@
 //! The sandbox is the boundary; this is for what is allowed inside it and still worth a second look. Telling
 //! a dangerous command by its text is a help to careful people, no protection from clever ones.
 
+mod line;
+
 use super::{Gate, Middleware};
-use crate::{Turn, danger};
+use crate::{Agent, Toolbox, Turn, danger};
 use pudu_base::ToolCall;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -30,7 +32,24 @@ pub struct Policy {
 }
 
 /// Asks before calls, as the policy says.
-pub struct Approvals(pub Arc<Policy>);
+pub struct Approvals {
+    policy: Arc<Policy>,
+    tools: Toolbox,
+}
+
+impl Approvals {
+    /// Makes it for an agent.
+    #[must_use]
+    pub fn new(agent: &Agent) -> Self {
+        Self { policy: agent.policy.clone(), tools: agent.tools.clone() }
+    }
+
+    /// Says what a call would do.
+    fn line(&self, call: &ToolCall) -> String {
+        let note = self.tools.get(&call.name).and_then(|tool| tool.note(&call.args));
+        line::line(call, script(call), note.as_deref())
+    }
+}
 
 impl Middleware for Approvals {
     fn name(&self) -> &'static str {
@@ -38,14 +57,16 @@ impl Middleware for Approvals {
     }
 
     fn before_tool(&mut self, _turn: &Turn, call: &ToolCall) -> Gate {
-        let needed = if self.0.tools.contains(&call.name) { Gate::Ask(line(call)) } else { Gate::Allow };
-        let reason = script(call).and_then(danger::find);
-        let gate = match (reason, self.0.dangerous) {
+        let asked = self.policy.tools.contains(&call.name);
+        let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
+        let looks = self.policy.dangerous != Dangerous::Allow;
+        let reason = script(call).filter(|_| looks).and_then(danger::find);
+        let gate = match (reason, self.policy.dangerous) {
             (None, _) | (_, Dangerous::Allow) => Gate::Allow,
-            (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", line(call))),
+            (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", self.line(call))),
             (Some(reason), Dangerous::Block) => {
                 let text = format!("Error: this command is not allowed here: {reason}. Find a safer way.");
-                Gate::Block(line(call), text)
+                Gate::Block(self.line(call), text)
             }
         };
         gate.stricter(needed)
@@ -57,37 +78,23 @@ fn script(call: &ToolCall) -> Option<&str> {
     (call.name == "bash").then(|| call.args.get("command")?.as_str()).flatten()
 }
 
-/// A line is no longer, in characters.
-const LINE: usize = 300;
-
-/// Says what a call would do, in a line for people.
-fn line(call: &ToolCall) -> String {
-    let what = match script(call) {
-        Some(script) => script.to_owned(),
-        None => format!("{} {}", call.name, call.args),
-    };
-    let what = what.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
-    let cut: String = what.chars().take(LINE).collect();
-    let more = if cut.len() < what.len() { "…" } else { "" };
-    format!("`{cut}{more}`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Replay;
+    use crate::{Replay, fixture::Bench};
     use pudu_base::ThreadState;
     use serde_json::{Value, json};
 
     fn judge(policy: &Policy, tool: &str, args: Value) -> Gate {
         let turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::new(Replay::default()));
         let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
-        Approvals(Arc::new(policy.clone())).before_tool(&turn, &call)
+        let agent = Agent { policy: Arc::new(policy.clone()), ..Bench::new(Vec::new()).agent };
+        Approvals::new(&agent).before_tool(&turn, &call)
     }
 
     #[test]
     fn what_is_asked_before_is_the_operators_choice() {
-        let wipe = || json!({"command": "rm  -rf  /mnt/user-data"});
+        let wipe = || json!({"command": "rm -rf /mnt/user-data"});
         let policy = |dangerous| Policy { dangerous, ..Policy::default() };
         assert_eq!(judge(&policy(Dangerous::Allow), "bash", wipe()), Gate::Allow);
         let asked = "`rm -rf /mnt/user-data` (it deletes whole folders)";
@@ -95,9 +102,7 @@ mod tests {
         assert!(matches!(judge(&policy(Dangerous::Block), "bash", wipe()), Gate::Block(..)));
         assert_eq!(judge(&policy(Dangerous::Block), "bash", json!({"command": "ls"})), Gate::Allow);
         let policy = Policy { tools: ["mail_send".to_owned()].into(), dangerous: Dangerous::Block };
-        let asked = Gate::Ask("`mail_send {\"to\":\"a'b\"}`".into());
+        let asked = Gate::Ask("`mail_send {\"to\":\"aˋb\"}`".into());
         assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
-        let Gate::Ask(long) = judge(&policy, "mail_send", json!({"to": "x".repeat(5000)})) else { panic!() };
-        assert!(long.chars().count() < 310 && long.ends_with("…`"), "{long}");
     }
 }

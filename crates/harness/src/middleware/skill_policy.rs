@@ -106,6 +106,14 @@ impl Middleware for SkillPolicy {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    fn only(&self, turn: &Turn) -> Option<Arc<[String]>> {
+        let active = self.active(turn);
+        let mut declared = active.iter().filter_map(|skill| skill.tools.as_ref()).peekable();
+        declared.peek()?;
+        let always = ALWAYS.iter().map(|&name| name.to_owned());
+        Some(declared.flatten().cloned().chain(always).collect())
+    }
+
     fn before_tool(&mut self, turn: &Turn, call: &ToolCall) -> Gate {
         let active = self.active(turn);
         let declared: Vec<&str> =

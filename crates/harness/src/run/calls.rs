@@ -5,7 +5,8 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, Turn, turn};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    Decision, Event, Failure, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update, Wish,
+    Decision, Event, Failure, MOST_FILES, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
+    Wish,
 };
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -41,7 +42,7 @@ pub(super) async fn perform(
         }
     }
     begin(agent, turn, &allowed).await?;
-    work.extend(allowed.into_iter().map(|call| invoke(agent, turn, call, None)));
+    work.extend(allowed.into_iter().map(|call| invoke(agent, chain, turn, call, None)));
     finish(agent, chain, turn, work).await
 }
 
@@ -56,7 +57,7 @@ async fn finish<'a>(
             Step::Decided(call, decision) if decision.approved => {
                 tell_decision(turn, &call, &decision);
                 begin(agent, turn, std::slice::from_ref(&call)).await?;
-                work.push(invoke(agent, turn, call, Some(decision)));
+                work.push(invoke(agent, chain, turn, call, Some(decision)));
             }
             Step::Decided(call, decision) => {
                 tell_decision(turn, &call, &decision);
@@ -127,6 +128,7 @@ fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
 /// Calls a tool.
 fn invoke<'a>(
     agent: &'a Agent,
+    chain: &Chain,
     turn: &Turn,
     call: ToolCall,
     decision: Option<Decision>,
@@ -139,6 +141,7 @@ fn invoke<'a>(
         sandbox: agent.sandbox.clone(),
         marks: turn.state().marks.clone(),
         tell: teller(turn),
+        only: chain.iter().find_map(|middleware| middleware.only(turn)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {
@@ -178,6 +181,20 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
     ToolResult { error: true, decision: Some(decision), ..turn::result(call, text) }
 }
 
+/// Names the files for people that are too many for the run's answer.
+fn left_out(turn: &Turn) -> Option<String> {
+    let own = turn.state().artifacts.iter().filter(|(_, run)| **run == turn.run);
+    let names: Vec<&str> =
+        own.skip(MOST_FILES).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
+    let more = names.len().saturating_sub(MOST_FILES);
+    let named = names.iter().take(MOST_FILES).copied().collect::<Vec<_>>().join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(named),
+        (false, more) => Some(format!("{named} and {more} more")),
+    }
+}
+
 fn record(
     turn: &mut Turn,
     call: &ToolCall,
@@ -185,18 +202,24 @@ fn record(
     result: Result<ToolOutput, ToolError>,
 ) {
     let error = result.is_err();
-    let output = result.unwrap_or_else(|ToolError(text)| text.into());
-    for update in output.updates {
+    let mut output = result.unwrap_or_else(|ToolError(text)| text.into());
+    let presents = output.updates.iter().any(|update| matches!(update, Update::Artifacts { .. }));
+    for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
             turn.tell(Event::Artifacts { paths: paths.clone() });
         }
         turn.apply(update);
     }
+    if let Some(names) = presents.then(|| left_out(turn)).flatten() {
+        output.text.push_str(&format!(
+            " Not sent, because no more than {MOST_FILES} files go with one answer: {names}. Tell people, who may ask for them with their next message."
+        ));
+    }
     if output.usage != pudu_base::Usage::default() {
         turn.usage += output.usage;
         turn.tell(Event::Spent { usage: output.usage });
     }
-    let (question, image) = (output.question, output.image);
-    turn.answer(ToolResult { error, question, image, decision, ..turn::result(call, output.text) });
+    let ToolOutput { question, image, decisions, text, .. } = output;
+    turn.answer(ToolResult { error, question, image, decision, decisions, ..turn::result(call, text) });
     turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }

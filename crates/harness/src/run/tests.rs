@@ -4,7 +4,8 @@ use crate::{
     fixture::{Bench, Reply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    Approver, BoxFuture, Decision, Human, ModelError, Question, Tell, ThreadState, ToolResult, Wish,
+    Approver, BoxFuture, Decision, Human, ModelError, Question, Seq, Tell, ThreadId, ThreadLog, ThreadState,
+    ToolResult, Wish,
 };
 use serde_json::json;
 use std::{
@@ -100,6 +101,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
             question: None,
             image: None,
             decision: None,
+            decisions: Vec::new(),
         })))
     };
     let all = vec![
@@ -200,6 +202,7 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
         question: Some(Question { text: "Which?".into(), options: vec![] }),
         image: None,
         decision: None,
+        decisions: Vec::new(),
     };
     let asked = Update::Message(Arc::new(Message::Tool(asked)));
     let past = vec![human("h", "go"), assistant(vec![call("1", "writes", json!({}))]), asked];
@@ -253,4 +256,73 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
         };
         assert_eq!(state.messages.values().filter_map(of).collect::<Vec<_>>(), [decision]);
     }
+}
+
+/// Writes at once, and says so late where somebody waits for the answer's commit.
+struct Late {
+    log: Arc<dyn ThreadLog>,
+    held: Seq,
+    reached: tokio::sync::Notify,
+    free: tokio::sync::Notify,
+}
+
+impl ThreadLog for Late {
+    fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
+        self.log.load(thread)
+    }
+
+    fn append<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        at: Seq,
+        updates: &'a [Update],
+    ) -> BoxFuture<'a, Result<Seq, LogError>> {
+        Box::pin(async move {
+            let seq = self.log.append(thread, at, updates).await?;
+            if at == self.held {
+                self.reached.notify_one();
+                self.free.notified().await;
+            }
+            Ok(seq)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_stop_while_a_reply_is_written_down_leaves_no_call_open_and_is_no_failure() {
+    let mut bench = Bench::new(vec![calls(vec![call("1", "writes", json!({}))])]);
+    let late = Arc::new(Late {
+        log: bench.log.clone(),
+        held: 1,
+        reached: tokio::sync::Notify::default(),
+        free: tokio::sync::Notify::default(),
+    });
+    bench.agent.log = late.clone();
+    let cancel = bench.cancel.clone();
+    let stopping = async {
+        late.reached.notified().await;
+        cancel.cancel();
+        tokio::task::yield_now().await;
+        late.free.notify_one();
+    };
+    let ((outcome, _), ()) = tokio::join!(bench.run(Some("go")), stopping);
+    assert_eq!(outcome, Outcome::Stopped);
+    assert_eq!(bench.thread(), ["go", "", "Not finished: the run was stopped."]);
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
+    let present =
+        |id: &str, files: Vec<u32>| calls(vec![call(id, "writes", json!({"do": "present", "files": files}))]);
+    let bench = Bench::new(vec![
+        present("1", (1..=18).collect()),
+        present("2", vec![1, 19, 20, 21, 22]),
+        says("here"),
+    ]);
+    bench.run(Some("go")).await;
+    let asked = bench.asked();
+    assert_eq!(asked[1].last().unwrap(), "tool: presented.");
+    let told = "tool: presented. Not sent, because no more than 20 files go with one answer: 21, 22. Tell people, who may ask for them with their next message.";
+    assert_eq!(asked[2].last().unwrap(), told);
 }

@@ -1,5 +1,9 @@
 use super::*;
-use crate::fixture::{Bench, Reply, call, calls, says};
+use crate::{
+    Policy, SkillPolicy,
+    fixture::{Bench, Reply, call, calls, human, says},
+    lead_chain,
+};
 use pudu_base::{Delta, Finish, Usage};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
@@ -143,4 +147,129 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
     assert_eq!(outcome, Outcome::Stopped);
     assert_eq!(seen.tasks[0].about, "look around");
     assert_eq!(bench.thread().last().unwrap(), "Not finished: the run was stopped.");
+}
+
+/// Approves as soon as it is told to, in Ada's name.
+struct Ada(tokio::sync::watch::Sender<bool>);
+
+impl Approver for Ada {
+    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+        let (call, key) = (wish.call.clone(), wish.run.to_string());
+        tell(Event::Asked { call, key, wish: wish.line.clone() });
+        Box::pin(async move {
+            self.0.subscribe().wait_for(|word| *word).await.unwrap();
+            yes(&wish.line)
+        })
+    }
+
+    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+        unreachable!()
+    }
+}
+
+fn yes(wish: &str) -> Decision {
+    Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".into()) }
+}
+
+/// A thread whose sub-agents have to ask before they read.
+fn careful(replies: Vec<Reply>) -> (Bench, Arc<Ada>) {
+    let mut bench = Bench::new(replies);
+    let ada = Arc::new(Ada(tokio::sync::watch::Sender::new(false)));
+    bench.agent.approver = ada.clone();
+    bench.agent.policy = Arc::new(Policy { tools: ["reads".to_owned()].into(), ..Policy::default() });
+    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
+    (bench, ada)
+}
+
+#[tokio::test]
+async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays_with_the_answer() {
+    let reads = || calls(vec![call("call-0", "reads", json!({}))]);
+    let both = calls(vec![hand("1", "go"), hand("2", "go")]);
+    let (bench, ada) = careful(vec![both, reads(), reads(), says("ok"), says("ok"), says("done")]);
+    let replay = Arc::new(Replay::default());
+    let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
+    turn.apply(human("h", "go"));
+    let mut chain = lead_chain(&bench.agent, SkillPolicy::default());
+    let run = crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel);
+    let deciding = async {
+        while bench.asked().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        let keys: Vec<String> = replay.progress().asked.iter().map(|asked| asked.key.clone()).collect();
+        assert_eq!(keys, ["r.1", "r.2"]);
+        ada.0.send_replace(true);
+    };
+    let (outcome, ()) = tokio::join!(run, deciding);
+    let seen = replay.progress();
+    let decided = vec![yes("`reads {}`"), yes("`reads {}`")];
+    assert_eq!((outcome, seen.asked, seen.decided), (Outcome::Success, vec![], decided));
+    let of = |message: &Arc<Message>| match &**message {
+        Message::Tool(result) => Some(result.decisions.clone()),
+        _ => None,
+    };
+    let kept: Vec<_> = turn.state().messages.values().filter_map(of).collect();
+    assert_eq!(kept, [[yes("`reads {}`")], [yes("`reads {}`")]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
+    let reads = calls(vec![call("call-0", "reads", json!({}))]);
+    let (mut bench, _ada) = careful(vec![calls(vec![hand("1", "go")]), reads, says("done")]);
+    bench.agent.bounds.time = Duration::from_secs(600);
+    let (outcome, seen) = bench.run(Some("go")).await;
+    assert_eq!((outcome, seen.asked), (Outcome::Success, vec![]));
+    assert!(bench.thread()[2].starts_with("Task timed out"), "{:?}", bench.thread());
+}
+
+#[tokio::test]
+async fn a_skill_that_is_active_binds_sub_agents_too() {
+    let skill = |tools: Option<&[&str]>| pudu_base::Skill {
+        name: "look".into(),
+        about: "x".into(),
+        path: "/mnt/skills/public/look/SKILL.md".into(),
+        tools: tools.map(|tools| tools.iter().map(|&name| name.to_owned()).collect()),
+        text: "Look.".into(),
+    };
+    for (tools, expect) in [(Some(["task", "reads"].as_slice()), "reads"), (None, "writes reads")] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let kind = Kind { without: Vec::new(), ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+        turn.apply(human("h", "/look at it"));
+        let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
+        crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel).await;
+        assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
+    }
+}
+
+#[tokio::test]
+async fn one_that_cannot_see_has_no_tool_that_shows_images() {
+    for (sees, expect) in [(true, "reads view_image"), (false, "reads")] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("done")]);
+        bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("view_image", true));
+        let own = Arc::new(Seeing(sees, crate::fixture::Scripted::default()));
+        own.1.replies.lock().unwrap().push_back(says("ok"));
+        let kind = Kind { model: Some(own.clone()), ..kind("helper") };
+        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.run(Some("go")).await;
+        assert_eq!(*own.1.tools.lock().unwrap(), [expect]);
+    }
+}
+
+/// A model that sees or does not.
+struct Seeing(bool, crate::fixture::Scripted);
+
+impl Model for Seeing {
+    fn name(&self) -> &str {
+        self.1.name()
+    }
+
+    fn sees(&self) -> bool {
+        self.0
+    }
+
+    fn stream(&self, request: pudu_base::Request) -> pudu_base::ModelStream {
+        self.1.stream(request)
+    }
 }

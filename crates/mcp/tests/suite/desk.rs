@@ -53,6 +53,7 @@ pub(crate) async fn call(servers: &Servers, name: &str, args: Value) -> Result<S
 
 pub(crate) fn cx() -> ToolCx {
     ToolCx {
+        only: None,
         thread: ThreadId::from("t"),
         run: RunId::from("r"),
         call: "c".into(),

@@ -252,6 +252,7 @@ mod tests {
             question: None,
             image: None,
             decision: None,
+            decisions: Vec::new(),
         };
         let spec = ToolSpec {
             name: "bash".into(),

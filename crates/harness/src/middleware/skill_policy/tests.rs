@@ -57,6 +57,7 @@ fn result(call: &str, error: bool) -> Update {
         question: None,
         image: None,
         decision: None,
+        decisions: Vec::new(),
     }))
 }
 

@@ -1,0 +1,78 @@
+use super::*;
+use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
+use serde_json::json;
+
+fn human(id: &str) -> Human {
+    Human { id: id.into(), text: id.to_owned(), sender: None, files: Vec::new() }
+}
+
+fn task(input: Vec<Human>, again: Option<&str>) -> Task {
+    Task {
+        thread: "t".into(),
+        run: "r".into(),
+        input,
+        again: again.map(Into::into),
+        model: None,
+        agent: None,
+        authoring: Authoring::Nothing,
+        asker: None,
+        steps: None,
+    }
+}
+
+/// A thread in which a reply's call was not made, with a message that came meanwhile.
+fn left_open() -> ThreadState {
+    let call = ToolCall { id: "c".into(), name: "bash".into(), args: json!({}), garbled: None };
+    let reply = Assistant {
+        id: "a".into(),
+        text: "Let me look.".into(),
+        reasoning: None,
+        calls: vec![call],
+        finish: Finish::Complete,
+        model: None,
+        usage: None,
+    };
+    let said = [Message::Human(human("h1")), Message::Assistant(reply), Message::Human(human("h2"))];
+    ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))))
+}
+
+#[test]
+fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does() {
+    let refused = "Not finished: an earlier run ended before it.";
+    let check = |task: Task, texts: &[&str], open: usize| {
+        let mut turn = Turn::new("t".into(), "r".into(), 0, left_open(), Arc::default());
+        hear(&mut turn, &task);
+        let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
+        assert_eq!((said.as_slice(), turn.open_calls().len()), (texts, open), "{task:?}");
+    };
+    check(task(vec![human("h3")], None), &["h1", "Let me look.", "h2", refused, "h3"], 0);
+    check(task(Vec::new(), Some("h3")), &["h1", "Let me look.", refused, "h2"], 0);
+    check(task(vec![human("h1"), human("h3")], None), &["h1", "Let me look.", "h2", "h3"], 1);
+    check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
+}
+
+#[test]
+fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
+    let yes = |wish: &str| Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".to_owned()) };
+    let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
+        Message::Tool(ToolResult {
+            id: id.into(),
+            call: id.into(),
+            tool: "task".to_owned(),
+            text: "ok".to_owned(),
+            error: false,
+            question: None,
+            image: None,
+            decision,
+            decisions,
+        })
+    };
+    let said = [
+        result("1", Some(yes("before")), vec![]),
+        Message::Human(human("h")),
+        result("2", Some(yes("a")), vec![yes("b"), yes("c")]),
+        result("3", Some(yes("d")), vec![]),
+    ];
+    let state = ThreadState::fold(said.map(|message| Update::Message(Arc::new(message))));
+    assert_eq!(decisions(&state), ["a", "b", "c", "d"].map(yes));
+}
