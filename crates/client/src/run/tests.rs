@@ -10,6 +10,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> Task {
     Task {
         thread: "t".into(),
         run: "r".into(),
+        first: input.first().map(|human| human.id.clone()),
         input,
         again: again.map(Into::into),
         model: None,
