@@ -3,9 +3,10 @@
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::{
     model::Reply,
-    telegram::{Post, Upload},
+    telegram::{Post, Upload, View},
 };
 use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn files_sent_together_are_one_message_and_the_agent_finds_them() {
@@ -98,4 +99,32 @@ async fn a_file_that_is_too_large_for_the_chat_becomes_a_link() {
     assert_eq!(answer.bytes().await.unwrap().len(), 60_000_000);
     let (status, _) = house.get(&format!("{path}x")).await;
     assert_eq!(status, 404, "a link that was tampered with opens nothing");
+}
+
+#[tokio::test]
+async fn what_somebody_who_sent_a_file_has_yet_to_approve_is_asked_again_after_a_restart() {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let wish = json!({"path": "/mnt/user-data/outputs/a.txt", "content": "a"});
+    house.model.next(Reply::tool("write_file", &wish));
+    let post = Post::text("write it").file(Upload::document("a.csv", "text/csv", "1,2"));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    let waits = house.telegram.wait(SOON, |view| {
+        let last = view.answers(ada.chat).pop()?;
+        last.buttons.iter().flatten().any(|button| button.text == "Approve").then_some(last)
+    });
+    let asked = waits.await.unwrap();
+    house.kill();
+    house.start();
+    // A press that meets the end of the old connection is lost, and people press again.
+    for _ in 0..SOON.as_secs() {
+        house.telegram.press(ada.chat, ada.person, asked.id, "Approve").ok();
+        let done = |view: &View<'_>| view.last_answer(ada.chat)?.starts_with("echo: ").then_some(());
+        if house.telegram.wait(Duration::from_secs(1), done).await.is_ok() {
+            break;
+        }
+    }
+    ada.reads_so(|text| text.contains(" approved write_file ")).await;
+    assert_eq!(house.model.requests()[1].last_tool(), "OK");
 }

@@ -30,7 +30,7 @@ pub struct Task {
     /// What people said. What the thread has already is not said twice.
     pub input: Vec<Human>,
     /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
-    /// skills that were asked for since are at work.
+    /// skills that were asked for since are at work, and calls that are open since are its own.
     pub first: Option<MessageId>,
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
@@ -214,8 +214,8 @@ async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Opti
 /// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
 /// this one; those of the same run, before a restart, are.
 fn hear(turn: &mut Turn, task: &Task) {
-    let mut own = task.input.iter().map(|human| &human.id).chain(&task.again);
-    let goes_on = own.any(|id| turn.state().messages.contains_key(id));
+    // `input` may leave out what was said before a restart.
+    let goes_on = task.first.as_ref().is_none_or(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id);
     }
