@@ -14,11 +14,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+/// Why a call is not made that an earlier run left open.
+const EARLIER: &str = "an earlier run ended before it";
+
 /// Said when the thread cannot take what people said.
 const UNHEARD: &str =
     "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.";
-/// Why a call is not made that an earlier run left open.
-const EARLIER: &str = "an earlier run ended before it";
 
 /// What a run is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,8 +215,8 @@ async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Opti
 /// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
 /// this one; those of the same run, before a restart, are.
 fn hear(turn: &mut Turn, task: &Task) {
-    // `input` may leave out what was said before a restart.
-    let goes_on = task.first.as_ref().is_none_or(|id| turn.state().messages.contains_key(id));
+    let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
+    let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
         ask_again(turn, id);
     }

@@ -10,8 +10,8 @@ fn task(input: Vec<Human>, again: Option<&str>) -> Task {
     Task {
         thread: "t".into(),
         run: "r".into(),
-        first: input.first().map(|human| human.id.clone()),
         input,
+        first: None,
         again: again.map(Into::into),
         model: None,
         agent: None,
@@ -49,6 +49,8 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     check(task(vec![human("h3")], None), &["h1", "Let me look.", "h2", refused, "h3"], 0);
     check(task(Vec::new(), Some("h3")), &["h1", "Let me look.", refused, "h2"], 0);
     check(task(vec![human("h1"), human("h3")], None), &["h1", "Let me look.", "h2", "h3"], 1);
+    let known = Task { first: Some("h1".into()), ..task(vec![human("h3")], None) };
+    check(known, &["h1", "Let me look.", "h2", "h3"], 1);
     check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
 }
 

@@ -139,7 +139,7 @@ mod tests {
         ] {
             assert_eq!(of("bash", json!({"command": script}), None), expect);
             let as_value = of("t", json!({"k": script}), None);
-            assert_eq!(as_value, format!("`t {{\"k\":\"{}\"}}`", &expect[1..expect.len() - 1]));
+            assert_eq!(as_value, format!("`t {{\"k\":\"{}\"}}`", expect.trim_matches('`')));
         }
     }
 }
