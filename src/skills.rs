@@ -24,7 +24,7 @@ pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<
         shipped::unpack(&home.join(SHIPPED)).context("cannot write out the skills that ship with pudu")?;
     Ok(Skills::new(Places {
         shipped,
-        shelf: fixed.skills.path.clone(),
+        shelf: std::path::absolute(&fixed.skills.path).unwrap_or_else(|_| fixed.skills.path.clone()),
         own: home.join(OWN),
         state: extensions::place(start, file),
         container: fixed.skills.container_path.clone(),

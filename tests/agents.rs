@@ -516,6 +516,8 @@ async fn the_api_is_there_when_it_is_switched_on_and_changes_nothing_without_the
         (json!({"name": "b", "model": "none"}), 422),
         (json!({"name": "b", "soul": "x".repeat(70_000)}), 422),
         (json!({"name": "b", "tool_groups": "web"}), 422),
+        // A key that is passed over would make an agent with all tools.
+        (json!({"name": "b", "soul": "x", "tools": ["bash"]}), 422),
     ] {
         assert_eq!(house.call(Method::POST, "/api/agents", true, &body).await.0, expect, "{body:.40}");
     }

@@ -14,6 +14,11 @@ const SECRET: &str = "hunter2-of-the-daemon";
 async fn house(sandbox: &str) -> Option<House> {
     let mut house = House::furnish(Default::default(), "", sandbox).await;
     house.set("OPENAI_API_KEY", SECRET);
+    // Put in by hand, below the home as the configuration names it.
+    let skill = house.path(".pudu/skills/custom/by-hand");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: by-hand\ndescription: Is there.\n---\nDo it.\n")
+        .unwrap();
     house.start();
     let confined = house.log().contains("commands are confined");
     if !confined && std::env::var_os("PUDU_REQUIRE_SANDBOX").is_some() {
@@ -42,6 +47,7 @@ async fn a_shell_is_offered_and_sees_what_people_sent_and_what_they_get() {
         run(&house, &ada, "pwd; echo report > ../outputs/a.md; ls ..").await.lines().collect::<Vec<_>>(),
         ["/mnt/user-data/workspace", "outputs", "uploads", "workspace"]
     );
+    assert_eq!(run(&house, &ada, "ls /mnt/skills/custom/by-hand").await.trim(), "SKILL.md");
     let about = house.model.requests()[0].body["tools"].to_string();
     assert!(about.contains("Linux shell of your own") && about.contains("There is no network"), "{about}");
     house.model.next(Reply::tool("present_files", &json!({"filepaths": ["/mnt/user-data/outputs/a.md"]})));

@@ -1,7 +1,7 @@
 //! What the agent does not do unasked.
 
-use super::{reader::Section, sandbox::ToolConfig};
-use pudu_client::harness::Dangerous;
+use super::{problem::nearest, reader::Section, sandbox::ToolConfig};
+use pudu_client::{harness::Dangerous, tools::NAMES};
 use std::{collections::BTreeSet, time::Duration};
 
 /// What the agent does not do unasked.
@@ -25,10 +25,28 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
     let default = if host_shell { Dangerous::Block } else { Dangerous::Allow };
     let told = "allow; block with `sandbox.allow_host_bash`";
     let named = section.names("tools").or_told(Vec::new(), "none");
+    named.iter().for_each(|name| doubt(&section, name));
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
     Approvals {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
         tools: named.into_iter().chain(own).collect(),
         timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
+    }
+}
+
+/// Doubts a name that is no tool's but almost: the call that it was to guard would be made unasked. Tools of MCP
+/// servers are not known here.
+fn doubt(section: &Section<'_>, name: &str) {
+    if NAMES.contains(&name) {
+        return;
+    }
+    let plain = name.to_lowercase().replace('-', "_");
+    if let Some(near) = nearest(&plain, NAMES) {
+        let what = format!("pudu has no tool \"{name}\"");
+        section.warn(
+            "tools",
+            what,
+            format!("did you mean `{near}`? A tool of an MCP server is named as the model sees it"),
+        );
     }
 }

@@ -320,6 +320,15 @@ fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
         } else if let Some(near) = nearest(name, platforms()).filter(|_| !entry.node.entries().is_empty()) {
             let what = format!("\"{name}\" is not a platform that pudu knows, so this is no account");
             wide.warn(&entry.key, what, format!("did you mean `{near}`? Or add `type: {near}`"));
+        } else if READERS
+            .iter()
+            .flat_map(|reader| reader.credentials)
+            .any(|key| entry.node.entry(key).is_some())
+        {
+            let what =
+                format!("this looks like an account, and \"{name}\" is not a platform that pudu knows");
+            wide.refuse(&entry.key, what, "say which platform it is of, such as `type: telegram`");
+            wide.section(&entry.key).ignore_rest();
         }
         return None;
     };

@@ -58,6 +58,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String
 
 /// An agent to make.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Wish {
     name: String,
     #[serde(default)]
@@ -79,8 +80,10 @@ pub(super) async fn create(State(gateway): State<Gateway>, Json(wish): Json<Wish
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
 
-/// What to change of an agent: what is not there stays, null stands for all or the default.
+/// What to change of an agent: what is not there stays, null stands for all or the default. What is misspelt would
+/// leave an agent with more than it should have, so no key is passed over.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Edit {
     description: Option<String>,
     #[serde(default, deserialize_with = "there")]

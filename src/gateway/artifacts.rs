@@ -103,7 +103,7 @@ async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: S
             response
         }
         Ok(Err(error)) => {
-            let detail = format!("there is no file {inner} in the archive: {error}");
+            let detail = format!("the file cannot be had from the archive: {error}");
             refuse(StatusCode::NOT_FOUND, &detail)
         }
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the archive could not be read"),

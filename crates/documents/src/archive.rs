@@ -14,7 +14,10 @@ use zip::{ZipArchive, result::ZipError};
 /// When it is no archive, the file is not in it, or it is larger.
 pub fn member(archive: std::fs::File, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
     let mut zip = ZipArchive::new(BufReader::new(archive)).map_err(|error| failed(&error))?;
-    let file = zip.by_name(name).map_err(|error| failed(&error))?;
+    let file = zip.by_name(name).map_err(|error| match error {
+        ZipError::FileNotFound => Error::Refused(format!("it has no {name}")),
+        error => failed(&error),
+    })?;
     if !file.is_file() {
         return Err(Error::Refused(format!("{name} is not a file")));
     }

@@ -40,6 +40,8 @@ pub enum Kind {
 
 const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
 const ZIP: &[u8] = b"PK\x03\x04";
+/// How documents end that cannot be text.
+const ENDINGS: [&str; 9] = ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", "ods", "epub"];
 const RTF: &[u8] = b"{\\rtf";
 
 impl Kind {
@@ -75,7 +77,11 @@ impl Kind {
     pub fn likely(bytes: &[u8], name: &str) -> bool {
         let head = bytes.get(..HEAD).unwrap_or(bytes);
         let marked = [OLE, ZIP, RTF].iter().any(|mark| head.starts_with(mark));
-        marked || is_pdf(head) || is_html(head, name) || separated(head, name).is_some()
+        marked
+            || is_pdf(head)
+            || is_html(head, name)
+            || separated(head, name).is_some()
+            || named(name).is_some()
     }
 
     pub(crate) fn of(bytes: &[u8], name: &str) -> Result<Self, Error> {
@@ -96,8 +102,17 @@ impl Kind {
         if is_html(head, name) {
             return Ok(Self::Html);
         }
-        separated(head, name).ok_or(Error::Unknown)
+        separated(head, name).ok_or_else(|| match named(name) {
+            Some(ending) => Error::Refused(format!("its content is not that of a .{ending} file")),
+            None => Error::Unknown,
+        })
     }
+}
+
+/// Returns the ending by which a file says that it is a document.
+fn named(name: &str) -> Option<&'static str> {
+    let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
+    ENDINGS.into_iter().find(|known| *known == ending)
 }
 
 /// Readers take a PDF whose mark comes within the first kilobyte.

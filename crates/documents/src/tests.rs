@@ -125,8 +125,10 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
     let odt = zip(&[("mimetype", b"application/vnd.oasis.opendocument.text")]);
     for (bytes, name, expect) in [
         (&b""[..], "", Error::Unknown),
-        (b"words", "a.docx", Error::Unknown),
-        (b"\x89PNG\r\n", "a.pdf", Error::Unknown),
+        (b"words", "a", Error::Unknown),
+        (b"words", "a.docx", refused("its content is not that of a .docx file")),
+        (b"\x89PNG\r\n", "A.PDF", refused("its content is not that of a .pdf file")),
+        (b"", "a.pdf", refused("its content is not that of a .pdf file")),
         (b"a\0b", "a.csv", Error::Unknown),
         (&zip(&[("a.txt", b"x")]), "a.docx", Error::Unknown),
         (b"{\\rtf1 x}", "a.doc", refused("rich text (.rtf) is not read: save it as .docx or PDF")),

@@ -352,7 +352,10 @@ fn no_file(path: &str) -> SandboxError {
 pub(crate) fn failed(path: &str, error: io::Error) -> SandboxError {
     let path = path.to_owned();
     match error.kind() {
-        io::ErrorKind::NotFound => SandboxError::Missing { path },
+        // A name that is too long for any file, and a path through a file, are of nothing either.
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+            SandboxError::Missing { path }
+        }
         // What the handle answers when a symlink leads out.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside { path },
         _ if error.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error()) => {

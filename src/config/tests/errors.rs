@@ -345,6 +345,22 @@ fn a_misspelt_account_is_told_with_what_was_probably_meant() {
 }
 
 #[test]
+fn an_account_without_a_platform_and_an_approval_of_no_tool_are_told() {
+    let support = said("channels: {support: {bot_token: x}}\n", []);
+    assert!(support.contains("error: channels.support") && support.contains("type: telegram"), "{support}");
+    let check = |name: &str, near: &str| {
+        let said = said(&format!("approvals: {{tools: [{name}]}}\n"), []);
+        let told = said.contains("warning: approvals.tools") && said.contains("did you mean");
+        assert_eq!(told, !near.is_empty(), "{said}");
+        assert!(near.is_empty() || said.contains(&format!("`{near}`")), "{said}");
+    };
+    check("Bash", "bash");
+    check("write-file", "write_file");
+    check("bash", "");
+    check("demo_shout", "");
+}
+
+#[test]
 fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     let check = |text: &str, words: &[&str]| {
         let said = said(&format!("sandbox: {text}\n"), []);

@@ -4,7 +4,7 @@ use super::{Settings, trouble::Trouble};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
 use kube::{
     Api, Client, Config, Error,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::time::Duration;
 
@@ -50,11 +50,15 @@ async fn config(settings: &Settings) -> Result<Config, String> {
     }
 }
 
-/// Says all of an error, the outer and the inner.
-fn whole(error: impl std::error::Error) -> String {
+/// Says all of an error, the outer and the inner. Of a file that cannot be read as YAML nothing is said but that: the
+/// parser shows the lines around the mistake, and there are keys in them.
+fn whole(error: impl std::error::Error + 'static) -> String {
     let mut words = error.to_string();
-    let mut inner = error.source();
+    let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(source) = inner {
+        if let Some(KubeconfigError::Parse(_)) = source.downcast_ref() {
+            return "the kubeconfig is no valid YAML (kubectl config view says where)".to_owned();
+        }
         let word = source.to_string();
         if !words.contains(&word) {
             words = format!("{words}: {word}");
@@ -77,5 +81,18 @@ impl Cluster {
     pub(crate) async fn version(&self) -> Result<String, Trouble> {
         let version = soon(self.client.apiserver_version()).await?;
         Ok(format!("Kubernetes {} at {}, namespace {}", version.git_version, self.address, self.namespace))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spoilt_kubeconfig_is_told_without_its_lines() {
+        for text in ["token: hunter2\nusers: [x\npassword: hunter2", "password: [hunter2"] {
+            let said = whole(Kubeconfig::from_yaml(text).unwrap_err());
+            assert!(said.contains("no valid YAML") && !said.contains("hunter2"), "{said}");
+        }
     }
 }
