@@ -65,7 +65,7 @@ enum Verb {
     Skill(skill::Verb),
     /// Ask a running daemon whether it lives; for health checks.
     Health {
-        /// Its health endpoint; that of the daemon in this folder, or at the usual place.
+        /// Its health endpoint; that of the daemon in this folder, or where it is configured or told to listen.
         #[arg(long)]
         url: Option<String>,
     },

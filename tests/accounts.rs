@@ -135,6 +135,10 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     let house = House::build("").await;
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(ok && said.contains("telegram (telegram)\n  ok    token: @pudu_bot"), "{said}");
+    assert!(said.contains("skills\n  ok    found: 8 on, 0 off\n"), "{said}");
+    let odd = house.path(".pudu/users/default/skills/custom/odd");
+    std::fs::create_dir_all(&odd).unwrap();
+    std::fs::write(odd.join("SKILL.md"), "no front matter").unwrap();
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     let wrong = config.replace(&house.telegram.token(), "1:wrong");
     std::fs::write(house.path("config.yaml"), wrong).unwrap();
@@ -143,6 +147,7 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
         !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
         "{said}"
     );
+    assert!(said.contains("custom/odd: ") && said.contains("mend: mend it (docs/skills.md)"), "{said}");
 }
 
 #[tokio::test]

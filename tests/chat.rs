@@ -8,6 +8,7 @@ use pudu_sim::{
     Hold,
     model::{At, Exchange, Reply},
 };
+use serde_json::json;
 use std::{
     fs,
     io::Write,
@@ -291,4 +292,37 @@ async fn a_daemon_in_the_terminal_tells_that_the_model_failed_too() {
     let (well, out, err) = piped(&house.path(""), "0", &[], "one\n").await;
     assert_eq!((well, out.as_str()), (false, ""), "{err}");
     assert!(err.contains("⚠️ The model's provider refused the key"), "{err}");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_program() {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let url = format!("http://{}", house.address);
+    let wish = || Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"}));
+    let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
+    person.shows("› ").await;
+    house.model.next(wish());
+    person.types("write it\r");
+    person.shows("🔐 May I? write_file").await;
+    person.shows("[2] Deny").await;
+    person.shows("a number and Enter decide").await;
+    person.types("1");
+    // It stays readable above what is typed.
+    person.shows("🔐 May I? write_file").await;
+    person.shows("[1] Approve").await;
+    person.shows("› ").await;
+    person.types("\r");
+    person.shows("✅ You approved write_file").await;
+    person.shows("› ").await;
+    person.types("\x04");
+    assert!(person.ends().await.success());
+    assert!(house.model.requests()[1].last_tool().starts_with("OK"), "{}", house.model.requests()[1].last_tool());
+
+    house.configure("", "approvals: {tools: [write_file], timeout_seconds: 1}\n");
+    house.model.next(wish());
+    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url, "--name", "other"], "again\n").await;
+    assert!(well && out.contains("⌛ Nobody allowed write_file"), "{out}{err}");
+    assert!(err.starts_with("🔐 May I? write_file") && err.contains("This waits for a person"), "{err}");
+    assert_eq!(err.matches("May I?").count(), 1, "{err}");
 }

@@ -200,6 +200,8 @@ async fn the_health_command_tells_a_daemon_that_lives_from_one_that_does_not() {
     assert!(well && told.contains("\"status\":\"healthy\""), "{told}");
     let url = format!("http://{}/health", house.address);
     assert!(house.pudu(&["health", "--url", &url]).0);
+    assert!(house.pudu(&["health", "--bind", &house.address]).0);
+    assert!(!house.pudu(&["health", "--bind", "127.0.0.1:1"]).0, "nobody listens there");
     house.kill();
     let (well, told) = house.pudu(&["health", "--url", &url]);
     assert!(!well && told.starts_with("error: "), "{told}");

@@ -28,7 +28,12 @@ fn line(deed: &Value) -> String {
             (None, false) => "not ended".to_owned(),
         };
     // One deed is one line, whatever a command has in it.
-    let detail = text("detail").escape_debug().to_string();
+    let detail: String = text("detail").chars().map(plain).collect();
     let (account, person) = (text("account"), text("person"));
     format!("{}  {account}:{person}  {}  {}  {end}  {detail}", text("at"), text("action"), text("verdict"))
+}
+
+/// Writes what would not be seen as a program writes it; quotes need not be.
+fn plain(c: char) -> String {
+    if matches!(c, '"' | '\'') { c.to_string() } else { c.escape_debug().to_string() }
 }

@@ -18,7 +18,7 @@ mod wire;
 mod wrap;
 
 use crate::{
-    config::{self, Loaded, Start},
+    config::{Loaded, Start},
     daemon::{Daemon, Scope},
     gateway::token,
     home, logging,
@@ -102,7 +102,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> 
         return talk(Arc::new(remote), manner, &format!("pudu at {url}")).await;
     };
     let fixed = &loaded.config.fixed;
-    if let Some(url) = home::neighbour(&fixed.home).or_else(|| address(&fixed.gateway)) {
+    if let Some(url) = home::neighbour(&fixed.home).or_else(|| fixed.gateway.url()) {
         let token = token.or_else(|| fixed.gateway.token.clone()).or_else(|| token::found(&fixed.home));
         let remote = Remote::new(&url, token, &args.name)?;
         if remote.answers(NEAR).await {
@@ -110,16 +110,6 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> 
         }
     }
     inside(start, loaded, args.name, manner).await
-}
-
-/// Returns where a daemon with this configuration answers.
-fn address(gateway: &config::Gateway) -> Option<String> {
-    let host = match gateway.host.as_str() {
-        "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
-        host if host.contains(':') => format!("[{host}]"),
-        host => host.to_owned(),
-    };
-    (gateway.port != 0).then(|| format!("http://{host}:{}", gateway.port))
 }
 
 /// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.
@@ -180,18 +170,6 @@ async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_configured_address_is_one_that_can_be_called() {
-        let check = |host: &str, port: u16, expect: Option<&str>| {
-            let gateway = config::Gateway { host: host.into(), port, token: None, public_url: None };
-            assert_eq!(address(&gateway).as_deref(), expect, "{host}:{port}");
-        };
-        check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));
-        check("0.0.0.0", 80, Some("http://127.0.0.1:80"));
-        check("::1", 80, Some("http://[::1]:80"));
-        check("localhost", 0, None);
-    }
 
     #[test]
     fn a_conversation_has_a_plain_name() {

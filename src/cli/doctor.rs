@@ -4,6 +4,7 @@ mod agents;
 mod container;
 mod elsewhere;
 mod model;
+mod skills;
 
 use super::run;
 use crate::{
@@ -37,7 +38,7 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let patients = runtime.block_on(examine(&loaded));
+    let patients = runtime.block_on(examine(start, &loaded));
     let words: String = patients.iter().map(|(name, checks)| told(name, checks)).collect();
     io::Write::write_all(&mut io::stdout(), words.as_bytes()).ok();
     let bad =
@@ -45,7 +46,7 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
     if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
+async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
     let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
@@ -56,6 +57,7 @@ async fn examine(loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
     let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
+    found.push(("skills".to_owned(), skills::check(start, loaded)));
     let agents = agents::check(loaded, configured);
     if !agents.is_empty() {
         found.push(("agents".to_owned(), agents));

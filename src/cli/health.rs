@@ -1,16 +1,28 @@
 //! `pudu health`: a health check that needs no other program.
 
-use crate::{config::Start, home};
+use crate::{
+    config::{self, Start},
+    home,
+};
 use pudu_client::net;
 use std::{process::ExitCode, time::Duration};
 
 /// Where a daemon answers if nobody moved it.
 const USUAL: &str = "http://127.0.0.1:8001/health";
 
+/// Returns where the daemon is: where `--bind` says, where that of this folder says, or where it is configured.
+fn address(start: &Start) -> Option<String> {
+    let neighbour = || home::neighbour(&start.home());
+    let configured = || config::load(start).ok()?.config.fixed.gateway.url();
+    match start.bind {
+        Some(_) => configured().or_else(neighbour),
+        None => neighbour().or_else(configured),
+    }
+}
+
 /// Asks a running daemon whether it lives.
 pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
-    let neighbour = || home::neighbour(&start.home()).map(|url| format!("{url}/health"));
-    let url = url.or_else(neighbour).unwrap_or_else(|| USUAL.to_owned());
+    let url = url.or_else(|| Some(format!("{}/health", address(start)?))).unwrap_or_else(|| USUAL.to_owned());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };

@@ -21,6 +21,18 @@ pub(crate) struct Gateway {
     pub(crate) public_url: Option<Url>,
 }
 
+impl Gateway {
+    /// Returns where a daemon with this configuration answers on this machine; `None` if the port is any.
+    pub(crate) fn url(&self) -> Option<String> {
+        let host = match self.host.as_str() {
+            "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
+            host if host.contains(':') => format!("[{host}]"),
+            host => host.to_owned(),
+        };
+        (self.port != 0).then(|| format!("http://{host}:{}", self.port))
+    }
+}
+
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
     let section = top.section("gateway");
     let host = section.text("host").or("127.0.0.1".to_owned());
@@ -108,5 +120,17 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse_bind(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn the_configured_address_is_one_that_can_be_called() {
+        let check = |host: &str, port: u16, expect: Option<&str>| {
+            let gateway = Gateway { host: host.into(), port, token: None, public_url: None };
+            assert_eq!(gateway.url().as_deref(), expect, "{host}:{port}");
+        };
+        check("127.0.0.1", 8001, Some("http://127.0.0.1:8001"));
+        check("0.0.0.0", 80, Some("http://127.0.0.1:80"));
+        check("::1", 80, Some("http://[::1]:80"));
+        check("localhost", 0, None);
     }
 }

@@ -91,6 +91,7 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
     let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
     let kubernetes = elsewhere::kubernetes(&section, matches!(class, Some(Class::Pods)));
     section.know_all(containers::KEYS);
+    unchosen(&section);
     match (class, provisioner, kubernetes) {
         (Some(Class::Containers), Some(provisioner), _) => Provider::Provisioner(provisioner),
         (Some(Class::Containers), None, _) => Provider::Docker(containers::docker(&section, start)),
@@ -106,6 +107,24 @@ pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
             Provider::Local
         }
         _ => Provider::Local,
+    }
+}
+
+/// Warns of keys that say whom to ask for sandboxes while nothing says to ask.
+fn unchosen(section: &Section<'_>) {
+    const CONTAINERS: &str = "set `use: deerflow.community.aio_sandbox:AioSandboxProvider`, or remove this";
+    const PODS: &str = "set `use: pudu.sandbox:KubernetesProvider`, or remove this";
+    let keys = [
+        ("docker_host", CONTAINERS),
+        ("image", CONTAINERS),
+        ("provisioner_url", CONTAINERS),
+        ("kubernetes", PODS),
+    ];
+    if section.entry("use").is_some() {
+        return;
+    }
+    for (key, mend) in keys.into_iter().filter(|(key, _)| section.entry(key).is_some()) {
+        section.warn(key, "this has no effect: without `use`, commands run on this machine", mend);
     }
 }
 

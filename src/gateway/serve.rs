@@ -1,35 +1,54 @@
-//! Takes connections: so many at once, and none that says nothing for long.
+//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room is
+//! told so, and can still ask whether the daemon lives.
 
-use axum::{Extension, Router, extract::ConnectInfo};
+use axum::{
+    Extension, Json, Router,
+    extract::{ConnectInfo, Request},
+    http::{StatusCode, header::RETRY_AFTER},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
+use serde_json::json;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// So many connections are open at once; more wait until one closes. Well below the 1024 files that a process
-/// usually may have open.
+/// So many connections are open at once. Well below the 1024 files that a process usually may have open.
 const MOST: usize = 512;
+/// So many more hear that there is no room; further ones wait until one of those was told.
+const SPARE: usize = 32;
 /// A request's head comes within this time, or its connection is closed.
 const HEAD: Duration = Duration::from_secs(10);
+/// Where there is no room, it comes within this.
+const HASTE: Duration = Duration::from_secs(1);
 /// After a failed accept, usually for want of files, it is tried again so much later.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The log says no more often than this that there is no room.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets requests at work finish.
 pub(super) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
-    let (room, tasks, graceful) =
-        (Arc::new(Semaphore::new(MOST)), TaskTracker::new(), GracefulShutdown::new());
-    while let Some(stream) = stop.run_until_cancelled(accept(&listener, &room)).await {
-        let (stream, peer, place) = stream;
+    serve_within(listener, app, stop, Room::new(MOST, SPARE)).await;
+}
+
+async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToken, mut room: Room) {
+    let (tasks, graceful) = (TaskTracker::new(), GracefulShutdown::new());
+    let full = app.clone().layer(middleware::from_fn(refuse));
+    while let Some(taken) = stop.run_until_cancelled(room.accept(&listener)).await {
+        let Taken { stream, peer, place, spare } = taken;
+        let (app, patience) = if spare { (&full, HASTE) } else { (&app, HEAD) };
         // Where both versions are spoken, the first bytes are waited for without end.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
         let service = TowerToHyperService::new(app.clone().layer(Extension(ConnectInfo(peer))));
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let watched = graceful.watch(connection);
@@ -43,19 +62,111 @@ pub(super) async fn serve(listener: TcpListener, app: Router, stop: Cancellation
     graceful.shutdown().await;
 }
 
-/// Waits for room and a connection.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<tokio::sync::OwnedSemaphorePermit>) {
-    let place = room.clone().acquire_owned().await.ok();
+/// Answers one question only.
+async fn refuse(request: Request, next: Next) -> Response {
+    if request.uri().path() == "/health" {
+        return next.run(request).await;
+    }
+    let told = Json(json!({ "detail": "too many connections are open: try again in a moment" }));
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], told).into_response()
+}
+
+/// How many connections there may be.
+struct Room {
+    usual: Arc<Semaphore>,
+    spare: Arc<Semaphore>,
+    told: Option<Instant>,
+}
+
+/// A connection, and its place.
+struct Taken {
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: OwnedSemaphorePermit,
+    spare: bool,
+}
+
+impl Room {
+    fn new(most: usize, spare: usize) -> Self {
+        Self { usual: Arc::new(Semaphore::new(most)), spare: Arc::new(Semaphore::new(spare)), told: None }
+    }
+
+    /// Waits for a connection, and a place to tell it something.
+    async fn accept(&mut self, listener: &TcpListener) -> Taken {
+        let place = self.place().await;
+        let (stream, peer) = accept(listener).await;
+        // One may have left meanwhile.
+        let (place, spare) = match (place, self.usual.clone().try_acquire_owned()) {
+            (Place::Usual(place), _) | (Place::Spare(_), Ok(place)) => (place, false),
+            (Place::Spare(place), Err(_)) => (place, true),
+        };
+        if spare {
+            self.tell();
+        }
+        Taken { stream, peer, place, spare }
+    }
+
+    async fn place(&self) -> Place {
+        // Nobody closes them.
+        tokio::select! {
+            biased;
+            Ok(place) = self.usual.clone().acquire_owned() => Place::Usual(place),
+            Ok(place) = self.spare.clone().acquire_owned() => Place::Spare(place),
+            else => std::future::pending().await,
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.told.is_none_or(|told| told.elapsed() >= MINUTE) {
+            self.told = Some(Instant::now());
+            tracing::warn!("too many connections are open; new ones are told to come later");
+        }
+    }
+}
+
+enum Place {
+    Usual(OwnedSemaphorePermit),
+    Spare(OwnedSemaphorePermit),
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, place),
+            Ok(taken) => return taken,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use pudu_client::net::{self, reqwest};
+
+    async fn ask(place: SocketAddr, path: &str) -> reqwest::Response {
+        net::client().unwrap().get(format!("http://{place}{path}")).send().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_there_is_no_room_is_told_so_and_the_daemon_still_says_that_it_lives() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let app = Router::new().route("/", get(|| async { "page" })).route("/health", get(|| async { "well" }));
+        let server = tokio::spawn(serve_within(listener, app, stop.clone(), Room::new(2, 1)));
+        let idle = [TcpStream::connect(place).await.unwrap(), TcpStream::connect(place).await.unwrap()];
+        for _ in 0..3 {
+            let told = ask(place, "/").await;
+            assert_eq!((told.status().as_u16(), &told.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+            assert_eq!(told.headers()["connection"], "close");
+            assert_eq!(ask(place, "/health").await.text().await.unwrap(), "well");
+        }
+        drop(idle);
+        while ask(place, "/").await.status().as_u16() != 200 {}
+        stop.cancel();
+        server.await.unwrap();
     }
 }

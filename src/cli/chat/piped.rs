@@ -1,6 +1,7 @@
 //! The chat for programs: each line that comes in is said, and its answer goes out as it was written, before
 //! the next line is said. What others said before and how it is answered is not heard: a program takes the
 //! first answer for its own. What failed goes to standard error instead, and is told by the exit code in the end.
+//! A program presses no buttons: what waits for a decision is told there too, for a person to decide elsewhere.
 
 use super::{
     DOUBT,
@@ -10,6 +11,7 @@ use super::{
 };
 use anyhow::{Result, bail};
 use futures_util::StreamExt;
+use pudu_channels::Choice;
 use std::{io::Write, sync::Arc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
@@ -19,8 +21,14 @@ pub(super) async fn run(
     input: impl AsyncBufRead + Unpin,
     mut out: impl Write,
 ) -> Result<bool> {
-    let mut pipe =
-        Pipe { news: wire.follow(), post: Post::new(wire.clone()), talk: Talk::default(), wire, lost: false };
+    let mut pipe = Pipe {
+        news: wire.follow(),
+        post: Post::new(wire.clone()),
+        talk: Talk::default(),
+        wire,
+        lost: false,
+        told: Vec::new(),
+    };
     pipe.begin().await?;
     let (mut lines, mut first, mut well) = (input.lines(), true, true);
     while let Some(line) = lines.next_line().await? {
@@ -53,6 +61,8 @@ struct Pipe {
     post: Post,
     talk: Talk,
     lost: bool,
+    /// The choices of the decision that was told last.
+    told: Vec<Choice>,
 }
 
 impl Pipe {
@@ -83,11 +93,22 @@ impl Pipe {
                 },
                 () = tokio::time::sleep(DOUBT), if taken && self.talk.in_doubt() => self.talk.settle(),
             }
+            self.tell_decision();
         }
         if answers.is_empty() {
             eprintln!("nothing was answered to this alone: it became part of what was at work already");
         }
         Ok(answers)
+    }
+
+    /// Tells once what waits for a decision.
+    fn tell_decision(&mut self) {
+        let Some((line, choices)) = self.talk.decision() else { return };
+        if choices != self.told {
+            let question = line.text.rsplit("\n\n").next().unwrap_or_default();
+            eprintln!("{question}\nThis waits for a person: decide it on the page, or in `pudu chat` at a terminal.");
+            self.told = choices;
+        }
     }
 
     fn hear(&mut self, news: Option<News>) -> Result<Vec<Answer>> {

@@ -12,7 +12,7 @@ use super::{
     post::{Post, Report},
     prompt::{Prompt, Typed},
     screen::Screen,
-    talk::Talk,
+    talk::{STOP, Talk},
     terminal::{self, Hush},
     wire::{Act, News, Wire},
 };
@@ -54,6 +54,8 @@ pub(super) struct Session {
     draft: String,
     /// The choices below the newest answer, and its line.
     choices: (String, Vec<Choice>),
+    /// The choices of the last decision that was printed for good.
+    offered: Vec<Choice>,
     lost: bool,
     /// When what was said while an answer grew counts as answered.
     doubt: Option<Instant>,
@@ -73,6 +75,7 @@ impl Session {
             frame: 0,
             draft: String::new(),
             choices: (String::new(), Vec::new()),
+            offered: Vec::new(),
             lost: false,
             doubt: None,
         }
@@ -131,6 +134,7 @@ impl Session {
     fn type_now(&mut self) -> Result<()> {
         self.screen.clear()?;
         self.watching = None;
+        self.offer()?;
         self.prompt.open(std::mem::take(&mut self.draft));
         Ok(())
     }
@@ -168,7 +172,28 @@ impl Session {
             let step = self.flow.step(&line);
             self.markdown(&step.print)?;
         }
-        Ok(())
+        if self.prompt.is_open() { self.offer() } else { Ok(()) }
+    }
+
+    /// Prints for good what waits for a decision: what is typed next may be one.
+    fn offer(&mut self) -> Result<()> {
+        let Some((line, choices)) = self.talk.decision() else { return Ok(()) };
+        if choices == self.offered {
+            return Ok(());
+        }
+        let question = self.flow.step(line).tail;
+        let numbered = self.numbered(&choices);
+        self.offered = choices;
+        self.markdown(&question)?;
+        self.print(&numbered)
+    }
+
+    /// Lays out choices, with the numbers that take them.
+    fn numbered(&self, choices: &[Choice]) -> Vec<String> {
+        let one = |(index, choice): (usize, &Choice)| {
+            format!("{} {}", self.paint.text(Look::CODE, &format!("[{}]", index + 1)), tame(&choice.label))
+        };
+        choices.iter().enumerate().map(one).collect()
     }
 
     /// Shows how the last talk ended.
@@ -198,10 +223,7 @@ impl Session {
             let place = self.wire.file(&line.id, index).unwrap_or_default();
             extras.push(format!("{}  {}", tame(name), self.paint.text(Look::DIM, &tame(&place))));
         }
-        for (index, choice) in line.choices.iter().enumerate() {
-            let number = self.paint.text(Look::CODE, &format!("[{}]", index + 1));
-            extras.push(format!("{number} {}", tame(&choice.label)));
-        }
+        extras.extend(self.numbered(&line.choices));
         if !extras.is_empty() {
             extras.push(String::new());
         }
@@ -232,14 +254,20 @@ impl Session {
         if text.is_empty() {
             return Ok(());
         }
-        let (line, choices) = std::mem::take(&mut self.choices);
+        let below = std::mem::take(&mut self.choices);
+        let deciding = self.talk.decision().map(|(line, choices)| (line.id.clone(), choices));
+        // A decision is answered by the work that goes on.
+        let awaited = deciding.is_none();
+        let (line, choices) = deciding.unwrap_or(below);
         let number =
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
-        let act = match number {
-            Some(choice) => Act::Press { line, action: choice.action },
-            None => Act::Say(text.to_owned()),
+        let (act, awaited) = match number {
+            Some(choice) => (Act::Press { line, action: choice.action }, awaited),
+            None => (Act::Say(text.to_owned()), true),
         };
-        self.talk.said();
+        if awaited {
+            self.talk.said();
+        }
         self.print(&[String::new()])?;
         if let Err(Act::Say(text)) = self.post.take(act) {
             self.draft = text;
@@ -253,7 +281,7 @@ impl Session {
         if self.talk.busy() {
             let line = self.talk.open().last().map(|line| line.id.clone()).unwrap_or_default();
             // If too much waits to be sent, the daemon cannot be told in any case.
-            self.post.take(Act::Press { line, action: "/stop".to_owned() }).ok();
+            self.post.take(Act::Press { line, action: STOP.to_owned() }).ok();
         }
     }
 
@@ -296,6 +324,9 @@ impl Session {
                 lines.push(String::new());
             }
         }
+        if let Some((_, choices)) = self.talk.decision() {
+            lines.extend(self.numbered(&choices));
+        }
         lines.push(self.status(open.as_ref()));
         Ok(self.screen.draw(&lines, terminal::size())?)
     }
@@ -308,7 +339,11 @@ impl Session {
             None if self.talk.in_doubt() => String::new(),
             None => "Thinking…".to_owned(),
         };
-        let hint = self.paint.text(Look::DIM, "Ctrl-C stops");
+        let hint = match self.talk.decision() {
+            Some(_) => "a number and Enter decide, Ctrl-C stops",
+            None => "Ctrl-C stops",
+        };
+        let hint = self.paint.text(Look::DIM, hint);
         let gap = if doing.is_empty() { "" } else { "  " };
         format!("{} {doing}{gap}{hint}", self.paint.text(Look::CODE, frame))
     }

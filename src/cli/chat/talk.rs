@@ -1,8 +1,11 @@
 //! What was heard of a chat: which answers are new, which still grow, and whether one is awaited.
 
 use crate::local::{Change, From, Line};
+use pudu_channels::Choice;
 use std::collections::VecDeque;
 
+/// What the button does that stops what is at work.
+pub(super) const STOP: &str = "/stop";
 /// So many lines are remembered; a room has no more.
 const REMEMBERED: usize = 512;
 
@@ -60,6 +63,15 @@ impl Talk {
     /// Returns the answers that grow.
     pub(super) fn open(&self) -> &[Line] {
         &self.open
+    }
+
+    /// Returns the newest growing answer that waits for a decision, and what can be chosen.
+    pub(super) fn decision(&self) -> Option<(&Line, Vec<Choice>)> {
+        let chosen = |line: &Line| -> Vec<Choice> {
+            line.choices.iter().filter(|choice| choice.action != STOP).cloned().collect()
+        };
+        let mut waiting = self.open.iter().rev().map(|line| (line, chosen(line)));
+        waiting.find(|(_, choices)| !choices.is_empty())
     }
 
     /// Tells whether an answer grows or is awaited.
@@ -234,6 +246,24 @@ mod tests {
         assert!(talk.busy() && talk.in_doubt());
         talk.settle();
         assert!(!talk.busy());
+    }
+
+    #[test]
+    fn a_growing_answer_with_more_than_stop_below_it_waits_for_a_decision() {
+        let choice = |action: &str| Choice { label: action.to_owned(), action: action.to_owned() };
+        let with = |actions: &[&str]| Line {
+            choices: actions.iter().map(|action| choice(action)).collect(),
+            ..pudu("1", "May I?", false)
+        };
+        let mut talk = Talk::default();
+        talk.hear(Change::Transcript(vec![]));
+        talk.hear(Change::Line(with(&[STOP])));
+        assert_eq!(talk.decision(), None);
+        let asked = with(&["/approve k", "/deny k", STOP]);
+        talk.hear(Change::Line(asked.clone()));
+        assert_eq!(talk.decision(), Some((&asked, vec![choice("/approve k"), choice("/deny k")])));
+        talk.hear(Change::Line(Line { done: true, ..asked }));
+        assert_eq!(talk.decision(), None);
     }
 
     #[test]

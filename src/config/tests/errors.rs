@@ -381,6 +381,10 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     check("{mounts: [{host_path: /srv, container_path: /etc}]}", &["/etc is taken", "for example /mnt/data"]);
     check("{mounts: [{host_path: srv, container_path: /mnt/a}]}", &["srv is not an absolute path"]);
     check("{memory_limit: 1}", &["error: sandbox.memory_limit"]);
+    for key in ["docker_host: \"unix:///a\"", "image: a", "provisioner_url: \"http://a\""] {
+        check(&format!("{{{key}}}"), &["warning: sandbox.", "no effect", "AioSandboxProvider"]);
+    }
+    check("{kubernetes: {home: claim a}}", &["warning: sandbox.kubernetes", "pudu.sandbox:KubernetesProvider"]);
     let aio = "use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"";
     let with = |more: &str| format!("{{{aio}, {more}}}");
     check(&with("network: proxy"), &["error: sandbox.network", "set `network: none` or `network: full`"]);

@@ -1,0 +1,23 @@
+//! Whether the skills can be read.
+
+use crate::{
+    config::{Loaded, Start},
+    skills,
+};
+use pudu_channels::Check;
+use pudu_client::skills::Broken;
+
+/// Counts the skills, and names each that is broken.
+pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
+    let catalog = match skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref()) {
+        Ok(skills) => skills.read(),
+        Err(error) => return vec![Check::bad("folder", format!("{error:#}"), "let pudu write into its home")],
+    };
+    let on = catalog.entries.iter().filter(|entry| entry.enabled).count();
+    let off = catalog.entries.len() - on;
+    let mut checks = vec![Check::good("found", format!("{on} on, {off} off"))];
+    checks.extend(catalog.broken.iter().map(|Broken { folder, why }| {
+        Check::poor(folder.display().to_string(), why.clone(), "mend it (docs/skills.md), or take it away")
+    }));
+    checks
+}
