@@ -299,7 +299,8 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
     house.start();
     let url = format!("http://{}", house.address);
-    let wish = || Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"}));
+    let wish =
+        || Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"}));
     let Some(mut person) = Pty::start(&house.path(""), &["chat", "--url", &url]) else { return };
     person.shows("› ").await;
     house.model.next(wish());
@@ -317,12 +318,16 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     person.shows("› ").await;
     person.types("\x04");
     assert!(person.ends().await.success());
-    assert!(house.model.requests()[1].last_tool().starts_with("OK"), "{}", house.model.requests()[1].last_tool());
+    assert!(
+        house.model.requests()[1].last_tool().starts_with("OK"),
+        "{}",
+        house.model.requests()[1].last_tool()
+    );
 
     house.configure("", "approvals: {tools: [write_file], timeout_seconds: 1}\n");
     house.model.next(wish());
     let (well, out, err) = piped(&house.path(""), "0", &["--url", &url, "--name", "other"], "again\n").await;
-    assert!(well && out.contains("⌛ Nobody allowed write_file"), "{out}{err}");
-    assert!(err.starts_with("🔐 May I? write_file") && err.contains("This waits for a person"), "{err}");
+    assert!(well && out.contains("⌛ Nobody allowed `write_file"), "{out}{err}");
+    assert!(err.starts_with("🔐 May I? `write_file") && err.contains("This waits for a person"), "{err}");
     assert_eq!(err.matches("May I?").count(), 1, "{err}");
 }

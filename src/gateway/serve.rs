@@ -155,12 +155,16 @@ mod tests {
     async fn who_comes_when_there_is_no_room_is_told_so_and_the_daemon_still_says_that_it_lives() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let app = Router::new().route("/", get(|| async { "page" })).route("/health", get(|| async { "well" }));
+        let app =
+            Router::new().route("/", get(|| async { "page" })).route("/health", get(|| async { "well" }));
         let server = tokio::spawn(serve_within(listener, app, stop.clone(), Room::new(2, 1)));
         let idle = [TcpStream::connect(place).await.unwrap(), TcpStream::connect(place).await.unwrap()];
         for _ in 0..3 {
             let told = ask(place, "/").await;
-            assert_eq!((told.status().as_u16(), &told.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+            assert_eq!(
+                (told.status().as_u16(), &told.headers()["retry-after"]),
+                (503, &"1".parse().unwrap())
+            );
             assert_eq!(told.headers()["connection"], "close");
             assert_eq!(ask(place, "/health").await.text().await.unwrap(), "well");
         }

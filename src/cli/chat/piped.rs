@@ -106,7 +106,9 @@ impl Pipe {
         let Some((line, choices)) = self.talk.decision() else { return };
         if choices != self.told {
             let question = line.text.rsplit("\n\n").next().unwrap_or_default();
-            eprintln!("{question}\nThis waits for a person: decide it on the page, or in `pudu chat` at a terminal.");
+            eprintln!(
+                "{question}\nThis waits for a person: decide it on the page, or in `pudu chat` at a terminal."
+            );
             self.told = choices;
         }
     }

@@ -251,9 +251,10 @@ mod tests {
     #[test]
     fn a_growing_answer_with_more_than_stop_below_it_waits_for_a_decision() {
         let choice = |action: &str| Choice { label: action.to_owned(), action: action.to_owned() };
-        let with = |actions: &[&str]| Line {
-            choices: actions.iter().map(|action| choice(action)).collect(),
-            ..pudu("1", "May I?", false)
+        let with = |actions: &[&str]| {
+            let mut line = pudu("1", "May I?", false);
+            line.choices = actions.iter().map(|action| choice(action)).collect();
+            line
         };
         let mut talk = Talk::default();
         talk.hear(Change::Transcript(vec![]));
@@ -262,7 +263,7 @@ mod tests {
         let asked = with(&["/approve k", "/deny k", STOP]);
         talk.hear(Change::Line(asked.clone()));
         assert_eq!(talk.decision(), Some((&asked, vec![choice("/approve k"), choice("/deny k")])));
-        talk.hear(Change::Line(Line { done: true, ..asked }));
+        talk.hear(Change::Line(pudu("1", "✅ You approved it", true)));
         assert_eq!(talk.decision(), None);
     }
 

@@ -11,7 +11,9 @@ use pudu_client::skills::Broken;
 pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
     let catalog = match skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref()) {
         Ok(skills) => skills.read(),
-        Err(error) => return vec![Check::bad("folder", format!("{error:#}"), "let pudu write into its home")],
+        Err(error) => {
+            return vec![Check::bad("folder", format!("{error:#}"), "let pudu write into its home")];
+        }
     };
     let on = catalog.entries.iter().filter(|entry| entry.enabled).count();
     let off = catalog.entries.len() - on;

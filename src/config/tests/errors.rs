@@ -384,7 +384,10 @@ fn a_sandbox_that_cannot_be_made_so_is_refused_with_the_place() {
     for key in ["docker_host: \"unix:///a\"", "image: a", "provisioner_url: \"http://a\""] {
         check(&format!("{{{key}}}"), &["warning: sandbox.", "no effect", "AioSandboxProvider"]);
     }
-    check("{kubernetes: {home: claim a}}", &["warning: sandbox.kubernetes", "pudu.sandbox:KubernetesProvider"]);
+    check(
+        "{kubernetes: {home: claim a}}",
+        &["warning: sandbox.kubernetes", "pudu.sandbox:KubernetesProvider"],
+    );
     let aio = "use: \"deerflow.community.aio_sandbox:AioSandboxProvider\"";
     let with = |more: &str| format!("{{{aio}, {more}}}");
     check(&with("network: proxy"), &["error: sandbox.network", "set `network: none` or `network: full`"]);
