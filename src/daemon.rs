@@ -326,7 +326,8 @@ async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
     })
 }
 
-async fn open(database: &config::Database, home: &Path) -> Result<Db> {
+/// Opens the store.
+pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     let location = match &database.backend {
         Backend::Memory => Location::Memory,
         Backend::Sqlite { dir } => Location::Sqlite(dir.join("pudu.db")),
@@ -335,7 +336,8 @@ async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
 }
 
-fn store_words(backend: &Backend) -> String {
+/// Says in a few words where things are kept.
+pub(crate) fn store_words(backend: &Backend) -> String {
     match backend {
         Backend::Memory => "memory: nothing outlives this process".to_owned(),
         Backend::Sqlite { dir } => format!("SQLite in {}", dir.display()),

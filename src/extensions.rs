@@ -7,7 +7,7 @@
 use crate::config::Start;
 use pudu_client::{
     base::Tool,
-    mcp::{Config, Servers},
+    mcp::{Config, Servers, Skipped},
 };
 use std::{
     path::{Path, PathBuf},
@@ -63,6 +63,20 @@ impl Tools<'_> {
     pub(crate) fn all(&self) -> Vec<Arc<dyn Tool>> {
         self.0.as_ref().map(|servers| servers.tools().to_vec()).unwrap_or_default()
     }
+}
+
+/// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
+/// there are no servers.
+pub(crate) async fn look(start: &Start, beside: Option<&Path>) -> Option<Result<(usize, Vec<Skipped>), String>> {
+    let config = match read(&find(start, beside)?, start).await {
+        Ok(config) if config.is_empty() => return None,
+        Ok(config) => config,
+        Err(error) => return Some(Err(error)),
+    };
+    let servers = Servers::connect(config).await;
+    let found = (servers.tools().len(), servers.skipped().to_vec());
+    servers.close().await;
+    Some(Ok(found))
 }
 
 /// Returns where the file is, or is to be made: in the home, which can be written wherever pudu runs.

@@ -135,7 +135,13 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     let house = House::build("").await;
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(ok && said.contains("telegram (telegram)\n  ok    token: @pudu_bot"), "{said}");
-    assert!(said.contains("skills\n  ok    found: 8 on, 0 off\n"), "{said}");
+    assert!(said.contains("  ok    store: SQLite in "), "{said}");
+    assert!(said.contains("skills\n  ok    found: 8 on, 0 off\n") && !said.contains("MCP"), "{said}");
+    let servers = json!({"mcpServers": {"gone": {"command": house.path("no-such-server")}}});
+    std::fs::write(house.path("extensions_config.json"), servers.to_string()).unwrap();
+    for file in std::fs::read_dir(house.path(".pudu/data")).unwrap() {
+        std::fs::write(file.unwrap().path(), "no database").unwrap();
+    }
     let odd = house.path(".pudu/users/default/skills/custom/odd");
     std::fs::create_dir_all(&odd).unwrap();
     std::fs::write(odd.join("SKILL.md"), "no front matter").unwrap();
@@ -148,6 +154,8 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
         "{said}"
     );
     assert!(said.contains("custom/odd: ") && said.contains("mend: mend it (docs/skills.md)"), "{said}");
+    assert!(said.contains("MCP servers\n  ok    tools: 0 of those that answer\n  BAD   gone: "), "{said}");
+    assert!(said.contains("  BAD   store: SQLite in ") && said.contains("let pudu's user write there"), "{said}");
 }
 
 #[tokio::test]

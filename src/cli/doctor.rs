@@ -3,8 +3,10 @@
 mod agents;
 mod container;
 mod elsewhere;
+mod extensions;
 mod model;
 mod skills;
+mod store;
 
 use super::run;
 use crate::{
@@ -53,11 +55,15 @@ async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         None => Check::good("config", "no file; the defaults are used"),
     };
     let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
-    let mut general = vec![config, Check::good("default model", model)];
+    let mut general = vec![config, store::check(loaded).await, Check::good("default model", model)];
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
     let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
     found.push(("skills".to_owned(), skills::check(start, loaded)));
+    let extensions = extensions::check(start, loaded).await;
+    if !extensions.is_empty() {
+        found.push(("MCP servers".to_owned(), extensions));
+    }
     let agents = agents::check(loaded, configured);
     if !agents.is_empty() {
         found.push(("agents".to_owned(), agents));

@@ -1,0 +1,36 @@
+//! Whether the store can be opened. One that a daemon works with is left to it.
+
+use crate::{
+    config::{Backend, Loaded},
+    daemon, home,
+};
+use anyhow::Result;
+use pudu_channels::Check;
+
+/// Opens the store, and closes it again.
+pub(super) async fn check(loaded: &Loaded) -> Check {
+    let fixed = &loaded.config.fixed;
+    let words = daemon::store_words(&fixed.database.backend);
+    if let Some(url) = home::neighbour(&fixed.home) {
+        return Check::good("store", format!("{words}; the pudu at {url} works with it"));
+    }
+    match opened(loaded).await {
+        Ok(()) => Check::good("store", format!("{words} can be opened")),
+        Err(error) => {
+            let mend = match fixed.database.backend {
+                Backend::Postgres { .. } => "see `database` in docs/configuration.md, and whether the server runs",
+                Backend::Memory | Backend::Sqlite { .. } => "let pudu's user write there, and make room",
+            };
+            Check::bad("store", format!("{words}: {error:#}"), mend)
+        }
+    }
+}
+
+async fn opened(loaded: &Loaded) -> Result<()> {
+    let fixed = &loaded.config.fixed;
+    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let alone = db.claim().await;
+    db.close().await;
+    alone?;
+    Ok(())
+}
