@@ -67,7 +67,10 @@ impl Tools<'_> {
 
 /// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
 /// there are no servers.
-pub(crate) async fn look(start: &Start, beside: Option<&Path>) -> Option<Result<(usize, Vec<Skipped>), String>> {
+pub(crate) async fn look(
+    start: &Start,
+    beside: Option<&Path>,
+) -> Option<Result<(usize, Vec<Skipped>), String>> {
     let config = match read(&find(start, beside)?, start).await {
         Ok(config) if config.is_empty() => return None,
         Ok(config) => config,

@@ -155,7 +155,10 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     );
     assert!(said.contains("custom/odd: ") && said.contains("mend: mend it (docs/skills.md)"), "{said}");
     assert!(said.contains("MCP servers\n  ok    tools: 0 of those that answer\n  BAD   gone: "), "{said}");
-    assert!(said.contains("  BAD   store: SQLite in ") && said.contains("let pudu's user write there"), "{said}");
+    assert!(
+        said.contains("  BAD   store: SQLite in ") && said.contains("let pudu's user write there"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,9 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
         Ok(()) => Check::good("store", format!("{words} can be opened")),
         Err(error) => {
             let mend = match fixed.database.backend {
-                Backend::Postgres { .. } => "see `database` in docs/configuration.md, and whether the server runs",
+                Backend::Postgres { .. } => {
+                    "see `database` in docs/configuration.md, and whether the server runs"
+                }
                 Backend::Memory | Backend::Sqlite { .. } => "let pudu's user write there, and make room",
             };
             Check::bad("store", format!("{words}: {error:#}"), mend)
