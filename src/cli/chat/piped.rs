@@ -15,6 +15,10 @@ use pudu_channels::Choice;
 use std::{io::Write, sync::Arc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
+/// Said of what a program cannot decide.
+const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
+                     while a daemon runs. It is denied if nobody does in time.";
+
 /// Says line by line until the input ends; tells whether all went well.
 pub(super) async fn run(
     wire: Arc<dyn Wire>,
@@ -106,9 +110,7 @@ impl Pipe {
         let Some((line, choices)) = self.talk.decision() else { return };
         if choices != self.told {
             let question = line.text.rsplit("\n\n").next().unwrap_or_default();
-            eprintln!(
-                "{question}\nThis waits for a person: decide it on the page, or in `pudu chat` at a terminal."
-            );
+            eprintln!("{question}\n{WAITS}");
             self.told = choices;
         }
     }
