@@ -117,6 +117,7 @@ impl Feishu {
         let office = Office {
             client: Arc::new(client),
             pacer: Arc::new(Pacer::default()),
+            bucket: Arc::new(desk::bucket()),
             places: Arc::new(Places::default()),
             interval: config.stream_interval,
         };

@@ -6,6 +6,7 @@
 //! its own messages again after a restart.
 
 mod address;
+mod bucket;
 mod channel;
 mod check;
 mod clock;

@@ -6,7 +6,7 @@ use super::{
     failure::Failure,
     places::{Place, Places, plain},
 };
-use crate::{Placement, live::CallError, pace::Pacer};
+use crate::{Placement, bucket::Bucket, live::CallError, pace::Pacer};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -18,11 +18,18 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis
 /// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
 const PAGES: usize = 4;
 
+/// Of each of its calls an app may make fifty a second, and a thousand a minute.
+pub(super) fn bucket() -> Bucket {
+    Bucket::new(50, Duration::from_millis(60))
+}
+
 /// What the replies of one account share.
 #[derive(Clone)]
 pub(super) struct Office {
     pub(super) client: Arc<Client>,
     pub(super) pacer: Arc<Pacer<String>>,
+    /// What all chats share.
+    pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
@@ -69,6 +76,7 @@ impl Desk {
 
     pub(super) async fn ready(&self) {
         self.office.pacer.ready(&self.chat, self.office.interval).await;
+        self.office.bucket.ready().await;
     }
 
     pub(super) fn free(&self) -> Result<(), CallError> {
@@ -211,6 +219,7 @@ impl Desk {
         self.free()?;
         if method != Method::GET {
             self.office.pacer.spend(&self.chat, self.office.interval);
+            self.office.bucket.spend();
         }
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
@@ -233,8 +242,11 @@ impl Desk {
     }
 
     fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
-        if let Err(Failure { error: CallError::Wait(pause), .. }) = &result {
+        if let Err(failure @ Failure { error: CallError::Wait(pause), .. }) = &result {
             self.office.pacer.hold(&self.chat, *pause);
+            if failure.is_everybodys() {
+                self.office.bucket.hold(*pause);
+            }
         }
         result
     }

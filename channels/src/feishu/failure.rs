@@ -40,6 +40,11 @@ impl From<CallError> for Failure {
 }
 
 impl Failure {
+    /// Tells whether the app calls too often, whatever chat it is.
+    pub(super) fn is_everybodys(&self) -> bool {
+        self.code == 99_991_400
+    }
+
     /// Tells whether the token is not good any more.
     pub(super) fn is_token(&self) -> bool {
         TOKEN.contains(&self.code)

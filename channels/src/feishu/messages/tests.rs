@@ -87,6 +87,7 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
     let office = Office {
         client: Arc::new(client),
         pacer: Arc::new(Pacer::default()),
+        bucket: Arc::new(crate::feishu::desk::bucket()),
         places: Arc::new(Places::default()),
         interval: Duration::from_millis(1),
     };
