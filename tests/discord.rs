@@ -367,6 +367,12 @@ async fn the_doctor_says_what_is_missing() {
     for line in ["token", "message content intent", "gateway", "oauth2/authorize?client_id="] {
         assert!(said.contains(line), "{said}");
     }
+    assert!(said.contains("ok    servers: 1, with all that pudu uses"), "{said}");
+    server.discord.permit(1 << 10 | 1 << 11);
+    let (good, said) = server.house.pudu(&["doctor"]);
+    let lacks =
+        "the bot may not: Add Reactions, Attach Files, Read Message History, Create Public Threads, Send";
+    assert!(good && said.contains(lacks), "{said}");
     server.discord.content_intent(false);
     let (good, said) = server.house.pudu(&["doctor"]);
     assert!(!good && said.contains("Privileged Gateway Intents"), "{said}");

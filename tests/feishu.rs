@@ -544,7 +544,9 @@ async fn the_doctor_names_what_is_missing_and_how_to_mend_it() {
     let (ok, said) = scene.house.pudu(&["doctor"]);
     assert!(ok && said.contains("by long connection") && said.contains("cardkit:card:write"), "{said}");
     scene.feishu.take_scope("cardkit:card:write");
+    scene.feishu.take_scope("contact:user.base:readonly");
     let (_, said) = scene.house.pudu(&["doctor"]);
+    assert!(said.contains("poor  scope contact:user.base:readonly: in groups the agent"), "{said}");
     assert!(said.contains("add cardkit:card:write in the developer console"), "{said}");
     scene.house.configure("app_secret: wrong\n", "");
     let secret = scene.feishu.app_secret();

@@ -19,14 +19,30 @@ const CONTENT: u64 = 1 << 18 | 1 << 19;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
 const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
-/// What the bot has to be allowed to do: see channels, send messages, also in threads, begin public threads,
-/// attach files, read the history, add reactions.
-const PERMISSIONS: u64 = 1 << 10 | 1 << 11 | 1 << 38 | 1 << 35 | 1 << 15 | 1 << 16 | 1 << 6;
+/// What the bot has to be allowed to do, by its bit.
+const PERMISSIONS: [(u32, &str); 7] = [
+    (6, "Add Reactions"),
+    (10, "View Channels"),
+    (11, "Send Messages"),
+    (15, "Attach Files"),
+    (16, "Read Message History"),
+    (35, "Create Public Threads"),
+    (38, "Send Messages in Threads"),
+];
+/// Who may do everything.
+const ADMINISTRATOR: u64 = 1 << 3;
 
 #[derive(Deserialize)]
 struct Where {
     url: String,
     session_start_limit: Option<Starts>,
+}
+
+/// A server that the bot is on, with what it may do there where no channel says otherwise.
+#[derive(Deserialize)]
+struct Server {
+    name: String,
+    permissions: String,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +66,10 @@ pub(super) async fn check(discord: &Discord) -> Vec<Check> {
             found.push(Check::good("invitation", invitation(&told.body.id)));
         }
         Err(error) => found.push(Check::poor("intents", error.to_string(), "try again later")),
+    }
+    match client.get::<Vec<Server>>(&["users", "@me", "guilds"], &[]).await {
+        Ok(told) => found.extend(servers(&told.body)),
+        Err(error) => found.push(Check::poor("servers", error.to_string(), "try again later")),
     }
     match client.get::<Where>(&["gateway", "bot"], &[]).await {
         Ok(told) => {
@@ -86,9 +106,30 @@ fn intent(flags: u64) -> Check {
 }
 
 fn invitation(application: &str) -> String {
+    let permissions: u64 = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();
     format!(
-        "https://discord.com/oauth2/authorize?client_id={application}&scope=bot+applications.commands&permissions={PERMISSIONS}"
+        "https://discord.com/oauth2/authorize?client_id={application}&scope=bot+applications.commands&permissions={permissions}"
     )
+}
+
+/// Names the servers where something is not permitted.
+fn servers(servers: &[Server]) -> Vec<Check> {
+    let lacks = |server: &Server| {
+        let has: u64 = server.permissions.parse().unwrap_or_default();
+        let lacks = |(bit, _): &&(u32, &str)| has & (ADMINISTRATOR | 1 << bit) == 0;
+        PERMISSIONS.iter().filter(lacks).map(|(_, name)| *name).collect::<Vec<_>>()
+    };
+    let poor = |server: &Server| {
+        let (what, lacks) = (format!("server {}", server.name), lacks(server));
+        let mend = "invite the bot anew by the address above, or permit it to its role there";
+        (!lacks.is_empty()).then(|| Check::poor(what, format!("the bot may not: {}", lacks.join(", ")), mend))
+    };
+    let found: Vec<Check> = servers.iter().filter_map(poor).collect();
+    match (servers, found.is_empty()) {
+        ([], _) => vec![Check::poor("servers", "the bot is on none", "invite it by the address above")],
+        (_, true) => vec![Check::good("servers", format!("{}, with all that pudu uses", servers.len()))],
+        (_, false) => found,
+    }
 }
 
 fn starts(starts: &Starts) -> Option<Check> {
@@ -136,6 +177,14 @@ mod tests {
         assert!(starts(&Starts { remaining: 99, total: 1000 }).is_some());
         let check = token(&ApiError::Auth("401".into()));
         assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("Reset Token")));
+        let server = |permissions: u64| Server { name: "s".into(), permissions: permissions.to_string() };
+        let all = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();
+        assert!(good(&servers(&[server(all), server(ADMINISTRATOR)])[0]));
+        let [check] = servers(&[server(all), server(all & !(1 << 11))]).try_into().unwrap();
+        assert!(
+            matches!(check.found, Found::Poor { ref why, .. } if why == "the bot may not: Send Messages")
+        );
+        assert!(!good(&servers(&[])[0]));
         assert!(
             invitation("1").contains("client_id=1&scope=bot+applications.commands&permissions=309237746752")
         );

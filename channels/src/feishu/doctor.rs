@@ -10,6 +10,10 @@ use std::time::SystemTime;
 const CONSOLE: &str =
     "in the developer console under Permissions & Scopes, then publish a version of the app";
 
+/// What no call can tell.
+const UNASKED: &str = "which messages come hangs on im:message.p2p_msg:readonly and im:message.group_at_msg:readonly, \
+                       which cannot be asked for";
+
 /// A scope, and a call that needs it and finds nothing.
 struct Probe {
     scope: &'static str,
@@ -63,6 +67,13 @@ fn probes() -> Vec<Probe> {
             "im/v1/chats/oc_0",
             Value::Null,
         ),
+        probe(
+            "contact:user.base:readonly",
+            Some("in groups the agent does not know who speaks by name"),
+            Method::GET,
+            "contact/v3/users/ou_0?user_id_type=open_id",
+            Value::Null,
+        ),
     ]
 }
 
@@ -113,10 +124,12 @@ fn clock(there: SystemTime) -> Check {
 async fn events(feishu: &Feishu) -> Check {
     let what = "events";
     match &feishu.config.mode {
-        Mode::Webhook { .. } => Check::good(what, "by webhook, sealed and signed"),
+        Mode::Webhook { .. } => Check::good(what, format!("by webhook, sealed and signed; {UNASKED}")),
         // A connection that is opened takes events away from the one that works: the address is enough.
         Mode::LongConnection => match feishu.office.client.endpoint().await {
-            Ok(told) if told["URL"].is_string() => Check::good(what, "by long connection"),
+            Ok(told) if told["URL"].is_string() => {
+                Check::good(what, format!("by long connection; {UNASKED}"))
+            }
             Ok(_) => {
                 Check::bad(what, "the platform gave no address", "try again; if it stays, ask its support")
             }

@@ -13,9 +13,11 @@ const NEEDED: [(&str, &str); 3] = [
 ];
 
 /// What is missed where it is not there.
-const USEFUL: [(&str, &str); 7] = [
+const USEFUL: [(&str, &str); 9] = [
     ("channels:history", "follow-ups in threads and what was missed in public channels are not seen"),
     ("groups:history", "follow-ups in threads and what was missed in private channels are not seen"),
+    ("mpim:history", "follow-ups and what was missed in direct messages of several people are not seen"),
+    ("commands", "the slash command does not reach it"),
     ("files:read", "files that people send cannot be fetched"),
     ("files:write", "files cannot be sent"),
     ("reactions:write", "nobody sees that a message waits its turn"),
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
-        let all = "chat:write,app_mentions:read,im:history,channels:history,groups:history,files:read,files:write,reactions:write,users:read,assistant:write";
+        let all = "chat:write,app_mentions:read,im:history,channels:history,groups:history,mpim:history,commands,files:read,files:write,reactions:write,users:read,assistant:write";
         assert_eq!(scopes(all), [Check::good("scopes", "all that pudu uses")]);
         let found = scopes("chat:write,im:history,channels:history");
         assert!(matches!(&found[0].found, Found::Bad { mend, .. } if mend.contains("app_mentions:read")));

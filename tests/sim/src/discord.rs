@@ -221,6 +221,11 @@ impl Discord {
         self.core.act(|world| world.revoked = true);
     }
 
+    /// Lets the bot's role do this on the server.
+    pub fn permit(&self, permissions: u64) {
+        self.core.act(|world| world.options.permissions = permissions);
+    }
+
     /// Switches the message content intent in the developer portal.
     pub fn content_intent(&self, on: bool) {
         self.core.act(|world| world.options.content_intent = on);

@@ -55,6 +55,7 @@ fn find(ask: &Ask) -> Option<Found> {
         ("GET", ["gateway"]) => open("gateway", me::gateway),
         ("GET", ["gateway", "bot"]) => bot("gateway.bot", me::gateway_for_bots),
         ("GET", ["users", "@me"]) => bot("me", me::user),
+        ("GET", ["users", "@me", "guilds"]) => bot("guilds", me::guilds),
         ("GET", ["applications", "@me"] | ["oauth2", "applications", "@me"]) => {
             bot("application", me::application)
         }

@@ -13,6 +13,17 @@ pub(crate) fn user(world: &mut World, _: &Ask) -> Answer {
     Ok((200, wire::user(world, BOT)))
 }
 
+/// `GET /users/@me/guilds`
+pub(crate) fn guilds(world: &mut World, _: &Ask) -> Answer {
+    let guild = wire::guild(world);
+    let permissions = world.options.permissions.to_string();
+    let found = json!([{
+        "id": guild["id"], "name": guild["name"], "icon": null, "owner": false, "permissions": permissions,
+        "features": [],
+    }]);
+    Ok((200, found))
+}
+
 /// What the developer portal says of the application: the message content intent.
 pub(crate) fn flags(world: &World) -> u64 {
     if world.options.content_intent { 1 << 19 } else { 0 }

@@ -22,6 +22,8 @@ pub struct Options {
     pub token: String,
     /// Whether the message content intent is switched on in the developer portal.
     pub content_intent: bool,
+    /// What the bot's role may do on the server, where no channel says otherwise.
+    pub permissions: u64,
     /// How often the client has to beat.
     pub heartbeat: Duration,
     /// How long a session can be resumed after its connection broke.
@@ -43,6 +45,7 @@ impl Default for Options {
         Self {
             token: "MTAwMDAwMDAwMDAwMDAwMDAx.SIMbot.token-of-the-simulated-bot-0000000000".to_owned(),
             content_intent: true,
+            permissions: 309_237_746_752,
             heartbeat: Duration::from_millis(41_250),
             resumable: Duration::from_secs(90),
             nonces: Duration::from_secs(300),

@@ -63,7 +63,7 @@ pub(crate) const BOT_USER: &str = "U0PUDUBOT1";
 pub(crate) const BOT: &str = "B0PUDUBOT1";
 
 /// The scopes that the bot has unless they are taken away.
-pub(crate) const SCOPES: [&str; 15] = [
+pub(crate) const SCOPES: [&str; 16] = [
     "app_mentions:read",
     "assistant:write",
     "channels:history",
@@ -77,6 +77,7 @@ pub(crate) const SCOPES: [&str; 15] = [
     "im:history",
     "im:read",
     "im:write",
+    "mpim:history",
     "reactions:write",
     "users:read",
 ];
