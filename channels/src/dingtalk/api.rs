@@ -2,7 +2,10 @@
 
 use super::failure::{Failure, read, unreachable, unread};
 use crate::{ChannelError, OutFile, http};
-use pudu_net::reqwest::{Client, Method, RequestBuilder, Response, header, multipart};
+use pudu_net::{
+    guard::{Allowed, Guard},
+    reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use std::{
@@ -26,6 +29,7 @@ const TOKEN: u64 = 7200;
 /// The app's calls.
 pub(super) struct Api {
     http: Client,
+    guard: Guard,
     pub(super) api_url: Url,
     pub(super) oapi_url: Url,
     client_id: String,
@@ -52,8 +56,10 @@ impl Api {
         api_url: Url,
         oapi_url: Url,
     ) -> Result<Self, ChannelError> {
-        let http = pudu_net::client().map_err(|error| ChannelError::Config(error.to_string()))?;
-        Ok(Self { http, api_url, oapi_url, client_id, secret, token: Mutex::new(None) })
+        let broken = |error: pudu_net::reqwest::Error| ChannelError::Config(error.to_string());
+        let (http, guard) =
+            (pudu_net::client().map_err(broken)?, Guard::new(Allowed::default()).map_err(broken)?);
+        Ok(Self { http, guard, api_url, oapi_url, client_id, secret, token: Mutex::new(None) })
     }
 
     /// Makes a call with the access token; once more with a new one if the old is not good any more.
@@ -171,8 +177,13 @@ impl Api {
         id.map(str::to_owned).ok_or_else(|| Failure::Unknown("the answer has no media id".to_owned()))
     }
 
-    /// Asks for a file by its address, without any token: the address is the right to it.
+    /// Asks for a file by its address, without any token: the address is the right to it. One that leads into
+    /// somebody's own network is not DingTalk's.
     pub(super) async fn fetch(&self, url: Url, patience: Duration) -> Result<Response, Failure> {
+        if url.host_str() != self.api_url.host_str() {
+            let inside = |error: pudu_net::guard::GuardError| Failure::Refused(error.to_string());
+            self.guard.check(url.as_str()).await.map_err(inside)?;
+        }
         self.http.get(url).timeout(patience).send().await.map_err(unreachable)
     }
 }

@@ -66,6 +66,21 @@ fn is_safe(api: &Url, url: &Url) -> bool {
 mod tests {
     use super::*;
 
+    /// CVE-2026-26321: no address that a message leads to is fetched from inside somebody's network.
+    #[tokio::test]
+    async fn no_file_is_fetched_from_within_the_network() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let (base, other) = (url("https://api.dingtalk.com"), url("https://oapi.dingtalk.com"));
+        let api = Api::new("id".into(), "s".into(), base, other).unwrap();
+        for inside in ["https://127.0.0.1/a", "https://169.254.169.254/a", "https://[fd00::1]/a"] {
+            let refused = api.fetch(url(inside), std::time::Duration::from_secs(5)).await.unwrap_err();
+            assert!(
+                matches!(&refused, Failure::Refused(why) if why.contains("open internet")),
+                "{inside}: {refused:?}"
+            );
+        }
+    }
+
     #[test]
     fn a_file_is_fetched_from_a_safe_address_only() {
         let check = |api: &str, url: &str, safe: bool| {

@@ -258,7 +258,6 @@ mod tests {
             ),
             ("audio", json!({"file_key": "f"}), vec![file("om_1/file/f", "feishu-audio-f.opus")]),
             ("media", json!({"file_key": "f", "file_name": "a.mp4"}), vec![file("om_1/file/f", "a.mp4")]),
-            ("file", json!({"file_key": "../../token"}), vec![]),
         ];
         for (kind, content, expected) in cases {
             assert_eq!(said(kind, &content), (String::new(), expected), "{content}");
@@ -267,6 +266,16 @@ mod tests {
             json!({"content": [[{"tag": "text", "text": "see"}], [{"tag": "img", "image_key": "img_v3_1"}]]});
         let files = vec![file("om_1/image/img_v3_1", "feishu-image-img_v3_1.png")];
         assert_eq!(said("post", &post), ("see".to_owned(), files));
+    }
+
+    /// CVE-2026-22171: a key goes into a path of the API, and one that is a path itself is no file.
+    #[test]
+    fn a_key_that_is_a_path_is_no_file() {
+        for key in ["../../token", "a/b", "..", "a?type=image", "a%2f..", "a b", ""] {
+            for (kind, name) in [("file", "file_key"), ("image", "image_key"), ("media", "file_key")] {
+                assert_eq!(said(kind, &json!({name: key})).1, vec![], "{kind} {key}");
+            }
+        }
     }
 
     proptest::proptest! {
