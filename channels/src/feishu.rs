@@ -96,6 +96,10 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
     }
 }
 
+/// Seals a body as the platform does.
+#[cfg(feature = "fuzzing")]
+pub(crate) use seal::close as seal;
+
 /// A bot on Feishu or Lark.
 pub struct Feishu {
     config: Config,
@@ -128,6 +132,13 @@ impl Feishu {
             health: HealthCell::default(),
             lanes: Lanes::default(),
         })
+    }
+
+    /// Lets it know who it is without asking.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn introduce(self) -> Self {
+        self.me.set("ou_me".to_owned()).ok();
+        self
     }
 
     fn inlet(&self) -> Inlet {

@@ -31,6 +31,15 @@ pub(super) fn open(sealed: &str, key: &str) -> Option<Vec<u8>> {
     decryptor.decrypt_padded_vec::<Pkcs7>(text).ok()
 }
 
+/// Seals as the platform does.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn close(text: &[u8], key: &str) -> String {
+    use aes::cipher::BlockModeEncrypt;
+    let (key, iv): ([u8; 32], _) = (Sha256::digest(key.as_bytes()).into(), [7; BLOCK]);
+    let encryptor = cbc::Encryptor::<aes::Aes256>::new(&key.into(), &iv.into());
+    BASE64_STANDARD.encode([&iv[..], &encryptor.encrypt_padded_vec::<Pkcs7>(text)].concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +56,12 @@ mod tests {
         }
         assert_eq!(open(&BASE64_STANDARD.encode([0; 16]), "k"), None);
         assert_eq!(open(&BASE64_STANDARD.encode([0; 33]), "k"), None);
+    }
+
+    #[test]
+    fn what_is_sealed_opens_with_its_key() {
+        assert_eq!(open(&close(b"hello", "k"), "k").as_deref(), Some(&b"hello"[..]));
+        assert_ne!(open(&close(b"hello", "k"), "l").as_deref(), Some(&b"hello"[..]));
     }
 
     #[test]

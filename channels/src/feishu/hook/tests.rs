@@ -1,8 +1,6 @@
 use super::*;
 use crate::feishu::{client::Client, lanes::Lanes, places::Places};
 use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now};
-use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
-use base64::{Engine, prelude::BASE64_STANDARD};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -55,12 +53,7 @@ fn hook() -> FeishuWebhook {
 }
 
 fn sealed(event: &Value) -> String {
-    let key: [u8; 32] = Sha256::digest(KEY.as_bytes()).into();
-    let iv = [7; 16];
-    let text = event.to_string();
-    let encryptor = cbc::Encryptor::<aes::Aes256>::new(&key.into(), &iv.into());
-    let bytes = [&iv[..], &encryptor.encrypt_padded_vec::<Pkcs7>(text.as_bytes())].concat();
-    json!({"encrypt": BASE64_STANDARD.encode(bytes)}).to_string()
+    json!({"encrypt": seal::close(event.to_string().as_bytes(), KEY)}).to_string()
 }
 
 fn headers(seconds: i64, key: &str, body: &str) -> HeaderMap {
