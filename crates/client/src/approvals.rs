@@ -118,6 +118,12 @@ pub(crate) struct Desk {
 impl Approver for Desk {
     fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
+            if self.asker.unheard {
+                self.ledger
+                    .note("ask", &wish.line, "denied: nobody who may allow it sees it".to_owned())
+                    .await;
+                return Decision { wish: wish.line.clone(), approved: false, by: None, unasked: true };
+            }
             let asked = self.approvals.ask(self.question(wish), |found| {
                 let (call, key) = (wish.call.clone(), found.id.clone());
                 tell(Event::Asked { call, key, wish: wish.line.clone() });
@@ -132,7 +138,7 @@ impl Approver for Desk {
                 (false, None) => "denied: nobody answered in time".to_owned(),
             };
             self.ledger.note("ask", &wish.line, verdict).await;
-            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by }
+            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by, unasked: false }
         })
     }
 
