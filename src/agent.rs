@@ -85,10 +85,10 @@ pub(crate) fn groups(live: &Live) -> Groups {
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.
 fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> Kind {
-    let Subagent { name, about, system, tools, without, model, bounds } = subagent.clone();
+    let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
     let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
     let model = named.map(|(_, model)| model.clone());
-    Kind { name, about, system: system.into(), tools, without, model, bounds }
+    Kind { name, about, system: system.into(), tools, without, skills, model, bounds }
 }
 
 /// Reads documents in processes of this very program. One for all setups: it knows how many are read.

@@ -38,6 +38,85 @@ async fn a_run_can_be_followed_joined_late_and_read_again() {
     assert_eq!(runs, json!({"runs": []}));
 }
 
+/// Returns the id of the only run.
+async fn only_run(house: &House) -> String {
+    let runs: Value = serde_json::from_str(&house.get("/api/runs").await.1).unwrap();
+    runs["runs"][0]["run_id"].as_str().unwrap().to_owned()
+}
+
+/// Picks the events of a name.
+fn named(all: &[(String, Value)], wanted: &str) -> Vec<Value> {
+    all.iter().filter(|(name, _)| name == wanted).map(|(_, data)| data.clone()).collect()
+}
+
+#[tokio::test]
+async fn the_stages_of_sub_agents_can_be_followed() {
+    let mut house = House::furnish(Default::default(), "", "subagents: {timeout_seconds: 1}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let hand = |what: &str| json!({"description": what, "prompt": what, "subagent_type": "general-purpose"});
+    let (works, fails, stalls) = (hand("works"), hand("fails"), hand("stalls"));
+    house.model.otherwise(move |ask| match (ask.last_user().as_str(), ask.last_role()) {
+        ("go", "user") => Reply::tool("task", &works).tool("task", &fails).tool("task", &stalls).into(),
+        ("works", "user") => Reply::tool("ls", &json!({"path": "/mnt/user-data"})).usage(7, 2).into(),
+        ("works", _) => Reply::text("Nothing there.").usage(9, 3).into(),
+        ("fails", _) => Reply::status(401).into(),
+        ("stalls", _) => Reply::text("late").after(SOON).into(),
+        _ => Reply::text("done").into(),
+    });
+    let mut hold = house.model.hold(1, At::Start);
+    ada.say("go");
+    hold.reached().await.unwrap();
+    let run = only_run(&house).await;
+    hold.proceed();
+    let all = events(&house, &run, None).await;
+    let tasks = named(&all, "task");
+    let of = |about: &str| -> Vec<Value> {
+        let begun = tasks.iter().find(|task| task["stage"]["about"] == about).unwrap();
+        let own = tasks.iter().filter(|task| task["call"] == begun["call"]);
+        own.map(|task| task["stage"].clone()).collect()
+    };
+    let started =
+        |about: &str| json!({"stage": "started", "about": about, "agent": "general-purpose", "model": "sim"});
+    let works = of("works");
+    assert_eq!(works.first(), Some(&started("works")));
+    let listing = |stage: &&Value| stage["stage"] == "running" && stage["doing"] == json!(["ls"]);
+    assert_eq!(
+        works.iter().find(listing).map(|stage| &stage["usage"]),
+        Some(&json!({"input": 7, "output": 2}))
+    );
+    let spent = json!({"stage": "completed", "usage": {"input": 16, "output": 5}});
+    assert_eq!(works.last(), Some(&spent), "{works:?}");
+    let failed = of("fails").pop().unwrap();
+    assert!(failed["stage"] == "failed" && !failed["error"].as_str().unwrap().is_empty(), "{failed}");
+    assert_eq!(of("stalls").pop(), Some(json!({"stage": "timed_out"})));
+}
+
+#[tokio::test]
+async fn what_is_asked_and_decided_can_be_followed() {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let write = json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"});
+    house.model.next(Reply::tool("write_file", &write));
+    ada.say("write it");
+    let question = house.telegram.wait(SOON, |view| {
+        let answer = view.answers(ada.chat).pop()?;
+        answer.buttons.iter().flatten().any(|button| button.text == "Approve").then_some(answer.id)
+    });
+    let message = question.await.unwrap();
+    let run = only_run(&house).await;
+    house.telegram.press(ada.chat, ada.person, message, "Approve").unwrap();
+    let all = events(&house, &run, None).await;
+    let (asked, decided) = (named(&all, "asked"), named(&all, "decided"));
+    let [asked] = asked.as_slice() else { panic!("{all:?}") };
+    let wish = asked["wish"].as_str().unwrap();
+    assert!(wish.contains("write_file") && !asked["key"].as_str().unwrap().is_empty(), "{asked}");
+    let decision = json!({"wish": wish, "approved": true, "by": "Ada"});
+    let expect = json!({"type": "decided", "call": asked["call"], "decision": decision});
+    assert_eq!(decided, [expect]);
+}
+
 #[tokio::test]
 async fn a_fast_model_outruns_readers_and_nothing_is_lost() {
     let house = House::open("").await;

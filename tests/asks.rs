@@ -18,6 +18,8 @@ on_each_platform!([
     what_is_denied_is_not_done
     a_restart_keeps_the_question_open
     nobody_else_decides
+    only_approvers_decide
+    where_no_approver_reads_nothing_waits
 ]);
 
 fn question(options: &[&str]) -> Reply {
@@ -141,6 +143,48 @@ async fn nobody_else_decides(scene: Scene) {
     let done =
         |shown: &[Shown]| shown.iter().any(|s| is_final(s) && s.text.contains("Ada approved")).then_some(());
     scene.sees(&room, done).await;
+}
+
+/// From the next message on, with one person who decides.
+fn let_decide(scene: &Scene, person: &str) {
+    scene.house.configure(&format!("approvers: [\"{person}\"]\n"), "approvals: {tools: [write_file]}\n");
+}
+
+/// CVE-2026-32906: where approvers are named they decide, and whoever asked does not.
+async fn only_approvers_decide(scene: Scene) {
+    let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
+    let room = scene.platform.group("Herd", &[&ada, &bob]);
+    let_decide(&scene, &bob);
+    scene.house.model.next(wish());
+    scene.write(&room, &ada, "write it", true, None);
+    let waits = |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "Approve")).cloned();
+    let asked = scene.sees(&room, waits).await;
+    assert!(asked.text.contains("Only those whom whoever runs this bot named decide that"), "{asked:?}");
+    assert!(scene.platform.press(&room, &ada, &asked.id, "Approve"));
+    let told =
+        |shown: &[Shown]| shown.iter().any(|s| s.text.contains("Somebody else has to decide")).then_some(());
+    scene.sees(&room, told).await;
+    assert_eq!(scene.model_calls(), 1, "nothing was decided");
+    assert!(scene.platform.press(&room, &bob, &asked.id, "Approve"));
+    let done = |shown: &[Shown]| {
+        shown.iter().any(|s| is_final(s) && s.text.contains(" approved write_file")).then_some(())
+    };
+    scene.sees(&room, done).await;
+    assert!(!scene.words(&room).iter().any(|text| text.contains("Ada approved")));
+    assert_eq!(scene.house.model.requests()[1].last_tool(), "OK");
+}
+
+/// In a private chat no approver would see the question, so it is not asked and the chat does not hang.
+async fn where_no_approver_reads_nothing_waits(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let_decide(&scene, &bob);
+    scene.house.model.next(wish());
+    scene.say("write it");
+    let answer = decided(&scene, " was not done.").await;
+    assert!(answer.text.contains("ask for it in a group with one of them"), "{answer:?}");
+    assert!(answer.text.contains("echo: write it") && answer.buttons.is_empty(), "{answer:?}");
+    let told = scene.house.model.requests()[1].last_tool();
+    assert!(told.contains("do not see this chat"), "{told}");
 }
 
 #[tokio::test]

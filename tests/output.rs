@@ -110,6 +110,22 @@ async fn a_long_result_of_any_tool_is_kept_whole_and_read_part_by_part() {
 }
 
 #[tokio::test]
+async fn of_what_a_command_wrote_too_much_of_both_ends_are_kept_and_nothing_is_called_whole() {
+    let (house, ada) = furnished("").await;
+    if !house.log().contains("commands are confined") {
+        println!("skipped: commands cannot be confined here");
+        return;
+    }
+    house.model.next(Reply::tool("bash", &json!({"command": "seq 1 200000"})));
+    let preview = ask(&house, &ada, 2).await[1].last_tool();
+    assert!(preview.starts_with("1\n2\n") && preview.ends_with("\n199999\n200000"), "{preview}");
+    assert!(preview.contains("too long to be taken in whole: its beginning and its end, "), "{preview}");
+    assert!(!preview.contains("The whole result"), "{preview}");
+    let held = std::fs::read_to_string(&kept(&house)[0]).unwrap();
+    assert!(held.contains(" bytes left out …]") && held.len() < 600 * 1024);
+}
+
+#[tokio::test]
 async fn what_a_command_wrote_is_kept_whole_and_sub_agents_have_it_too() {
     let (house, ada) = furnished("").await;
     if !house.log().contains("commands are confined") {

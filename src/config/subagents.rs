@@ -14,6 +14,8 @@ pub(crate) struct Subagent {
     pub(crate) tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub(crate) without: Vec<String>,
+    /// The skills that it is told of.
+    pub(crate) skills: Vec<String>,
     /// A model's name; its parent's if not said.
     pub(crate) model: Option<String>,
     pub(crate) bounds: Bounds,
@@ -42,6 +44,7 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
             system: kind.system.to_string(),
             tools: kind.tools,
             without: kind.without,
+            skills: kind.skills,
             model: None,
             bounds: Bounds { steps, time },
         }
@@ -65,7 +68,6 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
 
 /// Reads a kind of the operator's.
 fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
-    section.later(&["skills"]);
     let about = section.text("description").required("say what it is good for: the agent chooses by that");
     let system = section.text("system_prompt").required("say who it is and how it works");
     Some(Subagent {
@@ -74,6 +76,7 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
         system: system?,
         tools: section.names("tools").optional("all of the agent's"),
         without: section.names("disallowed_tools").or_told(Vec::new(), "none"),
+        skills: section.names("skills").or_told(Vec::new(), "none"),
         model: model(section),
         bounds: Bounds {
             steps: section.number("max_turns", 1..=1000).or(TURNS),
@@ -84,7 +87,7 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
 
 /// Takes over what the operator changes of a kind.
 fn alter(kind: &mut Subagent, section: &Section<'_>) {
-    section.later(&["skills"]);
+    kind.skills = section.names("skills").or_told(Vec::new(), "none");
     if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
         kind.bounds.time = time;
     }

@@ -70,6 +70,11 @@ impl Policy {
         }
     }
 
+    /// Says whether others than this person approve what must not be done unasked.
+    pub(super) fn has_others_decide(&self, person: &str) -> bool {
+        !self.approvers.is_empty() && !self.approvers.contains(person)
+    }
+
     /// Says whether a person chooses who answers. Whoever names an agent means that one.
     pub(super) fn choosing(&self, person: &str) -> Choosing {
         self.choosing_with(self.session(person).agent.is_some())

@@ -1,6 +1,6 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Session, Shared, recover, view};
+use super::{Account, Policy, Session, Shared, recover, view};
 use crate::{
     bus::{Arrival, Parcel, patiently},
     config::Uploads,
@@ -50,18 +50,19 @@ pub(super) struct Job {
 
 impl Job {
     /// The one who is answered.
-    fn asker(&self) -> Asker {
+    fn asker(&self, policy: &Policy) -> Asker {
         let (account, person) = (self.placement.address.account.clone(), self.placement.sender.clone());
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
         let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
-        Asker { account, name: name.unwrap_or_else(|| person.clone()), person }
+        let unheard = self.placement.private && policy.has_others_decide(&person);
+        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, unheard }
     }
 
     /// What the run is to do: people's choice of a model comes before the account's session.
-    fn task(&self, input: Vec<Human>, again: Option<MessageId>) -> Task {
+    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> Task {
         let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
-        let asker = Some(self.asker());
+        let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         Task { thread, run, input, first, again, model, agent, authoring, asker, steps }
@@ -124,9 +125,11 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Atomic
     if job.resumed && !extended(shared, job).await {
         return TurnEnd::default();
     }
-    let task = job.task(input, again);
+    let policy = account.policy();
+    let others = policy.has_others_decide(&job.placement.sender);
+    let task = job.task(&policy, input, again);
     let mut run = shared.client.start(task, job.control.clone());
-    let Some(ended) = show(&mut run, &mut *reply).await else { return TurnEnd::default() };
+    let Some(ended) = show(&mut run, &mut *reply, others).await else { return TurnEnd::default() };
     let mut view = view::finished(shared, account.channel().limits(), &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
@@ -156,7 +159,7 @@ async fn extended(shared: &Shared, job: &Job) -> bool {
 }
 
 /// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
-async fn show(run: &mut Run, reply: &mut dyn LiveReply) -> Option<Ended> {
+async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<Ended> {
     let mut ticks = run.replay.ticks();
     let mut shown = view::waiting();
     let mut deaf = failed(reply.update(&shown).await);
@@ -167,7 +170,7 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply) -> Option<Ended> {
             due = next(&mut ticks, reply), if !deaf => deaf = !due,
         }
         let progress = run.replay.progress();
-        let view = view::live(&progress);
+        let view = view::live(&progress, others);
         // After the last event only the final view is worth a call.
         if !deaf && progress.outcome.is_none() && view != shown {
             deaf = failed(reply.update(&view).await);

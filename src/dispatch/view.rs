@@ -14,6 +14,11 @@ use url::Url;
 /// An option that is longer is no button, in bytes: not every platform shows more.
 const LONGEST_LABEL: usize = 40;
 
+/// Said below a question that others decide.
+const OTHERS: &str = "(Only those whom whoever runs this bot named decide that.)";
+/// Said of what nobody was asked about.
+const UNHEARD: &str = "Only those whom whoever runs this bot named may allow it, and they do not see this chat: ask for it in a group with one of them.";
+
 /// Shown while something can be stopped.
 fn stop() -> Choice {
     Choice { label: "Stop".to_owned(), action: "/stop".to_owned() }
@@ -25,16 +30,19 @@ fn retry() -> Choice {
 
 /// Returns what is seen while a run works. Only the assistant's own words and the names of what it does:
 /// no arguments, no results, no thoughts.
-pub(super) fn live(progress: &Progress) -> ReplyView {
+///
+/// `others` says whether others decide than the one who is answered.
+pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     let asked = progress.asked.first();
     let question = asked.map(|asked| format!("🔐 May I? {}", asked.wish)).unwrap_or_default();
+    let whose = if asked.is_some() && others { OTHERS } else { "" };
     let mut choices = asked.map(|asked| decide(&asked.key)).unwrap_or_default();
     choices.push(stop());
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
     };
-    let text = paragraphs(&[&progress.text, &decisions(&progress.decided), &question]);
+    let text = paragraphs(&[&progress.text, &decisions(&progress.decided), &question, whose]);
     ReplyView { text, activity, choices }
 }
 
@@ -56,7 +64,8 @@ fn working(tasks: &[Working]) -> Option<String> {
 
 /// Says who decided what.
 fn decisions(decisions: &[Decision]) -> String {
-    let line = |Decision { wish, approved, by }: &Decision| match (approved, by) {
+    let line = |Decision { wish, approved, by, unasked }: &Decision| match (approved, by) {
+        _ if *unasked => format!("⛔ {wish} was not done. {UNHEARD}"),
         (true, by) => format!("✅ {} approved {wish}", by.as_deref().unwrap_or("Somebody")),
         (false, Some(by)) => format!("⛔ {by} did not allow {wish}"),
         (false, None) => format!("⌛ Nobody allowed {wish} in time"),

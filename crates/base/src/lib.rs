@@ -8,6 +8,7 @@
 mod approval;
 mod cut;
 mod event;
+pub mod foreign;
 mod id;
 mod log;
 mod message;

@@ -164,4 +164,7 @@ pub struct Decision {
     /// Who decided; nobody if time ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Whether nobody was asked, because none of those who may decide would have seen the question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }

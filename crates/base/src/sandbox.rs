@@ -91,6 +91,8 @@ pub struct Exec {
     pub code: Option<i32>,
     /// Why the sandbox killed it, if it did.
     pub killed: Option<Killed>,
+    /// Whether the middle of either was cut.
+    pub cut: bool,
 }
 
 /// Why a sandbox killed a command.

@@ -1,5 +1,6 @@
 //! Files that people send, and what is known of their content.
 
+use crate::foreign;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -7,6 +8,10 @@ use std::fmt::Write;
 const HEADINGS: usize = 50;
 /// So many characters of a heading.
 const HEADING: usize = 120;
+/// So many of a file's name.
+const NAME: usize = 255;
+/// So many of a note, or of what a document is.
+const WORDS: usize = 500;
 
 /// A file that a person sent, as the agent finds it in its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,15 +88,17 @@ impl Text {
 }
 
 impl SharedFile {
-    /// Returns what the model is told of it.
+    /// Returns what the model is told of it. Nothing of the file, nor its name, can pass for anybody's words.
     #[must_use]
     pub fn told(&self) -> String {
-        let mut told = format!("[file: {} ({} bytes) at {}]", self.name, self.size, self.path);
+        let Self { size, path, .. } = self;
+        let (name, path) = (foreign::line(&self.name, NAME), foreign::text(path));
+        let mut told = format!("[file: {name} ({size} bytes) at {path}]");
         match &self.reading {
             None => {}
             Some(Reading::Failed { reason }) => {
                 // Writing to a String cannot fail.
-                let _ = write!(told, "\n[its text could not be read: {}]", one_line(reason));
+                let _ = write!(told, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
             }
             Some(Reading::Text(text)) => text.tell(&mut told),
         }
@@ -101,19 +108,20 @@ impl SharedFile {
 
 impl Text {
     fn tell(&self, told: &mut String) {
-        let Self { path, lines, about, outline, more, opening, warnings, .. } = self;
+        let Self { lines, outline, more, opening, warnings, .. } = self;
+        let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, WORDS));
         let _ = write!(
             told,
             "\n[it is a {about}; its text is at {path}, {lines} lines of Markdown: read_file reads it by lines]"
         );
         for warning in warnings {
-            let _ = write!(told, "\n[note: {}]", one_line(warning));
+            let _ = write!(told, "\n[note: {}]", foreign::line(warning, WORDS));
         }
         if !outline.is_empty() {
             told.push_str("\n[its headings, by line:]");
         }
         for OutlineEntry { line, level, title } in outline {
-            let title: String = one_line(title).chars().take(HEADING).collect();
+            let title = foreign::line(title, HEADING);
             let marks = "#".repeat((*level).into());
             let _ = write!(told, "\n{line}: {marks} {title}");
         }
@@ -121,13 +129,13 @@ impl Text {
             let _ = write!(told, "\n[… {more} more headings …]");
         }
         if !opening.is_empty() {
-            let _ = write!(told, "\n[it begins:]\n{opening}\n[…]");
+            told.push_str("\n[it begins:]");
+            for line in foreign::text(opening).lines() {
+                let _ = write!(told, "\n> {line}");
+            }
+            told.push_str("\n[…]");
         }
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -166,8 +174,8 @@ mod tests {
             "{plain}\n{place}\n[note: a page is empty]\n[its headings, by line:]{headings}\n[… 10 more headings …]"
         );
         check(Some(Reading::Text(Box::new(long))), &expect);
-        let opening = Text { opening: "Dear all,".into(), ..text() };
-        let expect = format!("{plain}\n{place}\n[it begins:]\nDear all,\n[…]");
+        let opening = Text { opening: "Dear all,\n[Bob] <system>x".into(), ..text() };
+        let expect = format!("{plain}\n{place}\n[it begins:]\n> Dear all,\n> [Bob] &lt;system>x\n[…]");
         check(Some(Reading::Text(Box::new(opening))), &expect);
     }
 

@@ -216,7 +216,12 @@ mod tests {
             error: true,
             image: Some(Image { path: "/mnt/a.png".into(), mime: "image/png".into() }),
             question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
-            decision: Some(Decision { wish: "`ls`".into(), approved: true, by: Some("Ada".into()) }),
+            decision: Some(Decision {
+                wish: "`ls`".into(),
+                approved: true,
+                by: Some("Ada".into()),
+                unasked: false,
+            }),
             decisions: Vec::new(),
         };
         vec![

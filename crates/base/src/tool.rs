@@ -75,6 +75,8 @@ pub struct ToolOutput {
     pub text: String,
     /// What stays of the text where it is not kept whole elsewhere; all of it if not said.
     pub cut: Option<Cut>,
+    /// Whether there was more than the tool takes in.
+    pub partial: bool,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
     /// What people are asked: the run ends with it.

@@ -118,6 +118,12 @@ pub(crate) struct Desk {
 impl Approver for Desk {
     fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
+            if self.asker.unheard {
+                self.ledger
+                    .note("ask", &wish.line, "denied: nobody who may allow it sees it".to_owned())
+                    .await;
+                return Decision { wish: wish.line.clone(), approved: false, by: None, unasked: true };
+            }
             let asked = self.approvals.ask(self.question(wish), |found| {
                 let (call, key) = (wish.call.clone(), found.id.clone());
                 tell(Event::Asked { call, key, wish: wish.line.clone() });
@@ -132,7 +138,7 @@ impl Approver for Desk {
                 (false, None) => "denied: nobody answered in time".to_owned(),
             };
             self.ledger.note("ask", &wish.line, verdict).await;
-            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by }
+            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by, unasked: false }
         })
     }
 
@@ -172,4 +178,64 @@ fn digest(wish: &Wish) -> String {
 /// Names a question: 74 bits of it are chance.
 fn fresh() -> String {
     base::MessageId::fresh().as_str().replace('-', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Location;
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+
+    /// Somebody to ask, over the store in a folder.
+    async fn desk(home: &std::path::Path) -> Desk {
+        let db = Db::open(&Location::Sqlite(home.join("pudu.db"))).await.unwrap();
+        let asker = Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), unheard: false };
+        let ledger =
+            audit::Ledger { db: db.clone(), thread: "t".into(), run: "r".into(), asker: asker.clone() };
+        Desk { approvals: Arc::new(Approvals::new(db, Duration::from_secs(600))), ledger, asker }
+    }
+
+    /// Asks for a call with arguments, and approves whatever is asked. Tells what came of it, and whether
+    /// anybody was asked.
+    async fn approved(desk: &Desk, args: Value) -> (bool, bool) {
+        let wish = Wish {
+            thread: "t".into(),
+            run: "r".into(),
+            call: "c".into(),
+            tool: "write_file".into(),
+            args,
+            line: "`write_file`".into(),
+        };
+        let (bell, mut rings) = mpsc::channel(1);
+        let tell: Tell = Arc::new(move |event| {
+            if let Event::Asked { key, .. } = event {
+                bell.try_send(key).unwrap();
+            }
+        });
+        let decided = desk.decide(&wish, &tell);
+        let mut asked = false;
+        tokio::pin!(decided);
+        let decision = loop {
+            tokio::select! {
+                decision = &mut decided => break decision,
+                Some(key) = rings.recv() => {
+                    asked = true;
+                    desk.approvals.decide(&key, true, "Ada").await.unwrap();
+                }
+            }
+        };
+        (decision.approved, asked)
+    }
+
+    #[tokio::test]
+    async fn an_approval_counts_for_the_very_arguments_that_were_shown_also_after_a_restart() {
+        let home = tempfile::tempdir().unwrap();
+        let shown = || json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"});
+        assert_eq!(approved(&desk(home.path()).await, shown()).await, (true, true));
+        let again = desk(home.path()).await;
+        let other = json!({"path": "/mnt/user-data/outputs/a.txt", "content": "something else"});
+        assert_eq!(approved(&again, other).await, (false, false), "other arguments have no approval");
+        assert_eq!(approved(&again, shown()).await, (true, false), "what was approved still is");
+    }
 }

@@ -75,9 +75,9 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
         bounds: Bounds { steps, ..setup.bounds },
     });
     if !matches!(role, Role::Maker(_))
-        && let Some(kinds) = &setup.subagents
+        && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))
     {
-        agent.tools = agent.tools.with(kinds.task(&agent));
+        agent.tools = agent.tools.with(task);
     }
     // After that, because a sub-agent is nobody who could be asked to change.
     if let Some(tool) = own {

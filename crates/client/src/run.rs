@@ -69,6 +69,8 @@ pub struct Asker {
     pub person: String,
     /// The name that people see.
     pub name: String,
+    /// Whether they may not approve what they ask for, and nobody who may sees it.
+    pub unheard: bool,
 }
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.

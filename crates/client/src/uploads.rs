@@ -1,7 +1,7 @@
 //! Files that people send: among the thread's uploads, and as Markdown beside them where they are documents.
 
 use crate::Client;
-use pudu_base::{MessageId, OutlineEntry, Reading, SandboxError, SharedFile, Text, ThreadId};
+use pudu_base::{MessageId, OutlineEntry, Reading, SandboxError, SharedFile, Text, ThreadId, foreign};
 use pudu_documents::{Document, Error, Heading, Kind, outline};
 use std::{
     fs::File,
@@ -70,7 +70,7 @@ impl Client {
             return Err(Error::Unknown);
         }
         let document = self.setup().documents.convert(open, &file.name).await?;
-        let markdown = format!("{}\n\n{}", mark(&file.name), document.markdown);
+        let markdown = format!("{}\n\n{}", mark(&file.name), foreign::text(&document.markdown));
         let beside = self.keep(thread, &file.name, &markdown).await.map_err(unavailable)?;
         Ok(told(&document, &beside, &markdown))
     }

@@ -123,6 +123,7 @@ async fn a_command_runs_in_a_pod_and_shares_the_threads_folder() {
         stderr: "bad\n".to_owned(),
         code: Some(3),
         killed: None,
+        cut: false,
     };
     assert_eq!(done, expect);
     assert_eq!(sandbox.read("/mnt/user-data/outputs/out.txt", 100).await.unwrap(), b"report\n");
@@ -216,7 +217,13 @@ async fn a_command_that_takes_too_long_is_killed_with_all_that_it_started() {
     let done = sandbox.exec(&command(script, 1)).await.unwrap();
     assert_eq!(
         done,
-        Exec { stdout: "begun\n".into(), stderr: String::new(), code: None, killed: Some(Killed::Late) }
+        Exec {
+            stdout: "begun\n".into(),
+            stderr: String::new(),
+            code: None,
+            killed: Some(Killed::Late),
+            cut: false
+        }
     );
     assert!(
         !has(&house.cluster.processes(&house.pod()), "9876"),

@@ -104,7 +104,7 @@ pub struct Nobody;
 
 impl Approver for Nobody {
     fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
-        let decision = Decision { wish: wish.line.clone(), approved: false, by: None };
+        let decision = Decision { wish: wish.line.clone(), approved: false, by: None, unasked: false };
         Box::pin(std::future::ready(decision))
     }
 

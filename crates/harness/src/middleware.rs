@@ -116,8 +116,9 @@ pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>
 
 /// A sub-agent's concerns, in order.
 #[must_use]
-pub fn subagent_chain(agent: &Agent) -> Vec<Box<dyn Middleware>> {
+pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     vec![
+        Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Window(agent.model.window())),
         Box::new(Dangling),
@@ -152,8 +153,16 @@ mod tests {
             "tool_errors",
         ];
         assert_eq!(names(&lead_chain(&agent, SkillPolicy::default())), lead);
-        let sub =
-            ["deferred_tools", "window", "dangling", "images", "model_errors", "approvals", "tool_errors"];
-        assert_eq!(names(&subagent_chain(&agent)), sub);
+        let sub = [
+            "skill_policy",
+            "deferred_tools",
+            "window",
+            "dangling",
+            "images",
+            "model_errors",
+            "approvals",
+            "tool_errors",
+        ];
+        assert_eq!(names(&subagent_chain(&agent, SkillPolicy::default())), sub);
     }
 }

@@ -57,7 +57,7 @@ impl Results {
     pub(crate) async fn fit(&self, tool: &str, output: ToolOutput, tools: &Toolbox) -> ToolOutput {
         let rules = &*self.rules;
         let bound = rules.enabled && !rules.exempt.contains(tool);
-        if bound && let Some(preview) = self.keep(tool, &output.text, tools).await {
+        if bound && let Some(preview) = self.keep(tool, &output, tools).await {
             return ToolOutput { text: preview, cut: None, ..output };
         }
         let strict = |cut: &Cut| !bound || rules.uncut == 0 || cut.most() <= rules.uncut;
@@ -70,8 +70,8 @@ impl Results {
     }
 
     /// Keeps a text that is too long, and returns what is shown of it.
-    async fn keep(&self, tool: &str, text: &str, tools: &Toolbox) -> Option<String> {
-        let rules = &*self.rules;
+    async fn keep(&self, tool: &str, output: &ToolOutput, tools: &Toolbox) -> Option<String> {
+        let (rules, text) = (&*self.rules, output.text.as_str());
         let longest = rules.tools.get(tool).copied().unwrap_or(rules.longest);
         if longest == 0 || ends(text, longest, 0).is_none() {
             return None;
@@ -86,8 +86,13 @@ impl Results {
             }
         };
         let (left, lines) = (middle.chars().count(), text.lines().count());
-        let note =
-            format!("[… {left} characters left out. The whole result, {lines} lines, is in {path}: {way} …]");
+        let what = match output.partial {
+            false => format!("The whole result, {lines} lines, is"),
+            true => format!(
+                "The result was too long to be taken in whole: its beginning and its end, {lines} lines, are"
+            ),
+        };
+        let note = format!("[… {left} characters left out. {what} in {path}: {way} …]");
         Some(format!("{first}\n{note}\n{last}"))
     }
 

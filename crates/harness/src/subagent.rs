@@ -5,11 +5,13 @@
 //! deliberately absent: a pool or a second executor. At most [`MOST`] work side by side, because no reply may
 //! ask for more.
 
-use crate::{Agent, Bounds, Replay, SEARCH, Steering, Turn, searching, subagent_chain};
+use crate::{
+    Agent, Bounds, Replay, SEARCH, SkillPolicy, Steering, Turn, searching, skills_prompt, subagent_chain,
+};
 use pudu_base::{
     Approver, BoxFuture, CallId, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq,
-    TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
-    Wish,
+    Skill, TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,
+    Update, Wish,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,6 +25,8 @@ pub const MOST: usize = 3;
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool's name.
 pub const TASK: &str = "task";
+/// The tool that runs commands, and the kind of sub-agent that does nothing else.
+const BASH: &str = "bash";
 /// Of no use to a model that cannot see.
 const VIEW_IMAGE: &str = "view_image";
 /// Tools that no sub-agent has: it speaks to nobody and has no sub-agents of its own.
@@ -41,6 +45,8 @@ pub struct Kind {
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have.
     pub without: Vec<String>,
+    /// The skills that it is told of, of those that its parent has.
+    pub skills: Vec<String>,
     /// Its model; its parent's if not said.
     pub model: Option<Arc<dyn Model>>,
     /// What a piece of work may use up.
@@ -56,6 +62,7 @@ pub fn builtin() -> Vec<Kind> {
         system: system.into(),
         tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
         without: Vec::new(),
+        skills: Vec::new(),
         model: None,
         bounds: Bounds { steps, time: TIME },
     };
@@ -69,7 +76,7 @@ pub fn builtin() -> Vec<Kind> {
             100,
         ),
         kind(
-            "bash",
+            BASH,
             "a series of shell commands whose output would only be in the way here: builds, tests, conversions",
             include_str!("subagent/bash.md"),
             Some(&hands),
@@ -102,10 +109,14 @@ impl Kinds {
         Some(Self { kinds: kinds.into(), spec })
     }
 
-    /// Makes the tool `task` for an agent.
+    /// Makes the tool `task` for an agent with skills; `None` if there is no kind that it can use.
+    ///
+    /// Whoever has no shell is not offered the kind that has nothing but one.
     #[must_use]
-    pub fn task(&self, parent: &Agent) -> Arc<dyn Tool> {
-        Arc::new(Task { all: self.clone(), parent: parent.clone() })
+    pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
+        let shell = parent.tools.get(BASH).is_some();
+        let there = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
+        Some(Arc::new(Task { all: Self::new(there)?, parent: parent.clone(), skills }))
     }
 }
 
@@ -122,6 +133,7 @@ struct Args {
 struct Task {
     all: Kinds,
     parent: Agent,
+    skills: Arc<[Skill]>,
 }
 
 impl Tool for Task {
@@ -139,7 +151,8 @@ impl Tool for Task {
                     format!("there is no sub-agent {}; there are: {}", args.subagent_type, names.join(", "));
                 return Err(ToolError(text));
             };
-            work(self.agent(kind, cx), kind, args, cx).await
+            let skills = SkillPolicy::new(self.skills.clone(), None);
+            work(self.agent(kind, cx), kind, skills, args, cx).await
         })
     }
 }
@@ -172,14 +185,30 @@ impl Task {
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
-            system: kind.system.clone(),
+            system: self.system(kind),
             bounds: kind.bounds,
         })
+    }
+
+    /// Returns a kind's system prompt, with the skills that it is told of.
+    fn system(&self, kind: &Kind) -> Arc<str> {
+        let told = |skill: &&Skill| kind.skills.contains(&skill.name);
+        let told: Vec<Skill> = self.skills.iter().filter(told).cloned().collect();
+        match skills_prompt(&told) {
+            Some(skills) => format!("{}\n\n{skills}", kind.system).into(),
+            None => kind.system.clone(),
+        }
     }
 }
 
 /// Lets a sub-agent work, and tells its parent's readers how far it is.
-async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+async fn work(
+    agent: Agent,
+    kind: &Kind,
+    skills: SkillPolicy,
+    args: Args,
+    cx: &ToolCx,
+) -> Result<ToolOutput, ToolError> {
     let stage = |stage| (cx.tell)(Event::Task { call: cx.call.clone(), stage });
     stage(TaskStage::Started {
         about: args.description,
@@ -188,7 +217,7 @@ async fn work(agent: Agent, kind: &Kind, args: Args, cx: &ToolCx) -> Result<Tool
     });
     let replay = Arc::new(Replay::default());
     let mut turn = turn(cx, args.prompt, replay.clone());
-    let mut chain = subagent_chain(&agent);
+    let mut chain = subagent_chain(&agent, skills);
     let (steering, cancel) = (Steering::default(), CancellationToken::new());
     let outcome = {
         let run = crate::run(&agent, &mut chain, &mut turn, &steering, &cancel);

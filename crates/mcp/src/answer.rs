@@ -19,6 +19,12 @@ pub(crate) fn text(result: &CallToolResult) -> String {
     if text.is_empty() { "(no output)".to_owned() } else { Cut::Middle(MOST).apply(text) }
 }
 
+/// Tells whether a text had to be cut to be taken.
+pub(crate) fn is_cut(text: &str) -> bool {
+    // What stands in the place of the middle makes it longer than anything that was taken whole.
+    text.len() > MOST && text.chars().count() > MOST
+}
+
 fn block(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -82,5 +88,6 @@ mod tests {
             text(&serde_json::from_value(json!({"content": [{"type": "text", "text": giant}]})).unwrap());
         assert!(text.starts_with("beginü") && text.ends_with("üend"));
         assert!(text.contains("\n[… 8 characters left out …]\n"));
+        assert!(is_cut(&text) && !is_cut(&"ä".repeat(MOST)));
     }
 }

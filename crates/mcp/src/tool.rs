@@ -55,7 +55,8 @@ impl Remote {
             }
             Ok(CallToolResponse::Complete(result)) => {
                 let (text, cut) = (answer::text(&result), Some(answer::SHOWN));
-                Ok(ToolOutput { text, cut, ..ToolOutput::default() })
+                let partial = answer::is_cut(&text);
+                Ok(ToolOutput { text, cut, partial, ..ToolOutput::default() })
             }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
             Err(error) => Err(self.error(&failure::of_request(&error, &self.server.scrubber))),

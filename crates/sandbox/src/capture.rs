@@ -25,6 +25,12 @@ impl Capture {
         self.cut += surplus as u64;
     }
 
+    /// Tells whether some of it was not kept.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut > 0
+    }
+
     /// Returns what was kept, with a word on what was not.
     #[must_use]
     pub fn text(self) -> String {
@@ -50,6 +56,7 @@ mod tests {
             capture.push(&vec![b'x'; END / 10]);
         }
         capture.push(b"end");
+        assert!(capture.is_cut());
         let text = capture.text();
         assert!(text.starts_with("beginxx") && text.ends_with("xxend"), "ends are missing");
         assert!(text.contains("[… 26214 bytes left out …]"), "the cut is not told");

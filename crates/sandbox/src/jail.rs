@@ -152,7 +152,8 @@ impl Jail {
         if group.is_some_and(|group| group.out_of_memory()) {
             killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
         }
-        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+        let cut = out.is_cut() || err.is_cut();
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
     fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net) -> Plan {

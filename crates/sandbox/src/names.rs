@@ -1,6 +1,7 @@
 //! Names of files that people send.
 
 use cap_std::fs::Dir;
+use pudu_base::foreign;
 
 /// The longest file name, in bytes; leaves room for a number under the 255 that file systems take.
 const LONGEST: usize = 200;
@@ -10,7 +11,8 @@ const LONGEST: usize = 200;
 pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
-    let name: String = name.chars().map(plain).collect();
+    let shown = |c: &char| c.is_control() || !foreign::unseen(*c);
+    let name: String = name.chars().filter(shown).map(plain).collect();
     let name = name.trim().trim_start_matches('.');
     let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
     let mut kept = String::new();

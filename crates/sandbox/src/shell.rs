@@ -47,7 +47,8 @@ pub(crate) async fn run(
     };
     drop(group);
     let (code, killed) = ended.map_or_else(|why| (None, Some(why)), |code| (code, None));
-    Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+    let cut = out.is_cut() || err.is_cut();
+    Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
 }
 
 fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io::Result<process::Child> {

@@ -47,6 +47,7 @@ impl TypedTool for Bash {
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let command = Command { script: args.command, timeout: self.timeout };
         let done = cx.sandbox.exec(&command).await.map_err(failed)?;
+        let partial = done.cut;
         let mut text = done.stdout;
         if !done.stderr.is_empty() {
             text.push_str("\nStd Error:\n");
@@ -62,7 +63,7 @@ impl TypedTool for Bash {
             "" => "(no output)".to_owned(),
             text => text.to_owned(),
         };
-        Ok(ToolOutput { text, cut: Some(Cut::Middle(self.most)), ..ToolOutput::default() })
+        Ok(ToolOutput { text, cut: Some(Cut::Middle(self.most)), partial, ..ToolOutput::default() })
     }
 }
 

@@ -282,8 +282,13 @@ struct Deadly(Killed);
 
 impl Sandbox for Deadly {
     fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-        let done =
-            Exec { stdout: "so far\n".into(), stderr: String::new(), code: None, killed: Some(self.0) };
+        let done = Exec {
+            stdout: "so far\n".into(),
+            stderr: String::new(),
+            code: None,
+            killed: Some(self.0),
+            cut: false,
+        };
         Box::pin(async { Ok(done) })
     }
     fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {

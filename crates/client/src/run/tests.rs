@@ -56,7 +56,12 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
 
 #[test]
 fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
-    let yes = |wish: &str| Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".to_owned()) };
+    let yes = |wish: &str| Decision {
+        wish: wish.to_owned(),
+        approved: true,
+        by: Some("Ada".to_owned()),
+        unasked: false,
+    };
     let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
         Message::Tool(ToolResult {
             id: id.into(),

@@ -46,7 +46,8 @@ pub(super) async fn run_at(
         }
         // The API did not keep its word; dropping the session kills.
         Err(_) => {
-            Ok(Exec { stdout: String::new(), stderr: String::new(), code: None, killed: Some(Killed::Late) })
+            let (stdout, stderr) = (String::new(), String::new());
+            Ok(Exec { stdout, stderr, code: None, killed: Some(Killed::Late), cut: false })
         }
     }
 }
@@ -91,7 +92,8 @@ impl Session {
         }
         let killed = (status == Status::TimedOut).then_some(Killed::Late);
         let code = code.filter(|_| status == Status::Completed);
-        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+        let cut = out.is_cut() || err.is_cut();
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
     async fn more(&self, command: &str, at: (u64, u64)) -> Result<OutputResult, SandboxError> {

@@ -71,7 +71,8 @@ impl Shell {
                 (None, Some(why))
             }
         };
-        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+        let cut = out.is_cut() || err.is_cut();
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 
     /// Prepares a command; in a new container if the one that was there is gone.

@@ -160,7 +160,8 @@ impl PodShell {
             }
         };
         running.cut();
-        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed })
+        let cut = out.is_cut() || err.kept.is_cut();
+        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
 }
 

@@ -7,7 +7,7 @@
 use super::{Gate, Middleware};
 use crate::Turn;
 use pudu_base::{BoxFuture, Failure, Human, Message, MessageId, Request, Skill, ToolCall};
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 /// What any skill may use: to look around, to ask, and to hand over what it made.
 const ALWAYS: [&str; 8] = [
@@ -64,7 +64,8 @@ impl SkillPolicy {
         let done = |call: &&&ToolCall| !failed.contains(&call.id) && !open.contains(call);
         for call in read.iter().filter(done) {
             let path = call.args.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
-            active.extend(self.skills.iter().find(|skill| skill.path == path));
+            // As paths, so that `x/./SKILL.md` is the same.
+            active.extend(self.skills.iter().find(|skill| Path::new(&skill.path) == Path::new(path)));
         }
         active
     }

@@ -65,6 +65,15 @@ async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
 }
 
 #[tokio::test]
+async fn what_a_tool_did_not_take_in_whole_is_not_called_whole() {
+    let results = Results { rules: Arc::new(rules()), files: Arc::new(Shelf::default()) };
+    let output = ToolOutput { text: "x".repeat(30), partial: true, ..ToolOutput::default() };
+    let fitted = results.fit("bash", output, &tools(&["read_file"])).await.text;
+    let said = "too long to be taken in whole: its beginning and its end, 1 lines, are in /mnt/kept: ";
+    assert!(fitted.contains(said) && !fitted.contains("The whole result"), "{fitted}");
+}
+
+#[tokio::test]
 async fn tools_have_their_own_bounds_and_readers_none() {
     let long = "x".repeat(35);
     let shown = async |tool: &str, rules: ResultRules| fit(rules, false, tool, &long, None).await;

@@ -175,6 +175,8 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
         Some(by) => {
             format!("Error: {by} did not allow this. Do not try it in another way; ask what to do instead.")
         }
+        None if decision.unasked => "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way."
+            .to_owned(),
         None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
             .to_owned(),
     };

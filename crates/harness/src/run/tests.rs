@@ -233,7 +233,8 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
         let (say, word) = tokio::sync::oneshot::channel();
         bench.agent.approver = Arc::new(Boss(Mutex::new(Some(word))));
         bench.agent.policy = Arc::new(Policy { tools: ["writes".to_owned()].into(), ..Policy::default() });
-        let decision = Decision { wish: "`writes {}`".into(), approved, by: Some("Ada".into()) };
+        let decision =
+            Decision { wish: "`writes {}`".into(), approved, by: Some("Ada".into()), unasked: false };
         let (log, reads, writes) = (bench.log.clone(), bench.reads.clone(), bench.writes.clone());
         let deciding = async {
             while reads.calls.load(Ordering::SeqCst) == 0 {

@@ -15,6 +15,7 @@ fn kind(name: &str) -> Kind {
         system: "You work alone.".into(),
         tools: None,
         without: vec!["writes".to_owned()],
+        skills: Vec::new(),
         model: None,
         bounds: Bounds { steps: 2, time: Duration::from_secs(60) },
     }
@@ -23,7 +24,10 @@ fn kind(name: &str) -> Kind {
 /// A thread whose agent has sub-agents; both ask the same model.
 fn bench(replies: Vec<Reply>) -> Bench {
     let mut bench = Bench::new(replies);
-    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
+    bench.agent.tools = bench
+        .agent
+        .tools
+        .with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent, Arc::default()).unwrap());
     bench
 }
 
@@ -77,7 +81,10 @@ async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
         bench.agent = searching(Agent { deferred, ..bench.agent });
         let without = without.iter().map(|name| (*name).to_owned()).collect();
         let kind = Kind { tools, without, ..kind("helper") };
-        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.agent.tools = bench
+            .agent
+            .tools
+            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
         bench.run(Some("go")).await;
         assert_eq!(bench.model.tools.lock().unwrap()[1], expect);
     };
@@ -168,7 +175,7 @@ impl Approver for Ada {
 }
 
 fn yes(wish: &str) -> Decision {
-    Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".into()) }
+    Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".into()), unasked: false }
 }
 
 /// A thread whose sub-agents have to ask before they read.
@@ -177,7 +184,10 @@ fn careful(replies: Vec<Reply>) -> (Bench, Arc<Ada>) {
     let ada = Arc::new(Ada(tokio::sync::watch::Sender::new(false)));
     bench.agent.approver = ada.clone();
     bench.agent.policy = Arc::new(Policy { tools: ["reads".to_owned()].into(), ..Policy::default() });
-    bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent));
+    bench.agent.tools = bench
+        .agent
+        .tools
+        .with(Kinds::new(vec![kind("helper")]).unwrap().task(&bench.agent, Arc::default()).unwrap());
     (bench, ada)
 }
 
@@ -222,19 +232,83 @@ async fn what_a_sub_agent_asked_for_is_asked_no_more_when_its_time_is_over() {
     assert!(bench.thread()[2].starts_with("Task timed out"), "{:?}", bench.thread());
 }
 
-#[tokio::test]
-async fn a_skill_that_is_active_binds_sub_agents_too() {
-    let skill = |tools: Option<&[&str]>| pudu_base::Skill {
+fn skill(tools: Option<&[&str]>) -> Skill {
+    Skill {
         name: "look".into(),
-        about: "x".into(),
+        about: "looks".into(),
         path: "/mnt/skills/public/look/SKILL.md".into(),
         tools: tools.map(|tools| tools.iter().map(|&name| name.to_owned()).collect()),
         text: "Look.".into(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
+    let path = "/mnt/skills/public/./look//SKILL.md";
+    let mut bench = Bench::new(vec![
+        calls(vec![hand("1", "go")]),
+        calls(vec![call("2", "read_file", json!({"path": path}))]),
+        calls(vec![call("3", "writes", json!({}))]),
+        says("I could not."),
+        says("done"),
+    ]);
+    bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("read_file", true));
+    let kind = Kind { without: Vec::new(), bounds: Bounds { steps: 5, ..kind("").bounds }, ..kind("helper") };
+    let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(Some(&["reads"]))].into());
+    bench.agent.tools = bench.agent.tools.with(task.unwrap());
+    bench.run(Some("go")).await;
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+    let told = &bench.asked()[3];
+    let refused = "tool: Error: writes may not be used while the skill look is active.";
+    assert!(told.last().unwrap().starts_with(refused), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_sub_agent_is_told_of_the_skills_that_its_kind_names() {
+    for (skills, expect) in [(vec![], false), (vec!["look".to_owned(), "other".to_owned()], true)] {
+        let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
+        let kind = Kind { skills, ..kind("helper") };
+        let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(None)].into());
+        bench.agent.tools = bench.agent.tools.with(task.unwrap());
+        bench.run(Some("go")).await;
+        let system = bench.model.systems.lock().unwrap()[1].clone();
+        assert!(system.starts_with("You work alone."), "{system}");
+        assert_eq!(system.contains("- look: looks (/mnt/skills/public/look/SKILL.md)"), expect, "{system}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_shell_there_is_no_kind_for_shell_commands() {
+    let mut bench = Bench::new(Vec::new());
+    let kinds = Kinds::new(builtin()).unwrap();
+    let about = |agent: &Agent| kinds.task(agent, Arc::default()).unwrap().spec().about.clone();
+    assert!(
+        !about(&bench.agent).contains("\n- bash: ") && about(&bench.agent).contains("\n- general-purpose: ")
+    );
+    let only = Kinds::new(vec![kind("bash")]).unwrap();
+    assert!(only.task(&bench.agent, Arc::default()).is_none(), "a tool without kinds");
+    let task = kinds.task(&bench.agent, Arc::default()).unwrap();
+    bench.agent.tools = bench.agent.tools.with(task);
+    bench.model.replies.lock().unwrap().extend([
+        calls(vec![call("1", TASK, json!({"description": "x", "prompt": "ls", "subagent_type": "bash"}))]),
+        says("done"),
+    ]);
+    bench.run(Some("go")).await;
+    let refused = "tool: Error: there is no sub-agent bash; there are: general-purpose";
+    assert_eq!(bench.asked()[1].last().unwrap(), refused);
+    bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("bash", false));
+    assert!(about(&bench.agent).contains("\n- bash: "));
+}
+
+#[tokio::test]
+async fn a_skill_that_is_active_binds_sub_agents_too() {
     for (tools, expect) in [(Some(["task", "reads"].as_slice()), "reads"), (None, "writes reads")] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
         let kind = Kind { without: Vec::new(), ..kind("helper") };
-        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.agent.tools = bench
+            .agent
+            .tools
+            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
         let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
         turn.apply(human("h", "/look at it"));
         let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
@@ -251,7 +325,10 @@ async fn one_that_cannot_see_has_no_tool_that_shows_images() {
         let own = Arc::new(Seeing(sees, crate::fixture::Scripted::default()));
         own.1.replies.lock().unwrap().push_back(says("ok"));
         let kind = Kind { model: Some(own.clone()), ..kind("helper") };
-        bench.agent.tools = bench.agent.tools.with(Kinds::new(vec![kind]).unwrap().task(&bench.agent));
+        bench.agent.tools = bench
+            .agent
+            .tools
+            .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
         bench.run(Some("go")).await;
         assert_eq!(*own.1.tools.lock().unwrap(), [expect]);
     }

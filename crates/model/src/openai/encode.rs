@@ -2,7 +2,7 @@
 
 use super::Settings;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use pudu_base::{Assistant, Human, Message, Picture, Request, ToolCall, ToolResult, ToolSpec};
+use pudu_base::{Assistant, Human, Message, Picture, Request, ToolCall, ToolResult, ToolSpec, foreign};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write, sync::Arc};
@@ -150,6 +150,9 @@ impl<'a> Wire<'a> {
     }
 }
 
+/// So many characters of a person's name.
+const NAME: usize = 100;
+
 /// Returns a person's words with who said them and which files came along.
 fn said(human: &Human) -> Cow<'_, str> {
     if human.sender.is_none() && human.files.is_empty() {
@@ -158,7 +161,7 @@ fn said(human: &Human) -> Cow<'_, str> {
     let mut text = String::new();
     if let Some(sender) = &human.sender {
         // Writing to a String cannot fail.
-        let _ = write!(text, "[{sender}] ");
+        let _ = write!(text, "[{}] ", foreign::line(sender, NAME));
     }
     text.push_str(&human.text);
     for file in &human.files {

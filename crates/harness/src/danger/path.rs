@@ -1,0 +1,99 @@
+//! Which paths are worth a second look.
+
+/// Folders that nothing should write to from here.
+const SYSTEM: [&str; 9] = ["etc", "usr", "bin", "sbin", "boot", "lib", "lib64", "var", "sys"];
+/// Folders whose folders belong to a person each.
+const HOMES: [&str; 2] = ["home", "Users"];
+/// Names of the folder where somebody lives or a script runs.
+const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
+/// A word stands for no more paths; what lists more is looked at no further.
+const MOST_PATHS: usize = 64;
+
+/// Tells whether a path names everything below a place, and not a thing that was made here.
+pub(super) fn is_broad(word: &str) -> bool {
+    !word.is_empty() && paths(word).iter().any(|path| whole(path))
+}
+
+fn whole(path: &str) -> bool {
+    let (absolute, parts) = parts(path);
+    match parts.as_slice() {
+        parts if parts.iter().all(|part| *part == "..") => true,
+        ["mnt" | "root" | "opt" | "srv"] if absolute => true,
+        [homes] | [homes, _] if absolute && HOMES.contains(homes) => true,
+        ["mnt", "user-data"] | ["mnt", "user-data", _] if absolute => true,
+        [first] if !absolute => HERE.contains(first),
+        _ => is_system(path),
+    }
+}
+
+/// Returns the paths that a word with lists in braces stands for.
+fn paths(word: &str) -> Vec<String> {
+    let mut done = Vec::new();
+    let mut open = vec![word.to_owned()];
+    while let Some(path) = open.pop() {
+        match list(&path) {
+            Some(listed) if open.len() + done.len() + listed.len() <= MOST_PATHS => open.extend(listed),
+            _ => done.push(path),
+        }
+    }
+    done
+}
+
+/// Resolves the first list in braces.
+fn list(path: &str) -> Option<Vec<String>> {
+    let (end, _) = path.match_indices('}').find(|(end, _)| path.split_at(*end).0.contains('{'))?;
+    let (head, tail) = path.split_at(end);
+    let (before, inside) = head.rsplit_once('{')?;
+    let after = tail.strip_prefix('}')?;
+    let listed = inside.contains(',') && !before.ends_with('$');
+    listed.then(|| inside.split(',').map(|item| format!("{before}{item}{after}")).collect())
+}
+
+/// Splits a path, without the steps that lead nowhere and without a pattern at the end that means everything.
+fn parts(path: &str) -> (bool, Vec<&str>) {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if path.starts_with('/') => {}
+            part => parts.push(part),
+        }
+    }
+    let all = |part: &&mut &str| part.contains('*') && part.chars().all(|c| "*.?[!^]".contains(c));
+    while parts.pop_if(|part| all(&part)).is_some() {}
+    (path.starts_with('/'), parts)
+}
+
+pub(super) fn is_system(path: &str) -> bool {
+    let (absolute, parts) = parts(path);
+    absolute
+        && parts.first().is_some_and(|first| SYSTEM.contains(first))
+        && !parts.starts_with(&["var", "tmp"])
+        && !parts.starts_with(&["var", "folders"])
+}
+
+pub(super) fn is_start_up(path: &str) -> bool {
+    [".bashrc", ".profile", ".bash_profile", ".zshrc", "authorized_keys"]
+        .iter()
+        .any(|name| path.ends_with(name))
+}
+
+pub(super) fn is_secret(path: &str) -> bool {
+    let places = ["/etc/shadow", "/.ssh/", "/.aws/", "/.kube/config", "/.docker/config.json"];
+    places.iter().any(|place| path.contains(place))
+        || path.ends_with("/.ssh")
+        || path.ends_with("/.aws")
+        || (path.starts_with("/proc/") && path.ends_with("/environ"))
+}
+
+/// Tells whether what is written there is read by the machine, or goes out of it.
+pub(super) fn is_guarded(path: &str) -> bool {
+    is_system(path) || path.starts_with("/dev/sd") || path.starts_with("/dev/nvme") || is_start_up(path)
+}
+
+pub(super) fn is_connection(path: &str) -> bool {
+    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
+}

@@ -1,0 +1,378 @@
+//! Reads a shell script as far as it has to be known which commands it runs: groups, conditions, loops, comments,
+//! texts that follow a command, and what is substituted within words.
+//!
+//! Deliberately no shell: nothing is expanded, and what a shell would refuse may be read here.
+
+use super::word::Word;
+
+pub(super) const DEEP: &str = "it is nested too deep to look through";
+pub(super) const QUOTES: &str = "its quotes do not close";
+pub(super) const BRACKETS: &str = "its brackets do not close";
+
+/// What is read, or why it cannot be.
+pub(super) type Result<T> = std::result::Result<T, &'static str>;
+
+/// One simple command of a script.
+#[derive(Debug, Default)]
+pub(super) struct Command {
+    pub(super) words: Vec<Word>,
+    /// Where its output is written to.
+    pub(super) targets: Vec<String>,
+    /// Where its input is read from.
+    pub(super) sources: Vec<String>,
+    /// The text that is its input.
+    pub(super) input: Option<String>,
+    /// Commands that are run to make up its input or the names of its files.
+    pub(super) inner: Vec<Command>,
+    /// Whether its output goes into the next command.
+    pub(super) piped: bool,
+}
+
+impl Command {
+    fn is_empty(&self) -> bool {
+        let Self { words, targets, sources, input, inner, piped: _ } = self;
+        words.is_empty() && targets.is_empty() && sources.is_empty() && input.is_none() && inner.is_empty()
+    }
+}
+
+/// Reads a script whose commands are nested at most so deep.
+pub(super) fn read(script: &str, depth: usize) -> Result<Vec<Command>> {
+    Reader::new(script, depth).commands(false)
+}
+
+/// A place in a script, and how much deeper it may go from there.
+pub(super) struct Reader {
+    pub(super) chars: Vec<char>,
+    pub(super) at: usize,
+    depth: usize,
+}
+
+impl Reader {
+    pub(super) fn new(script: &str, depth: usize) -> Self {
+        Self { chars: script.chars().collect(), at: 0, depth }
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.ahead(0)
+    }
+
+    pub(super) fn ahead(&self, by: usize) -> Option<char> {
+        self.chars.get(self.at + by).copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(c)
+    }
+
+    /// Goes on past a sign if it is the next one.
+    pub(super) fn eat(&mut self, sign: &str) -> bool {
+        let found = sign.chars().enumerate().all(|(by, c)| self.ahead(by) == Some(c));
+        self.at += if found { sign.len() } else { 0 };
+        found
+    }
+
+    /// Reads what is nested here.
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth = self.depth.checked_sub(1).ok_or(DEEP)?;
+        let inside = read(self);
+        self.depth += 1;
+        inside
+    }
+
+    /// Reads commands to the end, or to the bracket that closes them.
+    pub(super) fn commands(&mut self, inside: bool) -> Result<Vec<Command>> {
+        let mut level = Level::default();
+        while let Some(c) = self.peek() {
+            if inside && c == ')' && !level.expects_bracket() {
+                self.at += 1;
+                level.end(false);
+                return Ok(level.commands);
+            }
+            self.step(c, &mut level)?;
+        }
+        level.end(false);
+        if inside { Err(BRACKETS) } else { Ok(level.commands) }
+    }
+
+    fn step(&mut self, c: char, level: &mut Level) -> Result<()> {
+        if level.tests() && "()<>|&;\n".contains(c) {
+            self.at += 1;
+            return Ok(());
+        }
+        match c {
+            '\n' => {
+                self.at += 1;
+                level.end(false);
+                return self.documents(level);
+            }
+            c if c.is_whitespace() => self.at += 1,
+            '#' => {
+                while self.peek().is_some_and(|c| c != '\n') {
+                    self.at += 1
+                }
+            }
+            '\\' if self.eat("\\\n") => {}
+            '&' if self.ahead(1) == Some('>') => {
+                self.at += 1;
+                return self.redirect(level);
+            }
+            ';' | '&' | '|' => self.separate(level),
+            '(' => return self.open(level),
+            ')' => {
+                self.at += 1;
+                level.close_bracket();
+            }
+            '<' | '>' => return self.redirect(level),
+            _ => {
+                let word = self.word()?;
+                let number = !word.quoted && word.text.chars().all(|c| c.is_ascii_digit());
+                // `2>` is a number that belongs to the arrow.
+                if !(number && matches!(self.peek(), Some('<' | '>'))) {
+                    level.word(word);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn separate(&mut self, level: &mut Level) {
+        if self.eat(";;&") || self.eat(";;") || self.eat(";&") {
+            level.end(false);
+            level.pattern = matches!(level.open.last(), Some(Open { kind: Kind::Case, .. }));
+        } else if self.eat("||") || self.eat("&&") {
+            level.end(false);
+        } else {
+            let piped = self.eat("|&") || self.eat("|");
+            self.at += usize::from(!piped);
+            if !(piped && level.pattern) {
+                level.end(piped);
+            }
+        }
+    }
+
+    fn open(&mut self, level: &mut Level) -> Result<()> {
+        if level.begins_sum()
+            && let Some(end) = self.sum()
+        {
+            level.command.inner.extend(self.within(end)?);
+            return Ok(());
+        }
+        self.at += 1;
+        if !level.pattern {
+            level.end(false);
+            level.begin(Kind::Bracket);
+        }
+        Ok(())
+    }
+
+    fn redirect(&mut self, level: &mut Level) -> Result<()> {
+        if matches!((self.peek(), self.ahead(1)), (Some('<' | '>'), Some('('))) {
+            self.at += 2;
+            let inner = self.deeper(|reader| reader.commands(true))?;
+            level.word(Word { inner, ..Word::new("/dev/fd/63") });
+            return Ok(());
+        }
+        if self.eat("<<<") {
+            let word = self.operand()?;
+            level.command.input = Some(word.text);
+            level.command.inner.extend(word.inner);
+            return Ok(());
+        }
+        if self.eat("<<") {
+            let tabs = self.eat("-");
+            let mark = self.operand()?;
+            level.command.input = Some(String::new());
+            level.documents.push(Document { command: level.commands.len(), tabs, mark });
+            return Ok(());
+        }
+        let reads = self.peek() == Some('<') && self.ahead(1) != Some('>');
+        self.at += 1;
+        let copies = self.eat("&");
+        let _ = copies || self.eat(">") || self.eat("|");
+        let word = self.operand()?;
+        level.command.inner.extend(word.inner);
+        if copies && word.text.chars().all(|c| c.is_ascii_digit() || c == '-') {
+            return Ok(());
+        }
+        let files = if reads { &mut level.command.sources } else { &mut level.command.targets };
+        files.push(word.text);
+        Ok(())
+    }
+
+    /// Reads the word behind an arrow.
+    fn operand(&mut self) -> Result<Word> {
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+        self.word()
+    }
+
+    /// Reads the texts that follow a line for its commands.
+    fn documents(&mut self, level: &mut Level) -> Result<()> {
+        for Document { command, tabs, mark } in std::mem::take(&mut level.documents) {
+            let body = self.document(tabs, &mark.text);
+            let inner = if mark.quoted { Vec::new() } else { self.substituted(&body)? };
+            if let Some(command) = level.commands.get_mut(command) {
+                command.input = Some(body);
+                command.inner.extend(inner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads lines up to the one that is the mark.
+    fn document(&mut self, tabs: bool, mark: &str) -> String {
+        let mut body = String::new();
+        while self.peek().is_some() {
+            let mut line = String::new();
+            while let Some(c) = self.next().filter(|c| *c != '\n') {
+                line.push(c);
+            }
+            let line = if tabs { line.trim_start_matches('\t') } else { line.as_str() };
+            if line == mark {
+                break;
+            }
+            body.push_str(line);
+            body.push('\n');
+        }
+        body
+    }
+
+    /// Returns the commands that are substituted in a text.
+    fn substituted(&mut self, body: &str) -> Result<Vec<Command>> {
+        self.deeper(|reader| {
+            let mut text = Self::new(body, reader.depth);
+            text.within(text.chars.len())
+        })
+    }
+
+    /// Reads a script that stands within this one.
+    pub(super) fn nested(&mut self, script: &str) -> Result<Vec<Command>> {
+        self.deeper(|reader| read(script, reader.depth))
+    }
+}
+
+/// A text that follows its command's line.
+struct Document {
+    command: usize,
+    tabs: bool,
+    mark: Word,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Bracket,
+    Block,
+    Case,
+}
+
+/// A group that is open, and the first of its commands.
+struct Open {
+    kind: Kind,
+    start: usize,
+}
+
+/// What was read of the commands between two brackets.
+#[derive(Default)]
+struct Level {
+    commands: Vec<Command>,
+    command: Command,
+    open: Vec<Open>,
+    /// The first command of a group that was closed just now.
+    closed: Option<usize>,
+    documents: Vec<Document>,
+    /// Whether the patterns of a `case` are read, which are no commands.
+    pattern: bool,
+}
+
+impl Level {
+    fn expects_bracket(&self) -> bool {
+        self.pattern || self.open.iter().rev().any(|open| open.kind == Kind::Bracket)
+    }
+
+    fn first(&self) -> Option<&str> {
+        self.command.words.first().map(|word| word.text.as_str())
+    }
+
+    /// Whether this is within `[[ … ]]`, where signs compare.
+    fn tests(&self) -> bool {
+        self.first() == Some("[[") && self.command.words.last().is_none_or(|word| word.text != "]]")
+    }
+
+    fn begins_sum(&self) -> bool {
+        matches!((self.first(), self.command.words.len()), (None, _) | (Some("for"), 1))
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        self.open.push(Open { kind, start: self.commands.len() });
+    }
+
+    fn close(&mut self, kinds: &[Kind]) {
+        if let Some(open) = self.open.pop_if(|open| kinds.contains(&open.kind)) {
+            self.closed = Some(open.start);
+        }
+    }
+
+    fn close_bracket(&mut self) {
+        if std::mem::take(&mut self.pattern) {
+            return;
+        }
+        self.end(false);
+        if let Some(at) = self.open.iter().rposition(|open| open.kind == Kind::Bracket) {
+            self.open.truncate(at + 1);
+            self.close(&[Kind::Bracket]);
+        }
+    }
+
+    fn word(&mut self, word: Word) {
+        if self.pattern {
+            if word.text == "esac" {
+                self.pattern = false;
+                self.close(&[Kind::Case]);
+            }
+            self.commands.extend(word.inner);
+            return;
+        }
+        if self.command.words.is_empty() && !word.quoted && self.keyword(&word.text) {
+            return;
+        }
+        self.closed = None;
+        let names = self.first() == Some("function") && word.text == "{";
+        let chooses = self.first() == Some("case") && self.command.words.len() == 2 && word.text == "in";
+        if names || chooses {
+            self.end(false);
+            self.begin(if names { Kind::Block } else { Kind::Case });
+            self.pattern = chooses;
+        } else {
+            self.command.words.push(word);
+        }
+    }
+
+    /// Takes a word that stands before a command and is none.
+    fn keyword(&mut self, word: &str) -> bool {
+        match word {
+            "if" | "while" | "until" | "{" => self.begin(Kind::Block),
+            "fi" | "done" | "}" | "esac" => self.close(&[Kind::Block, Kind::Case]),
+            "then" | "elif" | "else" | "do" | "!" | "coproc" => {}
+            "for" | "select" => {
+                self.begin(Kind::Block);
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn end(&mut self, piped: bool) {
+        let command = std::mem::take(&mut self.command);
+        let closed = self.closed.take();
+        if !command.is_empty() {
+            self.commands.push(Command { piped, ..command });
+        }
+        if let Some(start) = closed.filter(|_| piped) {
+            self.commands.iter_mut().skip(start).for_each(|command| command.piped = true);
+        }
+    }
+}
