@@ -102,6 +102,8 @@ pub enum Killed {
     Memory(u64),
     /// The thread's files became larger than they may, in bytes.
     Disk(u64),
+    /// The thread's files cannot be counted.
+    Uncounted,
     /// The machine's disk is almost full.
     HostDisk,
 }
