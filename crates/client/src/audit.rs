@@ -114,4 +114,8 @@ impl Sandbox for Audited {
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
         self.sandbox.list(path, depth, limit)
     }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        self.sandbox.measure(path)
+    }
 }

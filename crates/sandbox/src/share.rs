@@ -58,6 +58,9 @@ fn inner(path: &str) -> Result<PathBuf, SandboxError> {
 /// Refuses what is neither a file nor a folder.
 fn plain(dir: &Dir, name: &Path, path: &str) -> Result<(), SandboxError> {
     let meta = dir.symlink_metadata(name).map_err(|error| failed(path, error))?;
+    if meta.is_symlink() {
+        return Err(SandboxError::Refused(format!("a symlink leads to {path}: put a copy there")));
+    }
     if meta.is_file() || meta.is_dir() { Ok(()) } else { Err(no_file(path)) }
 }
 

@@ -155,7 +155,13 @@ fn room(path: &Path) -> Room {
 
 /// Whether a file system has so little room that the machine may suffer.
 pub(crate) fn almost_full(path: &Path) -> bool {
-    room(path).is_scarce()
+    almost_full_with(path, 0)
+}
+
+/// The same, with so many bytes more on it.
+pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
+    let Room { bytes, files } = room(path);
+    Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
 /// What a folder takes of the disk, in bytes; `None` where it cannot be counted: it has too many entries, is too deep,
