@@ -63,6 +63,27 @@ async fn a_shell_is_offered_and_sees_what_people_sent_and_what_they_get() {
 }
 
 #[tokio::test]
+async fn a_link_among_the_outputs_sends_nothing() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    run(
+        &house,
+        &ada,
+        "echo of-mine > secret; ln -s ../workspace/secret ../outputs/link; ln -s ../workspace ../outputs/all",
+    )
+    .await;
+    for name in ["link", "all/secret"] {
+        let path = format!("/mnt/user-data/outputs/{name}");
+        house.model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
+        house.model.next(Reply::text("No."));
+        ada.says("send it", "No.").await;
+        let told = house.model.requests().last().unwrap().last_tool();
+        assert!(told.contains("a symlink leads to") && told.contains("put a copy there"), "{name}: {told}");
+    }
+    assert!(ada.answers().iter().all(|answer| answer.file.is_none()));
+}
+
+#[tokio::test]
 async fn nothing_that_a_command_does_reaches_the_daemon_and_its_secrets() {
     let Some(house) = house("").await else { return };
     let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));

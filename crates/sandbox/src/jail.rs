@@ -171,9 +171,7 @@ impl Jail {
     /// Returns when a command's folder takes too much of the disk.
     async fn watch(&self, cell: &Cell<'_>, cleaning: bool) -> Killed {
         match cell.disk {
-            Some(folder) => {
-                watch::watched(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await
-            }
+            Some(folder) => watch::watched(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await,
             None => std::future::pending().await,
         }
     }

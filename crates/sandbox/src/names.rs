@@ -11,7 +11,7 @@ pub(crate) fn safe(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
     let name: String = name.chars().map(plain).collect();
-    let name = name.trim().trim_start_matches('.');
+    let name = name.trim_end().trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
     let mut kept = String::new();
     for c in stem.chars() {

@@ -48,7 +48,7 @@ pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> 
 }
 
 /// Turns an agent's path into one below the root.
-fn inner(path: &str) -> Result<PathBuf, SandboxError> {
+pub(crate) fn inner(path: &str) -> Result<PathBuf, SandboxError> {
     let outside = || SandboxError::Outside { path: path.to_owned() };
     let below = Path::new(path).strip_prefix(ROOT).map_err(|_| outside())?;
     let plain = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

@@ -146,10 +146,14 @@ async fn what_was_kept_is_not_changed_by_later_commands() {
 #[tokio::test]
 async fn nothing_is_kept_that_a_symlink_leads_to_or_that_is_too_large() {
     let place = with_host_shell().await;
-    place.sh("echo secret > x; ln -s ../workspace/x ../outputs/link; ln -s ../workspace ../outputs/folder").await;
+    place
+        .sh("echo secret > x; ln -s ../workspace/x ../outputs/link; ln -s ../workspace ../outputs/folder")
+        .await;
     place.sh("truncate -s 1T ../outputs/huge; mkdir ../outputs/empty").await;
     let before = std::fs::read_dir(place.home.path()).unwrap().count();
-    for (name, word) in [("link", "symlink"), ("folder/x", "symlink"), ("huge", "more than"), ("empty", "not a file")] {
+    for (name, word) in
+        [("link", "symlink"), ("folder/x", "symlink"), ("huge", "more than"), ("empty", "not a file")]
+    {
         let path = format!("/mnt/user-data/outputs/{name}");
         let said = place.kept(&path).await.unwrap_err().to_string();
         assert!(said.contains(word), "{name}: {said}");
