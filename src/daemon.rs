@@ -11,7 +11,7 @@ use crate::{
     lines::{self, Lines},
     links::Links,
     local::{self, Local},
-    machine::Machine,
+    machine::{Exposed, Machine},
     sent, skills,
 };
 use anyhow::{Context, Result};
@@ -93,9 +93,6 @@ impl Daemon {
             Scope::Local => None,
         };
         let mut home = Home::take(&fixed.home)?;
-        let token = token(&fixed.gateway, listener.as_ref(), &fixed.home)?;
-        let made = token.as_ref().is_some_and(|token| token.everywhere) && fixed.gateway.token.is_none();
-        let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
@@ -106,6 +103,9 @@ impl Daemon {
         machine.tell(&live);
         skills::tidy(&skills);
         let setup = agent::setup(&live, &machine, Vec::new())?;
+        let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
+        let made = token.as_ref().is_some_and(Token::guards_all) && fixed.gateway.token.is_none();
+        let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -305,14 +305,19 @@ fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>)
 
 /// Returns the token that the gateway asks for: the operator's or one of its own, and everywhere where one was
 /// chosen or other machines can reach it.
-fn token(gateway: &config::Gateway, listener: Option<&TcpListener>, home: &Path) -> Result<Option<Token>> {
+fn token(
+    gateway: &config::Gateway,
+    listener: Option<&TcpListener>,
+    home: &Path,
+    exposed: Exposed,
+) -> Result<Option<Token>> {
     let Some(listener) = listener else { return Ok(None) };
     let open = !listener.local_addr()?.ip().is_loopback();
     let secret = match &gateway.token {
         Some(token) => token.clone(),
         None => gateway::token::kept(home)?,
     };
-    Ok(Some(Token { secret, everywhere: open || gateway.token.is_some() }))
+    Ok(Some(Token { secret, everywhere: open || gateway.token.is_some(), exposed }))
 }
 
 async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {

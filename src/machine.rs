@@ -17,7 +17,10 @@ use pudu_client::{
 };
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,6 +40,22 @@ pub(crate) struct Machine {
     shelf: Arc<Skillshelf>,
     /// The containers, and what they were configured with.
     pool: Mutex<Option<(Recipe, config::Sandbox, Pool)>>,
+    exposed: Exposed,
+}
+
+/// Whether commands can reach what listens on this machine, as the gateway does. Once they could it stays so: what
+/// began before an edit of the configuration may still be at work after it.
+#[derive(Clone, Default)]
+pub(crate) struct Exposed(Arc<AtomicBool>);
+
+impl Exposed {
+    pub(crate) fn is(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// What an engine makes containers by.
@@ -80,12 +99,17 @@ impl Machine {
         let owner = owner(provider, jail.as_ref().ok().and_then(|jail| jail.owner()));
         let folders = Folders::new(home.to_owned(), owner);
         let shelf = Arc::new(Skillshelf(skills));
-        let pool = Mutex::default();
-        (Self { models, folders, jail, provider: provider.clone(), shelf, pool }, model)
+        let (pool, exposed) = (Mutex::default(), Exposed::default());
+        (Self { models, folders, jail, provider: provider.clone(), shelf, pool, exposed }, model)
     }
 
     /// Returns the sandboxes that a configuration asks for.
     pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+        // Before the first command that could.
+        if self.exposes(live) && !self.exposed.is() {
+            self.exposed.set();
+            tracing::info!("commands reach what listens on this machine: the HTTP API asks for its token");
+        }
         match self.recipe(live) {
             None => Arc::new(self.local(live)),
             Some(recipe) => Arc::new(self.containers(recipe, live)),
@@ -221,6 +245,20 @@ impl Machine {
         pool.as_ref().map(|(.., pool)| pool.clone())
     }
 
+    /// Returns whether commands can reach the gateway, for whoever keeps its door.
+    pub(crate) fn exposed(&self) -> Exposed {
+        self.exposed.clone()
+    }
+
+    /// Tells whether a configuration's commands reach what listens on this machine's loopback.
+    fn exposes(&self, live: &Live) -> bool {
+        match (&self.provider, &self.jail) {
+            (Provider::Local, Ok(_)) => live.sandbox.network == Network::Full,
+            (Provider::Local, Err(_)) => live.sandbox.allow_host_bash,
+            _ => false,
+        }
+    }
+
     /// Says in one line what commands run in.
     pub(crate) fn words(&self, live: &Live) -> String {
         let network = match live.sandbox.network {
@@ -246,9 +284,14 @@ impl Machine {
                 };
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
+            (Provider::Local, Ok(jail)) if self.exposes(live) => {
+                format!("confined: {}; {network}, so the HTTP API asks for its token", jail.words())
+            }
             (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
             (Provider::Local, Err(_)) if live.sandbox.allow_host_bash => {
-                "that of this machine, with nothing between (sandbox.allow_host_bash)".to_owned()
+                "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
+                 token, but this shell can read that too"
+                    .to_owned()
             }
             (Provider::Local, Err(_)) => {
                 "none: this machine cannot confine commands (pudu doctor says more)".to_owned()

@@ -17,17 +17,17 @@ const FOLDER: &str = "sent";
 /// Nothing is sent that is older.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// All of them take no more room, in bytes, whatever else still has their names.
+/// All of them take no more room, in bytes; one that is larger is not sent.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
 /// There are no more of them.
 const MOST: usize = 4096;
 
-/// Keeps a file of a thread and returns where it is. Mostly it takes no room: it is a second name of the file.
+/// Keeps a file of a thread and returns where the copy is: no command can change it any more.
 pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBuf, SandboxError> {
     let folder = home.join(FOLDER);
     let made = tokio::fs::create_dir_all(&folder).await;
     made.map_err(|source| SandboxError::Io { path: path.to_owned(), source })?;
-    let kept = files.keep(path, &folder, MessageId::fresh().as_str()).await?;
+    let kept = files.keep(path, &folder, MessageId::fresh().as_str(), ROOM).await?;
     let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MOST)).await;
     if let Ok(Err(error)) = made {
         tracing::warn!(%error, "there is no room for files that are sent");

@@ -276,6 +276,27 @@ async fn what_was_done_and_decided_can_be_looked_up() {
     );
 }
 
+#[tokio::test]
+async fn a_command_hides_nothing_behind_many_words_and_one_that_ran_out_of_time_says_so() {
+    let rest = "sandbox: {allow_host_bash: true, bash_command_timeout: 1}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let long = format!("# {}\necho hidden", "x".repeat(10_100));
+    house.model.next(Reply::tool("bash", &json!({"command": long})));
+    house.model.next(Reply::tool("bash", &json!({"command": "sleep 30"})));
+    ada.say("work");
+    ada.reads("echo: work").await;
+    let (well, told) = house.pudu(&["audit"]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(well && lines.len() == 2, "{told}");
+    assert!(lines[0].ends_with("\\necho hidden") && lines[0].contains("SHA-256 of the whole: "), "{told}");
+    assert!(lines[1].ends_with("  exec  allowed  killed: out of time  sleep 30"), "{told}");
+    let thread = lines[1].split("  ").nth(2).unwrap();
+    let (_, told) = house.pudu(&["audit", "--thread", thread]);
+    assert_eq!(told.lines().count(), 2, "the thread that is shown is one to ask for: {told}");
+}
+
 fn slow(words: &str) -> Answer {
     Reply::text(words).after(Duration::from_millis(1500)).usage(20, 2)
 }

@@ -4,7 +4,10 @@
 use crate::house::{House, SOON, Talker, http};
 use pudu_sim::model::Reply;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader},
+    time::{Duration, Instant},
+};
 
 /// What the daemon has in its environment and nobody else may see.
 const SECRET: &str = "hunter2-of-the-daemon";
@@ -57,6 +60,27 @@ async fn a_shell_is_offered_and_sees_what_people_sent_and_what_they_get() {
         view.bytes(&file)
     });
     assert_eq!(sent.await.unwrap().as_ref(), b"report\n");
+}
+
+#[tokio::test]
+async fn a_link_among_the_outputs_sends_nothing() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    run(
+        &house,
+        &ada,
+        "echo of-mine > secret; ln -s ../workspace/secret ../outputs/link; ln -s ../workspace ../outputs/all",
+    )
+    .await;
+    for name in ["link", "all/secret"] {
+        let path = format!("/mnt/user-data/outputs/{name}");
+        house.model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
+        house.model.next(Reply::text("No."));
+        ada.says("send it", "No.").await;
+        let told = house.model.requests().last().unwrap().last_tool();
+        assert!(told.contains("a symlink leads to") && told.contains("put a copy there"), "{name}: {told}");
+    }
+    assert!(ada.answers().iter().all(|answer| answer.file.is_none()));
 }
 
 #[tokio::test]
@@ -136,6 +160,61 @@ async fn no_chat_and_no_client_adds_an_mcp_server() {
     assert!(!file.exists() && !house.path("stolen").exists());
 }
 
+/// Asks the daemon's API from a command, without a token, and says what came of it.
+const ASK: &str = r#"ask() {
+    exec 3<>/dev/tcp/127.0.0.1/PORT
+    printf '%s /api/%s HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Type: application/json\r\n' "$1" "$2" >&3
+    printf 'Content-Length: %d\r\nConnection: close\r\n\r\n%s' ${#3} "$3" >&3
+    head -n 1 <&3 | cut -d ' ' -f 2
+}
+"#;
+
+/// What a command would need to answer for people, and to read what others have.
+const ASKED: &str = r#"ask POST chat/terminal/messages '{"text":"said by nobody"}'
+ask GET chat/terminal/events
+ask POST chat/terminal/press '{"line":"x","action":"/approve"}'
+ask GET threads/other/uploads/list
+ask GET threads/other/artifacts/mnt/user-data/uploads/x
+ask GET runs
+ask GET models
+cat HOME.pudu/gateway-token"#;
+
+#[tokio::test]
+async fn a_command_that_reaches_the_api_neither_speaks_nor_decides_for_people() {
+    let Some(house) = house("").await else { return };
+    let ada = Talker::new(&house, "Ada");
+    let url = format!("http://{}/api/chat/terminal/messages", house.address);
+    assert_eq!(house.get("/api/models").await.0, 200, "nobody's command is on the machine's network yet");
+    house.configure("", "sandbox: {network: full}\n");
+    let port = house.address.rsplit(':').next().unwrap();
+    let script = format!("{ASK}{ASKED}").replace("PORT", port);
+    let said = run(&house, &ada, &script.replace("HOME", house.path("").to_str().unwrap())).await;
+    let statuses: Vec<&str> = said.lines().take_while(|line| line.parse::<u16>().is_ok()).collect();
+    assert_eq!(statuses, ["401"; 7], "{said}");
+    assert!(said.contains("No such file"), "the token is not to be seen: {said}");
+    // What began before may still run.
+    house.configure("", "");
+    assert_eq!(run(&house, &ada, "echo confined").await.trim(), "confined");
+    assert_eq!((house.get("/api/models").await.0, house.get("/health").await.0), (401, 200));
+    let token = std::fs::read_to_string(house.path(".pudu/gateway-token")).unwrap();
+    let asked = http().post(url).bearer_auth(token.trim()).json(&json!({"text": "hello"}));
+    assert_eq!(asked.send().await.unwrap().status(), 202);
+}
+
+#[tokio::test]
+async fn who_starts_it_is_told_that_the_api_asks_for_its_token() {
+    let Some(mut house) = house("sandbox: {network: full}\n").await else { return };
+    house.kill();
+    let mut child = house.spawn();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let told: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("  page")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = told.join("\n");
+    assert!(told.contains("the whole network, so the HTTP API asks for its token"), "{told}");
+    assert!(told.contains(".pudu/gateway-token (the page asks for it)"), "{told}");
+}
+
 #[tokio::test]
 async fn stop_ends_a_command_and_all_that_it_started() {
     let Some(house) = house("").await else { return };
@@ -168,6 +247,7 @@ async fn the_doctor_tries_to_get_out_and_says_that_it_could_not() {
         said.contains("the whole network") && said.contains("ok    escape: tried and failed: read"),
         "{said}"
     );
+    assert!(said.contains("so the HTTP API asks for its token"), "{said}");
     assert!(!said.contains("reach the network"), "{said}");
 }
 

@@ -20,17 +20,23 @@ pub(super) async fn audit(start: &Start, thread: Option<&str>, most: u32) -> Res
 }
 
 fn line(deed: &Value) -> String {
-    let text = |key: &str| deed.get(key).and_then(Value::as_str).unwrap_or_default();
-    let end =
-        match (deed.get("code").and_then(Value::as_i64), deed.get("ended").is_some_and(|at| !at.is_null())) {
-            (Some(code), _) => format!("exit {code}"),
-            (None, true) => "over".to_owned(),
-            (None, false) => "not ended".to_owned(),
-        };
     // One deed is one line, whatever a command has in it.
-    let detail: String = text("detail").chars().map(plain).collect();
-    let (account, person) = (text("account"), text("person"));
-    format!("{}  {account}:{person}  {}  {}  {end}  {detail}", text("at"), text("action"), text("verdict"))
+    let text = |key: &str| -> String {
+        deed.get(key).and_then(Value::as_str).unwrap_or_default().chars().map(plain).collect()
+    };
+    let [at, account, person, thread] = ["at", "account", "person", "thread"].map(text);
+    let [action, verdict, detail] = ["action", "verdict", "detail"].map(text);
+    format!("{at}  {account}:{person}  {thread}  {action}  {verdict}  {}  {detail}", end(deed))
+}
+
+fn end(deed: &Value) -> String {
+    let code = deed.get("code").and_then(Value::as_i64);
+    match (code, deed.get("killed").and_then(Value::as_str)) {
+        (_, Some(why)) => format!("killed: {why}"),
+        (Some(code), None) => format!("exit {code}"),
+        (None, None) if deed.get("ended").is_some_and(|at| !at.is_null()) => "over".to_owned(),
+        (None, None) => "not ended".to_owned(),
+    }
 }
 
 /// Writes what would not be seen as a program writes it; quotes need not be.

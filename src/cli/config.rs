@@ -151,7 +151,7 @@ fn summary(Config { fixed, live }: &Config) -> Vec<(&'static str, String)> {
     let token = if gateway.token.is_some() {
         "a token is asked for"
     } else {
-        "a token of pudu's own where other machines can reach it"
+        "a token of pudu's own where other machines or the agent's commands can reach it"
     };
     let store = match &fixed.database.backend {
         Backend::Memory => "memory; everything is forgotten at the end".to_owned(),

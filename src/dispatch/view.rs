@@ -157,7 +157,12 @@ async fn files(
             },
             Err(error) => {
                 tracing::warn!(%error, "a file to send is not there");
-                missing.push(format!("⚠️ `{name}` could not be sent: it is not there any more."));
+                let why = match error {
+                    SandboxError::TooLarge { .. } => "it is too large",
+                    SandboxError::Missing { .. } => "it is not there any more",
+                    _ => "it cannot be had",
+                };
+                missing.push(format!("⚠️ `{name}` could not be sent: {why}."));
             }
         }
     }

@@ -123,3 +123,36 @@ pub(super) fn refused(error: &SandboxError) -> Response {
     };
     refuse(status, &error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What an address says is taken apart before any file is looked for.
+        #[test]
+        fn whatever_the_address_a_path_is_of_the_outputs_or_the_uploads(
+            begin in prop_oneof![Just(""), Just("mnt/user-data/"), Just("mnt/user-data/outputs/"), Just("/")],
+            pieces in proptest::collection::vec(
+                prop_oneof![
+                    4 => proptest::sample::select(vec![
+                        "..", ".", "/", "", "mnt", "user-data", "outputs", "uploads", "workspace", "%2e%2e", "\0",
+                        "\\", "x.skill", "ü",
+                    ]).prop_map(str::to_owned),
+                    1 => any::<String>(),
+                ],
+                0..8,
+            ),
+        ) {
+            if let Ok(path) = agents(&format!("{begin}{}", pieces.join("/"))) {
+                let shown = SHOWN.iter().any(|folder| path.starts_with(&format!("/{ROOT}{folder}")));
+                prop_assert!(shown && !path.contains(['\0', '\\']), "{path:?}");
+                prop_assert!(path.split('/').all(|part| !matches!(part, "." | "..")), "{path:?}");
+                if let Some((archive, _)) = archived(&path) {
+                    prop_assert!(path.starts_with(&archive) && archive.ends_with(".skill"), "{path:?}");
+                }
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use axum::{
     extract::{Query, State},
     http::StatusCode,
 };
-use pudu_client::store::Deed;
+use pudu_client::{killed, store::Deed};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,6 +37,7 @@ pub(super) async fn list(
 }
 
 fn told(deed: &Deed) -> Value {
+    let killed = deed.code.and_then(killed);
     json!({
         "at": clock::text(deed.at),
         "thread": deed.thread,
@@ -46,7 +47,8 @@ fn told(deed: &Deed) -> Value {
         "action": deed.action,
         "detail": deed.detail,
         "verdict": deed.verdict,
-        "code": deed.code,
+        "code": deed.code.filter(|_| killed.is_none()),
+        "killed": killed,
         "ended": deed.ended.map(clock::text),
     })
 }

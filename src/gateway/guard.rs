@@ -3,10 +3,11 @@
 //! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to
 //! be this machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be
 //! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in
-//! a URL. Who may speak to the bots and how they are connected is changed only with the token, on a loopback
+//! a URL. So it is on a loopback address that the agent's own commands reach: else one could answer for people. Who may speak to the bots and how they are connected is changed only with the token, on a loopback
 //! address as well: not everybody on this machine runs the bots.
 
 use super::Gateway;
+use crate::machine::Exposed;
 use axum::{
     Json,
     extract::{Request, State},
@@ -22,6 +23,8 @@ use subtle::ConstantTimeEq;
 
 /// The page's cookie.
 const COOKIE: &str = "pudu_token";
+/// What who shows no token is told.
+const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
 
 pub(super) struct Guard {
     loopback: bool,
@@ -34,6 +37,15 @@ pub(crate) struct Token {
     pub(crate) secret: SecretString,
     /// Whether everything asks for it, or only what changes who may speak.
     pub(crate) everywhere: bool,
+    /// Whether the agent's commands can reach the gateway. Then everything asks for it, too.
+    pub(crate) exposed: Exposed,
+}
+
+impl Token {
+    /// Tells whether everything asks for it by now.
+    pub(crate) fn guards_all(&self) -> bool {
+        self.everywhere || self.exposed.is()
+    }
 }
 
 impl Guard {
@@ -60,7 +72,7 @@ impl Guard {
     }
 
     fn knows(&self, headers: &HeaderMap) -> bool {
-        !self.token.everywhere || self.shows_token(headers)
+        !self.token.guards_all() || self.shows_token(headers)
     }
 
     fn shows_token(&self, headers: &HeaderMap) -> bool {
@@ -93,7 +105,7 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
     if !guard.knows(request.headers()) {
-        return refuse(StatusCode::UNAUTHORIZED, "send the token as `Authorization: Bearer …`");
+        return refuse(StatusCode::UNAUTHORIZED, HOW);
     }
     next.run(request).await
 }
@@ -101,8 +113,7 @@ pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next
 /// Lets through who runs the bots. Comes behind [`check`].
 pub(super) async fn operator(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     if !gateway.0.guard.shows_token(request.headers()) {
-        let how = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
-        return refuse(StatusCode::UNAUTHORIZED, how);
+        return refuse(StatusCode::UNAUTHORIZED, HOW);
     }
     next.run(request).await
 }
@@ -151,7 +162,7 @@ mod tests {
 
     fn guard(bound: &str, token: Option<&str>) -> Guard {
         let (secret, everywhere) = (token.unwrap_or("of our own").into(), token.is_some());
-        Guard::new(bound.parse().unwrap(), Token { secret, everywhere })
+        Guard::new(bound.parse().unwrap(), Token { secret, everywhere, exposed: Exposed::default() })
     }
 
     #[test]
@@ -171,6 +182,15 @@ mod tests {
         check("0.0.0.0:8001", "pudu.example", Some("https://pudu.example"), true);
         check("0.0.0.0:8001", "pudu.example", Some("https://evil.example"), false);
         assert!(!guard("127.0.0.1:8001", None).same_site(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_loopback_address_that_commands_reach_asks_for_the_token() {
+        let guard = guard("127.0.0.1:8001", None);
+        assert!(guard.knows(&HeaderMap::new()));
+        guard.token.exposed.set();
+        assert!(!guard.knows(&HeaderMap::new()));
+        assert!(guard.knows(&headers(&[(header::AUTHORIZATION, "Bearer of our own")])));
     }
 
     #[test]

@@ -69,6 +69,17 @@ pub trait Sandbox: Send + Sync {
         depth: usize,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>>;
+
+    /// Says how large a plain file is. Fails where a symlink leads to it, as far as the sandbox can tell.
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        Box::pin(async move {
+            match self.read(path, 0).await {
+                Ok(_) => Ok(0),
+                Err(SandboxError::TooLarge { size, .. }) => Ok(size),
+                Err(error) => Err(error),
+            }
+        })
+    }
 }
 
 /// A shell command.
@@ -104,6 +115,8 @@ pub enum Killed {
     Memory(u64),
     /// The thread's files became larger than they may, in bytes.
     Disk(u64),
+    /// The thread's files cannot be counted.
+    Uncounted,
     /// The machine's disk is almost full.
     HostDisk,
 }

@@ -2,12 +2,15 @@
 //! it ended. What cannot be noted is not done.
 
 use crate::{Asker, now};
-use pudu_base::{BoxFuture, Command, Entry, Exec, RunId, Sandbox, SandboxError, ThreadId, ToolError};
+use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, RunId, Sandbox, SandboxError, ThreadId, ToolError};
 use pudu_store::{Db, Deed, DeedId, StoreError};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// As much of a command is noted, in characters.
+/// A command that is no longer is noted whole, in characters.
 const LONGEST: usize = 10_000;
+/// As much of the beginning of a longer one is noted, and as much of its end.
+const ENDS: (usize, usize) = (6_000, 4_000);
 
 /// Notes what one run does.
 #[derive(Clone)]
@@ -64,11 +67,47 @@ impl Ledger {
             account: self.asker.account.clone(),
             person: self.asker.person.clone(),
             action: action.to_owned(),
-            detail: detail.chars().take(LONGEST).collect(),
+            detail: shortened(detail),
             verdict: "allowed".to_owned(),
             code: None,
             ended: None,
         }
+    }
+}
+
+/// Leaves out the middle of what is too long, and names the whole by its length and its SHA-256: the whole stands in the
+/// thread, and can be told to be the same.
+fn shortened(detail: &str) -> String {
+    let count = detail.chars().count();
+    if count <= LONGEST {
+        return detail.to_owned();
+    }
+    let head: String = detail.chars().take(ENDS.0).collect();
+    let tail: String = detail.chars().skip(count - ENDS.1).collect();
+    let digest: String = Sha256::digest(detail).iter().map(|byte| format!("{byte:02x}")).collect();
+    let left = count - ENDS.0 - ENDS.1;
+    format!("{head}\n[{left} of {count} characters are left out; SHA-256 of the whole: {digest}]\n{tail}")
+}
+
+/// What stands for the exit code of a command: below 0 for one that has none because it was killed.
+fn code(exec: &Exec) -> Option<i32> {
+    exec.code.or(exec.killed.map(|why| match why {
+        Killed::Late => -1,
+        Killed::Memory(_) => -2,
+        Killed::Disk(_) | Killed::Uncounted => -3,
+        Killed::HostDisk => -4,
+    }))
+}
+
+/// Says why a command was killed whose noted code is this one; `None` if it was not.
+#[must_use]
+pub fn killed(code: i64) -> Option<&'static str> {
+    match code {
+        -1 => Some("out of time"),
+        -2 => Some("too much memory"),
+        -3 => Some("too much disk"),
+        -4 => Some("the machine's disk is almost full"),
+        _ => None,
     }
 }
 
@@ -83,7 +122,7 @@ impl Sandbox for Audited {
         Box::pin(async move {
             let deed = self.ledger.begin("exec", &command.script).await?;
             let done = self.sandbox.exec(command).await;
-            self.ledger.end(deed, done.as_ref().ok().and_then(|exec| exec.code)).await;
+            self.ledger.end(deed, done.as_ref().ok().and_then(code)).await;
             done
         })
     }
@@ -113,5 +152,41 @@ impl Sandbox for Audited {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
         self.sandbox.list(path, depth, limit)
+    }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        self.sandbox.measure(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_command_is_noted_by_both_its_ends_and_its_digest() {
+        assert_eq!(shortened(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        let hidden = |secret: &str| format!("# {}\n{secret}", "ü".repeat(10_100));
+        let noted = shortened(&hidden("rm -rf /mnt/user-data"));
+        assert!(noted.ends_with("\nrm -rf /mnt/user-data") && noted.starts_with("# üü"), "{noted}");
+        assert!(noted.contains("[124 of 10124 characters are left out; SHA-256 of the whole: "), "{noted}");
+        assert!(noted.chars().count() < LONGEST + 200);
+        let middle = |word: &str| shortened(&format!("{}{word}{}", "a".repeat(8_000), "b".repeat(8_000)));
+        assert_ne!(middle("one"), middle("two"), "what is left out counts");
+    }
+
+    #[test]
+    fn a_command_that_was_killed_says_why() {
+        let check = |code: Option<i32>, why: Option<Killed>, expect: Option<&str>| {
+            let exec = Exec { stdout: String::new(), stderr: String::new(), code, killed: why };
+            assert_eq!(super::code(&exec).and_then(|code| killed(code.into())), expect, "{why:?}");
+        };
+        check(Some(3), None, None);
+        check(None, None, None);
+        check(None, Some(Killed::Late), Some("out of time"));
+        check(None, Some(Killed::Memory(1)), Some("too much memory"));
+        check(None, Some(Killed::Disk(1)), Some("too much disk"));
+        check(None, Some(Killed::Uncounted), Some("too much disk"));
+        check(None, Some(Killed::HostDisk), Some("the machine's disk is almost full"));
     }
 }

@@ -65,6 +65,10 @@ impl Sandbox for Lent {
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
         Box::pin(async move { self.place().await?.list(path, depth, limit).await })
     }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        Box::pin(async move { self.place().await?.measure(path).await })
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub use pudu_store as store;
 pub use pudu_tools as tools;
 
 pub use approvals::Approvals;
+pub use audit::killed;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Asker, Authoring, Control, Ended, Run, Task};
 pub use setup::{Groups, ModelInfo, Setup};

@@ -50,4 +50,8 @@ impl Sandbox for Pair {
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
         self.files.list(path, depth, limit)
     }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        self.files.measure(path)
+    }
 }

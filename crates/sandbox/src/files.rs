@@ -3,7 +3,7 @@
 
 use crate::{
     mounts::{self, Mount, ROOT},
-    names, watch,
+    names, share, watch,
 };
 use cap_std::{
     ambient_authority,
@@ -126,30 +126,26 @@ impl Files {
         entries
     }
 
-    /// Keeps a plain file in a folder of this machine: a second name of it, or a copy where that cannot be.
-    pub(crate) fn keep(&self, path: &str, folder: &Path, name: &str) -> Result<PathBuf, SandboxError> {
-        let (mut file, _) = self.open(path)?;
-        let (dir, inner, _) = self.find(path)?;
-        let linked = || -> io::Result<bool> {
-            let outside = Dir::open_ambient_dir(folder, ambient_authority())?;
-            let real = dir.canonicalize(&inner)?;
-            dir.hard_link(&real, &outside, name)?;
-            // It may be another file by now.
-            if outside.symlink_metadata(name)?.is_file() {
-                return Ok(true);
-            }
-            outside.remove_file(name)?;
-            Ok(false)
-        };
-        let kept = folder.join(name);
-        if !linked().unwrap_or(false) {
-            let mut copy = || -> io::Result<()> {
-                let mut copy = std::fs::File::create_new(&kept)?;
-                io::copy(&mut file, &mut copy).map(drop)
-            };
-            copy().map_err(|error| failed(path, error))?;
+    /// Keeps a copy of a plain file of the thread in a folder of this machine, of at most `most` bytes. It takes no
+    /// room where the file system can share what is the same.
+    pub(crate) fn keep(&self, path: &str, kept: &Path, most: u64) -> Result<(), SandboxError> {
+        let (file, size) = share::open(self.own()?, path)?;
+        let too_large = |size| SandboxError::TooLarge { path: path.to_owned(), size, limit: most };
+        if size > most {
+            return Err(too_large(size));
         }
-        Ok(kept)
+        let folder = kept.parent().unwrap_or(kept);
+        if watch::almost_full_with(folder, size) {
+            return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
+        }
+        let copied = copy(file, kept, most.saturating_add(1)).map_err(|error| failed(path, error));
+        // It may have grown meanwhile.
+        let kept_well = copied.and_then(|size| if size > most { Err(too_large(size)) } else { Ok(()) });
+        if kept_well.is_err() {
+            // The error that matters is the first one.
+            std::fs::remove_file(kept).ok();
+        }
+        kept_well
     }
 
     /// Moves a file of this machine in among the uploads.
@@ -292,6 +288,15 @@ impl Files {
         }
         written
     }
+}
+
+/// Copies a file to a new one that nobody else may read, no more than `most` bytes. The kernel does it, by sharing where
+/// it can.
+fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
+    let mut options = std::fs::File::options();
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut copy = options.write(true).create_new(true).open(to)?;
+    io::copy(&mut from.take(most), &mut copy)
 }
 
 /// A pipe or a device that a command made looks like a file until it is opened: opening must not wait.

@@ -58,15 +58,24 @@ impl Folders {
 pub struct ThreadFiles(Arc<Files>);
 
 impl ThreadFiles {
-    /// Keeps a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
-    /// whoever takes files by their path only: what commands do to the thread's folders cannot make that path lead
-    /// somewhere else. Removing it again is the caller's business.
+    /// Keeps a copy of a plain file of the thread in a folder of the daemon's, under a name that nothing there has, for
+    /// whoever takes files by their path only: nothing that commands do changes it or makes that path lead somewhere
+    /// else. Removing it again is the caller's business.
     ///
     /// # Errors
-    /// When the path is outside, missing, or no plain file, or the file cannot be kept.
-    pub async fn keep(&self, path: &str, folder: &Path, name: &str) -> Result<PathBuf, SandboxError> {
-        let (folder, name) = (folder.to_owned(), name.to_owned());
-        blocking(&self.0, path, move |files, path| files.keep(path, &folder, &name)).await
+    /// When the path is outside, missing, a symlink or below one, or no plain file, when the file has more than `most`
+    /// bytes, or when it cannot be kept.
+    pub async fn keep(
+        &self,
+        path: &str,
+        folder: &Path,
+        name: &str,
+        most: u64,
+    ) -> Result<PathBuf, SandboxError> {
+        let kept = folder.join(name);
+        let to = kept.clone();
+        blocking(&self.0, path, move |files, path| files.keep(path, &to, most)).await?;
+        Ok(kept)
     }
 
     /// Opens a plain file of the thread, and says how large it is. No symlink is followed, and nothing that a

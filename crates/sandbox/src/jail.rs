@@ -10,7 +10,7 @@ use crate::{
         wire::{self, Net, Plan, Word},
     },
     shell::{DRAIN, drain, failed},
-    watch,
+    watch::{self, Full},
 };
 use pudu_base::{BoxFuture, Command, Exec, Killed, Network, SandboxError};
 use rustix::{
@@ -41,6 +41,9 @@ const LONGEST_SCRIPT: usize = 120_000;
 const GOODBYE: Duration = Duration::from_secs(2);
 /// A sandbox that is tried out answers within this time, or is none.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What a command is told that failed where nothing may be written.
+const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
+                             files, but not write any.\n";
 
 /// What this machine's kernel does to confine commands. That it does so was tried out.
 #[derive(Debug)]
@@ -50,6 +53,7 @@ pub struct Jail {
     from_root: bool,
     groups: Result<Groups, String>,
     proc: bool,
+    full: Full,
 }
 
 impl Jail {
@@ -70,7 +74,7 @@ impl Jail {
         let from_root = geteuid().is_root();
         let identity = if from_root { NOBODY_ELSE } else { (geteuid().as_raw(), getegid().as_raw()) };
         let groups = Groups::open().map_err(|error| error.to_string());
-        let mut jail = Self { init, identity, from_root, groups, proc: false };
+        let mut jail = Self { init, identity, from_root, groups, proc: false, full: Full::default() };
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
         let cell = Cell {
             environment: &environment,
@@ -122,10 +126,14 @@ impl Jail {
             let text = "this command is too long or holds a zero byte: write it to a file and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
+        let cleaning = match cell.disk {
+            Some(folder) => self.full.still(folder, cell.limits.disk).await,
+            None => false,
+        };
         let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&cell.limits));
         let net = net(&cell);
         let (mut child, control) = self.spawn(net, group.as_ref()).map_err(failed)?;
-        let plan = self.plan(command, &cell, net);
+        let plan = self.plan(command, &cell, net, cleaning);
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let end = {
@@ -134,7 +142,8 @@ impl Jail {
             });
             let mut drained = false;
             let output = (reading.as_mut(), &mut drained);
-            let end = attend(&plan, control, &cell, command.timeout, output).await;
+            let disk = pin!(self.watch(&cell, cleaning));
+            let end = attend(&plan, control, &cell, command.timeout, output, disk).await;
             bury(&mut child).await;
             if !drained {
                 tokio::time::timeout(DRAIN, reading).await.ok();
@@ -152,16 +161,28 @@ impl Jail {
         if group.is_some_and(|group| group.out_of_memory()) {
             killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
         }
-        let cut = out.is_cut() || err.is_cut();
-        Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
+        let (mut stderr, cut) = (err.text(), out.is_cut() || err.is_cut());
+        if cleaning && code != Some(0) {
+            stderr.push_str(ONLY_CLEANING);
+        }
+        Ok(Exec { stdout: out.text(), stderr, code, killed, cut })
     }
 
-    fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net) -> Plan {
+    /// Returns when a command's folder takes too much of the disk.
+    async fn watch(&self, cell: &Cell<'_>, cleaning: bool) -> Killed {
+        match cell.disk {
+            Some(folder) => watch::watched(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net, cleaning: bool) -> Plan {
         Plan {
             script: command.script.clone(),
             environment: cell.environment.to_vec(),
             mounts: cell.mounts.clone(),
-            limits: cell.limits,
+            // Who only cleans up writes to no file at all.
+            limits: Limits { disk: if cleaning { 0 } else { cell.limits.disk }, ..cell.limits },
             identity: self.identity,
             from_root: self.from_root,
             net,
@@ -234,15 +255,10 @@ async fn attend(
     cell: &Cell<'_>,
     timeout: Duration,
     (mut reading, drained): (Pin<&mut impl Future<Output = ()>>, &mut bool),
+    mut full: Pin<&mut impl Future<Output = Killed>>,
 ) -> End {
     let mut serving: BoxFuture<'static, ()> = Box::pin(std::future::pending());
     let mut late = pin!(tokio::time::sleep(timeout));
-    let mut full = pin!(async {
-        match cell.disk {
-            Some(folder) => watch::disk(folder.to_owned(), cell.limits.disk).await,
-            None => std::future::pending().await,
-        }
-    });
     let mut ready = false;
     let mut words = Words { buffer: Vec::new(), fd: None };
     let told = async {

@@ -13,6 +13,8 @@ mod capture;
 mod cell;
 mod files;
 mod folders;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]

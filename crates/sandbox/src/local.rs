@@ -7,7 +7,7 @@ use crate::{
     files::Files,
     folders::{Folders, blocking},
     mounts::{ACP, Mount, ROOT},
-    shell,
+    share, shell,
 };
 use pudu_base::{
     BoxFuture, Command, Entry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId,
@@ -236,5 +236,9 @@ impl Sandbox for Place {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
         Box::pin(blocking(&self.files, path, move |files, path| files.list(path, depth, limit)))
+    }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        Box::pin(blocking(&self.files, path, |files, path| Ok(share::open(files.own()?, path)?.1)))
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn safe(name: &str) -> String {
     let plain = |c: char| if c.is_control() || "<>:\"|?*".contains(c) { '_' } else { c };
     let shown = |c: &char| c.is_control() || !foreign::unseen(*c);
     let name: String = name.chars().filter(shown).map(plain).collect();
-    let name = name.trim().trim_start_matches('.');
+    let name = name.trim_end().trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
     let mut kept = String::new();
     for c in stem.chars() {

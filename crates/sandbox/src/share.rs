@@ -48,7 +48,7 @@ pub(crate) fn open(root: &Dir, path: &str) -> Result<(File, u64), SandboxError> 
 }
 
 /// Turns an agent's path into one below the root.
-fn inner(path: &str) -> Result<PathBuf, SandboxError> {
+pub(crate) fn inner(path: &str) -> Result<PathBuf, SandboxError> {
     let outside = || SandboxError::Outside { path: path.to_owned() };
     let below = Path::new(path).strip_prefix(ROOT).map_err(|_| outside())?;
     let plain = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -58,6 +58,9 @@ fn inner(path: &str) -> Result<PathBuf, SandboxError> {
 /// Refuses what is neither a file nor a folder.
 fn plain(dir: &Dir, name: &Path, path: &str) -> Result<(), SandboxError> {
     let meta = dir.symlink_metadata(name).map_err(|error| failed(path, error))?;
+    if meta.is_symlink() {
+        return Err(SandboxError::Refused(format!("a symlink leads to {path}: put a copy there")));
+    }
     if meta.is_file() || meta.is_dir() { Ok(()) } else { Err(no_file(path)) }
 }
 

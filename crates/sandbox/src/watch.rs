@@ -1,4 +1,5 @@
-//! Watches the disk while a command runs: no quota that every file system has would do it for us.
+//! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot be
+//! counted is too much: else a command that hides its files would have no limit.
 
 use cap_std::{
     ambient_authority,
@@ -6,13 +7,17 @@ use cap_std::{
 };
 use pudu_base::Killed;
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 /// So much of the machine's disk is nobody's to fill, in bytes.
 const FLOOR: u64 = 256 << 20;
+/// So many files more have to fit on it, where its file system counts them.
+const FILES: u64 = 4096;
 /// The free space is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
 /// Counting a folder takes this share of the time at most.
@@ -22,42 +27,147 @@ const COUNT: Duration = Duration::from_millis(500);
 /// More entries than this, or folders deeper than that, are as bad as too many bytes.
 const ENTRIES: u64 = 1_000_000;
 const DEPTH: usize = 128;
+/// While a folder is cleaned up that cannot be counted, the disk may lose so much room, by whomever, in bytes.
+const NOISE: u64 = 64 << 20;
+/// So many folders are remembered as full.
+const REMEMBERED: usize = 1024;
 
 /// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already
-/// may stay so, that it can be cleaned up, but not grow.
+/// may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's free room tells.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
-    let mut allowed = None;
-    let mut due = Instant::now() + LOOK;
+    watched(folder, limit, true, &Full::default()).await
+}
+
+/// Folders that were found too full. Their next command may clean up, and write nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Full(Mutex<BTreeSet<PathBuf>>);
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
+impl Full {
+    /// Tells whether a folder was found too full, and still is.
+    pub(crate) async fn still(&self, folder: &Path, limit: u64) -> bool {
+        if !self.with(|folders| folders.contains(folder)) {
+            return false;
+        }
+        let path = folder.to_owned();
+        let size = tokio::task::spawn_blocking(move || size(&path)).await.ok().flatten();
+        let still = size.is_none_or(|size| size > limit);
+        if !still {
+            self.with(|folders| folders.remove(folder));
+        }
+        still
+    }
+
+    fn note(&self, folder: &Path) {
+        self.with(|folders| {
+            folders.insert(folder.to_owned());
+            if folders.len() > REMEMBERED {
+                folders.pop_first();
+            }
+        });
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut BTreeSet<PathBuf>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a command may do to a folder, as its first count says.
+#[cfg_attr(test, derive(Debug, PartialEq))]
+enum Allowed {
+    /// Let it take so many bytes.
+    Bytes(u64),
+    /// Clean it up, as long as the disk has so many bytes free.
+    CleanUp(u64),
+}
+
+/// Like [`disk`], and notes what is too full. One that cannot be counted is borne only where the command is one that
+/// cleans up.
+pub(crate) async fn watched(folder: PathBuf, limit: u64, cleaning: bool, full: &Full) -> Killed {
+    let (mut allowed, mut due) = (None, Instant::now());
     loop {
-        tokio::time::sleep(LOOK).await;
         let (path, count) = (folder.clone(), Instant::now() >= due);
         let look = move || {
             let begin = Instant::now();
             let used = count.then(|| size(&path));
-            (almost_full(&path), used, begin.elapsed())
+            (room(&path), used, begin.elapsed())
         };
-        let Ok((full, used, took)) = tokio::task::spawn_blocking(look).await else { continue };
-        if full {
-            return Killed::HostDisk;
-        }
+        let Ok((room, used, took)) = tokio::task::spawn_blocking(look).await else { continue };
         if let Some(used) = used {
             due = Instant::now() + COUNT.max(took * SHARE);
-            let allowed = *allowed.get_or_insert(limit.max(used));
-            if used > allowed {
-                return Killed::Disk(limit);
+            if used.is_none_or(|used| used > limit) {
+                full.note(&folder);
             }
+            match judge(allowed, used, room.bytes, limit, cleaning) {
+                Ok(now) => allowed = Some(now),
+                Err(why) => return why,
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+        if almost_full(&folder) {
+            return Killed::HostDisk;
         }
     }
 }
 
-/// Whether a file system has so little room that the machine may suffer. One that does not tell has room.
-pub(crate) fn almost_full(path: &Path) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) < FLOOR)
+/// Judges a count: says what the command may do from now on, or why it is killed.
+fn judge(
+    allowed: Option<Allowed>,
+    used: Option<u64>,
+    free: u64,
+    limit: u64,
+    cleaning: bool,
+) -> Result<Allowed, Killed> {
+    match (allowed, used) {
+        (Some(Allowed::Bytes(most)), Some(used)) if used > most => Err(Killed::Disk(limit)),
+        (Some(Allowed::Bytes(most)), Some(_)) => Ok(Allowed::Bytes(most)),
+        (None | Some(Allowed::CleanUp(_)), Some(used)) => Ok(Allowed::Bytes(limit.max(used))),
+        (None, None) if cleaning => Ok(Allowed::CleanUp(free.saturating_sub(NOISE))),
+        (Some(Allowed::CleanUp(least)), None) if free >= least => Ok(Allowed::CleanUp(least)),
+        (_, None) => Err(Killed::Uncounted),
+    }
 }
 
-/// What a folder takes of the disk, in bytes; the most there can be where it cannot be counted.
-fn size(folder: &Path) -> u64 {
-    let count = || -> io::Result<u64> {
+/// What a file system has left.
+struct Room {
+    /// In bytes.
+    bytes: u64,
+    /// In files; `None` where it makes them as they come.
+    files: Option<u64>,
+}
+
+impl Room {
+    fn is_scarce(&self) -> bool {
+        self.bytes < FLOOR || self.files.is_some_and(|files| files < FILES)
+    }
+}
+
+/// Looks at a file system. One that does not tell has room.
+fn room(path: &Path) -> Room {
+    match rustix::fs::statvfs(path) {
+        Ok(stat) => Room {
+            bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+            files: (stat.f_files > 0).then_some(stat.f_favail),
+        },
+        Err(_) => Room { bytes: u64::MAX, files: None },
+    }
+}
+
+/// Whether a file system has so little room that the machine may suffer.
+pub(crate) fn almost_full(path: &Path) -> bool {
+    almost_full_with(path, 0)
+}
+
+/// The same, with so many bytes more on it.
+pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
+    let Room { bytes, files } = room(path);
+    Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
+}
+
+/// What a folder takes of the disk, in bytes; `None` where it cannot be counted: it has too many entries, is too deep,
+/// or something in it cannot be looked at.
+fn size(folder: &Path) -> Option<u64> {
+    let count = || -> io::Result<Option<u64>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
         let (mut bytes, mut entries) = (0_u64, 0_u64);
         let mut open: Vec<ReadDir> = vec![root.entries()?];
@@ -66,23 +176,31 @@ fn size(folder: &Path) -> u64 {
                 open.pop();
                 continue;
             };
-            // What is removed while it is counted does not count.
-            let Ok(entry) = entry else { continue };
-            let Ok(meta) = entry.metadata() else { continue };
+            let Some(entry) = there(entry)? else { continue };
+            let Some(meta) = there(entry.metadata())? else { continue };
             bytes = bytes.saturating_add(meta.blocks().saturating_mul(512));
             entries += 1;
             if entries > ENTRIES || open.len() > DEPTH {
-                return Ok(u64::MAX);
+                return Ok(None);
             }
-            if meta.is_dir()
-                && let Ok(dir) = entry.open_dir()
-            {
-                open.extend(dir.entries());
+            if meta.is_dir() {
+                open.extend(there(entry.open_dir().and_then(|dir| dir.entries()))?);
             }
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     };
-    count().unwrap_or(0)
+    there(count()).map_or(None, |counted| counted.unwrap_or(Some(0)))
+}
+
+/// What is removed or replaced while it is counted does not count.
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -97,11 +215,56 @@ mod tests {
         std::fs::write(path.join("a/b"), vec![1; 1 << 20]).unwrap();
         std::os::unix::fs::symlink("/usr", path.join("link")).unwrap();
         std::fs::File::create(path.join("sparse")).unwrap().set_len(1 << 40).unwrap();
-        let used = size(path);
+        let used = size(path).unwrap();
         assert!((1 << 20..1 << 21).contains(&used), "{used}");
         let deep: PathBuf = std::iter::repeat_n("d", DEPTH + 2).collect();
         std::fs::create_dir_all(path.join(deep)).unwrap();
-        assert_eq!(size(path), u64::MAX);
-        assert_eq!(size(&path.join("none")), 0);
+        assert_eq!(size(path), None);
+        assert_eq!(size(&path.join("none")), Some(0));
+    }
+
+    /// Only for a daemon that is an ordinary user: root may look at everything.
+    #[test]
+    fn what_cannot_be_looked_at_is_not_counted_as_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        if rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let hidden = folder.path().join("hidden");
+        std::fs::create_dir(&hidden).unwrap();
+        std::fs::write(hidden.join("a"), vec![1; 1 << 20]).unwrap();
+        for mode in [0o000, 0o100, 0o400] {
+            std::fs::set_permissions(&hidden, PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(size(folder.path()), None, "{mode:o}");
+        }
+        std::fs::set_permissions(&hidden, PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(size(folder.path()).is_some());
+    }
+
+    #[test]
+    fn a_count_decides_what_becomes_of_the_command() {
+        let check = |allowed, used, free, cleaning, expect: Result<Allowed, Killed>| {
+            assert_eq!(judge(allowed, used, free, 100, cleaning), expect);
+        };
+        let (bytes, clean_up) = (Allowed::Bytes, Allowed::CleanUp);
+        check(None, Some(5), 0, false, Ok(bytes(100)));
+        check(None, Some(500), 0, false, Ok(bytes(500)));
+        check(None, None, 0, false, Err(Killed::Uncounted));
+        check(None, None, NOISE + 7, true, Ok(clean_up(7)));
+        check(Some(bytes(100)), Some(101), 0, false, Err(Killed::Disk(100)));
+        check(Some(bytes(100)), None, 0, true, Err(Killed::Uncounted));
+        check(Some(clean_up(7)), None, 7, true, Ok(clean_up(7)));
+        check(Some(clean_up(7)), None, 6, true, Err(Killed::Uncounted));
+        check(Some(clean_up(7)), Some(50), 6, true, Ok(bytes(100)));
+    }
+
+    #[test]
+    fn a_disk_is_full_for_want_of_bytes_or_of_files() {
+        let check = |bytes, files, expect| assert_eq!(Room { bytes, files }.is_scarce(), expect);
+        check(FLOOR, Some(FILES), false);
+        check(FLOOR - 1, Some(FILES), true);
+        check(FLOOR, Some(FILES - 1), true);
+        check(FLOOR, None, false);
     }
 }

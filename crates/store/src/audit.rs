@@ -24,7 +24,7 @@ pub struct Deed {
     pub detail: String,
     /// Whether it was let through, and by whom.
     pub verdict: String,
-    /// A command's exit code, once it has one.
+    /// A command's exit code, once it has one; below 0 if it was killed: the one who notes it says for what.
     pub code: Option<i64>,
     /// When it was over.
     pub ended: Option<i64>,

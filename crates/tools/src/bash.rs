@@ -77,6 +77,9 @@ impl Bash {
                 let most = mib(most);
                 format!("the files under /mnt/user-data take more than {most} MiB; remove what is not needed")
             }
+            Killed::Uncounted => "the files under /mnt/user-data cannot be counted: there are more than a million, folders \
+                                  more than 128 deep, or folders that cannot be read; remove them with the next command"
+                .to_owned(),
             Killed::HostDisk => "the disk of this machine is almost full".to_owned(),
         }
     }

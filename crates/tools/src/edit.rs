@@ -1,5 +1,6 @@
 //! Calls run side by side; changes of one file come one after the other.
 
+use crate::mark::plain;
 use pudu_base::ToolCx;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio::sync::{Mutex, MutexGuard};
@@ -11,7 +12,7 @@ static LOCKS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
 // Held while the file is read and written: that is what it is for.
 pub(crate) async fn alone(cx: &ToolCx, path: &str) -> MutexGuard<'static, ()> {
     let mut hasher = DefaultHasher::new();
-    (cx.thread.as_str(), path).hash(&mut hasher);
+    (cx.thread.as_str(), plain(path)).hash(&mut hasher);
     let [first, ..] = &LOCKS;
     LOCKS.get(usize::try_from(hasher.finish() % 64).unwrap_or_default()).unwrap_or(first).lock().await
 }

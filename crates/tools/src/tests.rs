@@ -193,6 +193,42 @@ async fn a_file_is_not_replaced_by_one_who_does_not_know_what_is_in_it() {
 }
 
 #[tokio::test]
+async fn a_file_is_the_same_however_its_path_is_spelt() {
+    let spelt = [
+        "/mnt/user-data/workspace/a.txt",
+        "/mnt/user-data/workspace//a.txt",
+        "//mnt/./user-data/workspace/./a.txt",
+    ];
+    for (read, written) in spelt.iter().flat_map(|read| spelt.map(|written| (*read, written))) {
+        let bench = bench().await;
+        bench.sandbox.write(spelt[0], b"before", false).await.unwrap();
+        bench.check("read_file", json!({"path": read}), "before").await;
+        bench.check("write_file", json!({"path": written, "content": "mine"}), "OK").await;
+        bench.sandbox.write(spelt[0], b"theirs", false).await.unwrap();
+        let changed = format!("Error: {read} has changed since you read it: read it again first");
+        bench.check("write_file", json!({"path": read, "content": "again"}), &changed).await;
+    }
+}
+
+#[tokio::test]
+async fn changes_of_one_file_wait_for_each_other_however_its_path_is_spelt() {
+    let cx = cx(bench().await.sandbox, Arc::default());
+    let held = edit::alone(&cx, "/mnt/user-data/workspace//a.txt").await;
+    let other = edit::alone(&cx, "/mnt/user-data/workspace/./a.txt");
+    assert!(at_once(other).is_none());
+    drop(held);
+}
+
+/// What a future has to say at once.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}
+
+#[tokio::test]
 async fn files_are_found_by_name_and_by_what_is_in_them() {
     let bench = bench().await;
     let root = "/mnt/user-data/workspace";

@@ -132,6 +132,38 @@ async fn a_file_that_was_opened_or_kept_stays_the_file_that_it_was() {
 }
 
 #[tokio::test]
+async fn what_was_kept_is_not_changed_by_later_commands() {
+    let place = with_host_shell().await;
+    place.sh("echo -n mine > ../outputs/a; echo -n first > ../outputs/b").await;
+    let kept = place.kept("/mnt/user-data/outputs/a").await.unwrap();
+    place.sh("echo -n changed > ../outputs/a; echo -n more >> ../outputs/a; chmod 777 ../outputs/a").await;
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&kept).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(place.kept("/mnt/user-data/outputs/b").await.map(std::fs::read).unwrap().unwrap(), b"first");
+}
+
+#[tokio::test]
+async fn nothing_is_kept_that_a_symlink_leads_to_or_that_is_too_large() {
+    let place = with_host_shell().await;
+    place
+        .sh("echo secret > x; ln -s ../workspace/x ../outputs/link; ln -s ../workspace ../outputs/folder")
+        .await;
+    place.sh("truncate -s 1T ../outputs/huge; mkdir ../outputs/empty").await;
+    let before = std::fs::read_dir(place.home.path()).unwrap().count();
+    for (name, word) in
+        [("link", "symlink"), ("folder/x", "symlink"), ("huge", "more than"), ("empty", "not a file")]
+    {
+        let path = format!("/mnt/user-data/outputs/{name}");
+        let said = place.kept(&path).await.unwrap_err().to_string();
+        assert!(said.contains(word), "{name}: {said}");
+        let measured = place.sandbox.measure(&path).await;
+        assert_eq!(measured.is_ok(), name == "huge", "{name}: {measured:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.home.path()).unwrap().count(), before, "nothing is left of it");
+}
+
+#[tokio::test]
 async fn a_script_that_is_rewritten_can_still_be_started() {
     let Some(place) = confined(Options::default()).await else { return };
     let path = "/mnt/user-data/workspace/run";

@@ -88,7 +88,7 @@ impl House {
     pub(crate) async fn kept(&self, path: &str) -> Result<PathBuf, SandboxError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
-        self.files.keep(path, self.home.path(), &name).await
+        self.files.keep(path, self.home.path(), &name, 1 << 20).await
     }
 
     pub(crate) async fn read(&self, path: &str) -> Result<String, SandboxError> {

@@ -65,6 +65,45 @@ async fn a_thread_that_fills_its_folder_is_stopped_and_can_clean_up() {
 }
 
 #[tokio::test]
+async fn a_folder_that_cannot_be_counted_stops_commands_and_can_be_cleaned_up() {
+    let Some(house) = confined(limits(512 * MIB, 64, 48 * MIB)).await else { return };
+    let deep = "for i in $(seq 140); do mkdir d; cd d; done; sleep 30; echo went on";
+    let done = house.sh(deep).await;
+    assert_eq!((done.killed, done.stdout.as_str()), (Some(Killed::Uncounted), ""), "{done:?}");
+    let done = house.sh("head -c 1M /dev/zero > /mnt/user-data/workspace/more").await;
+    assert!(done.code != Some(0) && done.stderr.contains("remove files, but not write"), "{done:?}");
+    assert_eq!(house.says("stat -c %s more; sleep 0.5; rm -r d more; sleep 1; echo clean").await, "0\nclean");
+    assert_eq!(house.says("echo room > again; cat again").await, "room");
+}
+
+/// Root may look at everything; an ordinary user's files can be hidden from that same user.
+#[tokio::test]
+async fn files_that_are_hidden_from_the_daemon_do_not_count_as_nothing() {
+    let Some(house) = confined(limits(512 * MIB, 64, 48 * MIB)).await else { return };
+    if house.local.owner().is_some() {
+        return;
+    }
+    let hide = "mkdir h; head -c 4M /dev/zero > h/a; chmod 000 h; sleep 30; echo went on";
+    let done = house.sh(hide).await;
+    assert_eq!((done.killed, done.stdout.as_str()), (Some(Killed::Uncounted), ""), "{done:?}");
+    assert_eq!(house.says("chmod 700 h; rm -r h; echo clean").await, "clean");
+    assert_eq!(house.says("echo room > again; cat again").await, "room");
+}
+
+/// One that ends before it is counted a second time.
+#[tokio::test]
+async fn many_short_commands_fill_no_more_than_a_long_one() {
+    let Some(house) = confined(limits(512 * MIB, 64, 20 * MIB)).await else { return };
+    for number in 0..8 {
+        house.sh(&format!("head -c 16M /dev/zero > f{number}")).await;
+    }
+    let kib: u64 = house.says("du -sk . | cut -f 1").await.parse().unwrap();
+    // What was written before anybody counted, and by the command whose count said it.
+    assert!(kib <= 50 * 1024, "{kib} KiB");
+    assert_eq!(house.says("rm f*; echo clean").await, "clean");
+}
+
+#[tokio::test]
 async fn scratch_files_are_limited_too_and_gone_afterwards() {
     let Some(house) = confined(Options::default()).await else { return };
     let done = house
