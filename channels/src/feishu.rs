@@ -118,6 +118,7 @@ impl Feishu {
             client: Arc::new(client),
             pacer: Arc::new(Pacer::default()),
             places: Arc::new(Places::default()),
+            offers: Arc::default(),
             interval: config.stream_interval,
         };
         Ok(Self {
@@ -134,6 +135,7 @@ impl Feishu {
             account: self.config.account.clone(),
             client: Arc::clone(&self.office.client),
             places: Arc::clone(&self.office.places),
+            offers: Arc::clone(&self.office.offers),
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),

@@ -2,7 +2,7 @@
 
 use super::{Shared, approval};
 use crate::{clock, sent};
-use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
+use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
     base::{Decision, MOST_FILES, Outcome, Question, ThreadId},
@@ -27,15 +27,13 @@ fn retry() -> Choice {
 /// no arguments, no results, no thoughts.
 pub(super) fn live(progress: &Progress) -> ReplyView {
     let asked = progress.asked.first();
-    let question = asked.map(|asked| format!("🔐 May I? {}", asked.wish)).unwrap_or_default();
-    let mut choices = asked.map(|asked| decide(&asked.key)).unwrap_or_default();
-    choices.push(stop());
+    let ask = asked.map(|asked| Ask { text: format!("🔐 May I? {}", asked.wish), choices: decide(&asked.key) });
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
     };
-    let text = paragraphs(&[&progress.text, &decisions(&progress.decided), &question]);
-    ReplyView { text, activity, choices }
+    let text = paragraphs(&[&progress.text, &decisions(&progress.decided)]);
+    ReplyView { text, activity, ask, choices: vec![stop()] }
 }
 
 fn decide(key: &str) -> Vec<Choice> {

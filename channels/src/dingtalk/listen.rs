@@ -7,7 +7,6 @@ use super::{
     DingTalk,
     failure::Failure,
     frame::{self, Frame, Ticket},
-    offers,
 };
 use crate::{
     ChannelError, Inbound, Intake,
@@ -156,7 +155,7 @@ impl DingTalk {
 
     fn message(&self, data: &Value) -> Option<Inbound> {
         let inbound = self.decoder.message(data)?;
-        Some(offers::resolve(&self.office.offers, inbound))
+        Some(self.office.offers.resolve(inbound))
     }
 }
 

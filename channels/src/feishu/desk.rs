@@ -6,7 +6,11 @@ use super::{
     failure::Failure,
     places::{Place, Places, plain},
 };
-use crate::{Placement, live::CallError, pace::Pacer};
+use crate::{
+    Placement,
+    live::{CallError, Offers},
+    pace::Pacer,
+};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -24,6 +28,7 @@ pub(super) struct Office {
     pub(super) client: Arc<Client>,
     pub(super) pacer: Arc<Pacer<String>>,
     pub(super) places: Arc<Places>,
+    pub(super) offers: Arc<Offers>,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }

@@ -41,6 +41,7 @@ fn hook() -> FeishuWebhook {
         account: "feishu".into(),
         client: Arc::new(client),
         places: Arc::new(Places::default()),
+        offers: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),

@@ -88,6 +88,7 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
         client: Arc::new(client),
         pacer: Arc::new(Pacer::default()),
         places: Arc::new(Places::default()),
+        offers: Arc::default(),
         interval: Duration::from_millis(1),
     };
     (FeishuMessages::new(Desk::new(office, &placement)), platform)
