@@ -23,7 +23,9 @@ pub use decode::GroupConversations;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError, live::{Offers, Reply}, pace::Pacer,
+    Limits, LiveReply, Placement, SendError,
+    live::{Offers, Reply},
+    pace::Pacer,
 };
 use api::Api;
 use decode::Decoder;

@@ -27,8 +27,8 @@ pub(crate) use pages::{Draft, SIGN};
 pub(crate) use typing::Typing;
 
 use crate::{
-    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView, SendError,
-    clock::now, render::Rich,
+    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView,
+    SendError, clock::now, render::Rich,
 };
 use offers::Offer;
 use record::{Part, Record, fresh_key};

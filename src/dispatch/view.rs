@@ -27,7 +27,8 @@ fn retry() -> Choice {
 /// no arguments, no results, no thoughts.
 pub(super) fn live(progress: &Progress) -> ReplyView {
     let asked = progress.asked.first();
-    let ask = asked.map(|asked| Ask { text: format!("🔐 May I? {}", asked.wish), choices: decide(&asked.key) });
+    let ask =
+        asked.map(|asked| Ask { text: format!("🔐 May I? {}", asked.wish), choices: decide(&asked.key) });
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),

@@ -301,7 +301,6 @@ impl DingMessages {
         *sent = Posted { nth: sent.nth + 1, ..self.posted_card(name, page) };
         Ok(())
     }
-
 }
 
 /// An ordinary message that shows a page.

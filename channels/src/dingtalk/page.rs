@@ -86,7 +86,13 @@ mod tests {
     fn a_message_says_what_can_be_typed_where_nothing_can_be_pressed() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Try again", "/retry"), choice("Stop", "/stop")];
-        let draft = Draft { rich: parse("**It** failed\nbadly"), choices, done: true, first: Some(1), ..Draft::default() };
+        let draft = Draft {
+            rich: parse("**It** failed\nbadly"),
+            choices,
+            done: true,
+            first: Some(1),
+            ..Draft::default()
+        };
         let page = Page::new(&draft);
         assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)  \n2. Stop (`/stop`)");
         assert_eq!(page.title, "It failed");

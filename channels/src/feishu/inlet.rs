@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{
     Address, Attachment, EventKey, HealthCell, Inbound, Intake, JournalError, Kind, Refusal, Sender,
-    clock::now,
-    live::Offers,
+    clock::now, live::Offers,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};

@@ -245,7 +245,10 @@ mod tests {
         let offers = Arc::new(Offers::default());
         let says = |text: &str| means(&offers, typed("a", "k", text));
         let first = offers.ask(&place("a"), 0, actions("A"));
-        assert_eq!((first.first, says("1"), says("2")), (1, "press /approve A".into(), "press /deny A".into()));
+        assert_eq!(
+            (first.first, says("1"), says("2")),
+            (1, "press /approve A".into(), "press /deny A".into())
+        );
         assert_eq!(says("1"), "press /approve A", "whoever may not has not used it up");
         assert_eq!(offers.list(&place("a"), &choices(&["/retry"])), None, "its numbers are not mistaken");
         let other = offers.ask(&place("a"), 0, actions("B"));
@@ -277,7 +280,10 @@ mod tests {
         assert!(offers.renew(&place("a"), 4, actions("B")).is_none());
         assert!(offers.renew(&place("a"), 2, actions("B")).is_none());
         assert!(offers.renew(&place("a"), 1, actions("B")).is_some());
-        assert_eq!((kept.map(|kept| kept.first), offers.ask(&place("a"), 0, actions("C")).first), (Some(3), 5));
+        assert_eq!(
+            (kept.map(|kept| kept.first), offers.ask(&place("a"), 0, actions("C")).first),
+            (Some(3), 5)
+        );
     }
 
     #[test]
@@ -288,7 +294,8 @@ mod tests {
         let file = Attachment { handle: "h".into(), name: "a.txt".into(), size: None };
         let kind = Kind::Message { text: "1".into(), attachments: vec![file], album: None };
         let edited = Inbound { kind: Kind::Edit { text: "1".into() }, ..typed("a", "k", "") };
-        for inbound in [aside, Inbound { kind, ..typed("a", "k", "") }, edited, typed("a", "k", "/approve A")] {
+        for inbound in [aside, Inbound { kind, ..typed("a", "k", "") }, edited, typed("a", "k", "/approve A")]
+        {
             assert_eq!(offers.resolve(inbound.clone()), inbound);
         }
     }

@@ -107,12 +107,7 @@ fn add_activity(rich: &mut Rich, activity: Option<&str>, gap: &str, limit: Limit
 
 /// Returns the messages that show a finished reply, with a line for each note. No text at all makes none,
 /// unless there is nothing else to see.
-pub(super) fn finished(
-    view: &FinalView,
-    notes: &[String],
-    first: Option<usize>,
-    limit: Limit,
-) -> Vec<Draft> {
+pub(super) fn finished(view: &FinalView, notes: &[String], first: Option<usize>, limit: Limit) -> Vec<Draft> {
     let mut rich = parse(&view.text);
     for note in notes {
         let gap = if rich.text.is_empty() { "" } else { "\n\n" };
@@ -209,10 +204,7 @@ mod tests {
         let asked = "3 = Approve\n4 = Deny\nAnswer me with the number alone.\n\nStop: /stop";
         assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
         let view = ReplyView { ask: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
-        assert_eq!(
-            words(growing(&view, Some(3), LIMIT)),
-            format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}")
-        );
+        assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
         assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
         let done = FinalView { choices: stop, ..done("yes") };
         assert_eq!(words(finished(&done, &[], Some(1), LIMIT)), "yes\n\n1. Stop (/stop)");
