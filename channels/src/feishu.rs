@@ -37,7 +37,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
     path::Path,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
@@ -199,7 +199,6 @@ impl Channel for Feishu {
             inlet: self.inlet(),
             encrypt_key: encrypt_key.clone(),
             verification_token: verification_token.clone(),
-            missed: AtomicBool::new(false),
         }))
     }
 

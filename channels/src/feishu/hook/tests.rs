@@ -1,6 +1,8 @@
 use super::*;
 use crate::feishu::{client::Client, lanes::Lanes, places::Places};
-use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now};
+use crate::{
+    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now,
+};
 use aes::cipher::{BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -47,12 +49,7 @@ fn hook() -> FeishuWebhook {
         health: HealthCell::default(),
         lanes: Lanes::default(),
     };
-    FeishuWebhook {
-        inlet,
-        encrypt_key: KEY.into(),
-        verification_token: "token".into(),
-        missed: AtomicBool::new(false),
-    }
+    FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
 }
 
 fn sealed(event: &Value) -> String {
