@@ -29,7 +29,7 @@ fn question(options: &[&str]) -> Reply {
 }
 
 /// A write that needs approval.
-fn wish() -> Reply {
+pub(crate) fn wish() -> Reply {
     Reply::tool("write_file", &json!({"path": "/mnt/user-data/outputs/a.txt", "content": "hi"})).into()
 }
 

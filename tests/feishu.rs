@@ -88,6 +88,16 @@ impl Scene {
         self.feishu.calls(method).len()
     }
 
+    /// Waits until the health says so.
+    async fn is_told(&self, words: &str) {
+        let told = async {
+            while !self.house.get("/ready").await.1.contains(words) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(SOON, told).await.unwrap_or_else(|_| panic!("{}", self.house.log()));
+    }
+
     /// The bot kept to the protocol, and everything that it was told is acknowledged.
     async fn is_clean(&self) {
         assert_eq!(self.feishu.violations(), [""; 0]);
@@ -398,12 +408,15 @@ async fn an_event_that_is_not_kept_is_not_acknowledged_and_comes_again() {
     let mut scene = Scene::build(Options::default(), "").await;
     scene.house.configure("", "  inbound_queue_maxsize: 1\n");
     scene.house.start();
-    scene.house.model.next(slowly("one two three four"));
+    let long = "one two three four five six seven eight nine ten";
+    scene.house.model.next(slowly(long));
     scene.say("count");
     scene.house.model.wait(SOON, |_| (scene.house.model.count() == 1).then_some(())).await.unwrap();
     scene.say("second");
+    scene.is_told("\"feishu\":\"degraded\"").await;
     scene.reads(&scene.chat, "echo: second").await;
-    assert_eq!(scene.words(&scene.chat), ["one two three four", "echo: second"]);
+    assert_eq!(scene.words(&scene.chat), [long, "echo: second"]);
+    scene.is_told("\"feishu\":\"ready\"").await;
     assert!(scene.house.log().contains("sends it again"), "{}", scene.house.log());
     scene.is_clean().await;
 }

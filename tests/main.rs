@@ -22,6 +22,7 @@ mod feishu;
 mod files;
 mod house;
 mod lifecycle;
+mod numbers;
 mod output;
 mod page;
 mod platforms;

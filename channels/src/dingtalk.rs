@@ -14,7 +14,6 @@ mod listen;
 #[cfg(test)]
 mod loopback;
 mod messages;
-mod offers;
 mod page;
 mod robot;
 mod seal;
@@ -24,12 +23,13 @@ pub use decode::GroupConversations;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError, live::Reply, pace::Pacer,
+    Limits, LiveReply, Placement, SendError,
+    live::{Offers, Reply},
+    pace::Pacer,
 };
 use api::Api;
 use decode::Decoder;
 use messages::DingMessages;
-use offers::Offers;
 use seal::Seal;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -85,7 +85,7 @@ struct Office {
     style: Option<CardStyle>,
     interval: Duration,
     seal: Seal,
-    offers: Offers,
+    offers: Arc<Offers>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
     /// The key of the app as a whole: no chat is called so.
@@ -127,7 +127,7 @@ impl DingTalk {
             style: config.card.clone(),
             interval: config.stream_interval,
             seal: seal.clone(),
-            offers: Offers::default(),
+            offers: Arc::default(),
             pacer: Pacer::default(),
             everybody: String::new(),
             rest: Mutex::default(),

@@ -37,7 +37,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
     path::Path,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
@@ -123,6 +123,7 @@ impl Feishu {
             pacer: Arc::new(Pacer::default()),
             bucket: Arc::new(desk::bucket()),
             places: Arc::new(Places::default()),
+            offers: Arc::default(),
             interval: config.stream_interval,
         };
         Ok(Self {
@@ -146,6 +147,7 @@ impl Feishu {
             account: self.config.account.clone(),
             client: Arc::clone(&self.office.client),
             places: Arc::clone(&self.office.places),
+            offers: Arc::clone(&self.office.offers),
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),
@@ -209,7 +211,6 @@ impl Channel for Feishu {
             inlet: self.inlet(),
             encrypt_key: encrypt_key.clone(),
             verification_token: verification_token.clone(),
-            missed: AtomicBool::new(false),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! How a channel is doing, told honestly.
 
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The state of a channel's connection to its platform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +33,20 @@ pub struct Health {
 
 /// A channel's health, shared between the channel, which writes it, and those who ask.
 #[derive(Clone, Debug, Default)]
-pub struct HealthCell(Arc<Mutex<Health>>);
+pub struct HealthCell(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    health: Health,
+    /// Whether all that is wrong is that an event was not kept.
+    missed: bool,
+}
 
 impl HealthCell {
     /// Returns the health now.
     #[must_use]
     pub fn get(&self) -> Health {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known().health.clone()
     }
 
     /// The platform answers.
@@ -50,9 +57,26 @@ impl HealthCell {
         });
     }
 
+    /// An event could not be kept, though the connection is well.
+    pub fn not_kept(&self, why: impl std::fmt::Display) {
+        let mut known = self.known();
+        if known.missed || matches!(known.health.state, HealthState::Connecting | HealthState::Ready) {
+            known.missed = true;
+            known.health.state = HealthState::Degraded;
+            known.health.last_error = Some(format!("an event was not kept: {why}"));
+        }
+    }
+
+    /// An event is kept: it is well again, if that was all.
+    pub fn kept(&self) {
+        if self.known().missed {
+            self.ready();
+        }
+    }
+
     /// An event came, at `now` in milliseconds since 1970.
     pub fn event(&self, now: i64) {
-        self.change(|health| health.last_event = Some(now));
+        self.known().health.last_event = Some(now);
     }
 
     /// Something went wrong.
@@ -70,6 +94,37 @@ impl HealthCell {
     }
 
     fn change(&self, change: impl FnOnce(&mut Health)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut known = self.known();
+        change(&mut known.health);
+        known.missed = false;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cell: &HealthCell) -> (HealthState, Option<String>) {
+        let Health { state, last_error, .. } = cell.get();
+        (state, last_error)
+    }
+
+    #[test]
+    fn what_is_not_kept_shows_until_something_is_and_hides_no_broken_connection() {
+        let cell = HealthCell::default();
+        cell.ready();
+        cell.not_kept("full");
+        assert_eq!(told(&cell), (HealthState::Degraded, Some("an event was not kept: full".into())));
+        cell.kept();
+        assert_eq!(told(&cell), (HealthState::Ready, None));
+        cell.not_kept("full");
+        cell.failed(HealthState::Degraded, "cut");
+        cell.not_kept("full");
+        cell.kept();
+        assert_eq!(told(&cell), (HealthState::Degraded, Some("cut".into())));
     }
 }

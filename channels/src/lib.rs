@@ -41,5 +41,5 @@ pub use check::{Check, Found};
 pub use command::Command;
 pub use health::{Health, HealthCell, HealthState};
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
-pub use view::{Choice, FinalView, OutFile, ReplyView};
+pub use view::{Ask, Choice, FinalView, OutFile, ReplyView};
 pub use webhook::{Answer, Glance, Post, Webhook};

@@ -13,20 +13,24 @@
 //!
 //! What cannot be had: certainty about files, which no change finds again (see [`outgoing`]).
 
+mod ask;
 mod messages;
+mod offers;
 mod outgoing;
 mod pages;
 mod record;
 mod typing;
 
 pub(crate) use messages::{CallError, Ledger, Messages, Sent, Slot, Turn};
+pub(crate) use offers::Offers;
 pub(crate) use pages::{Draft, SIGN};
 pub(crate) use typing::Typing;
 
 use crate::{
-    BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView, SendError,
-    clock::now, render::Rich,
+    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView,
+    SendError, clock::now, render::Rich,
 };
+use offers::Offer;
 use record::{Part, Record, fresh_key};
 use std::time::Duration;
 
@@ -38,12 +42,17 @@ const ROUNDS: usize = 2;
 /// A reply on its way.
 pub(crate) struct Reply<M: Messages> {
     messages: M,
+    address: Address,
     record: Record<M::Sent, M::Mark>,
     journal: Box<dyn Journal>,
     /// Whether the record is ahead of the journal.
     unsaved: bool,
     /// What each part shows, as far as this process knows.
     shown: Vec<Option<M::Page>>,
+    /// What is asked in words, as long as it is.
+    offer: Option<Offer>,
+    /// Whether it was asked before a restart and nothing was shown since.
+    taken_up: bool,
     typing: Option<Typing>,
 }
 
@@ -69,43 +78,45 @@ impl<M: Messages> Reply<M> {
         messages.remember(&record.memo);
         // One that is taken up may be finished already: it types when it grows.
         let typing = placement.saved.is_none().then(|| messages.typing()).flatten();
-        Self { messages, record, journal, unsaved: false, shown: Vec::new(), typing }
+        let (address, shown) = (placement.address.clone(), Vec::new());
+        let offer = Self::asked_before(&messages, &record, &address);
+        let taken_up = offer.is_some();
+        Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing }
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
         self.messages.free()?;
+        self.number(view).await?;
         self.save().await?;
         if self.typing.is_none() {
             self.typing = self.messages.typing();
         }
-        if !self.messages.grows() {
-            return self.hold_the_place(view).await;
+        if self.messages.grows() {
+            let first = self.first_number();
+            let pages = self.pages(|limit| pages::growing(view, first, limit));
+            self.show(&pages, false).await?;
+            self.keep(pages.len()).await?;
+            if self.messages.grows() {
+                return Ok(());
+            }
+            // It was found just now that it does not.
+            self.number(view).await?;
         }
-        let pages = self.pages(|limit| pages::growing(view, limit));
-        self.show(&pages, false).await?;
-        self.keep(pages.len()).await
-    }
-
-    /// Shows that something is coming where a message cannot change.
-    async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        if !self.record.parts.is_empty() {
-            return Ok(());
-        }
-        let view = ReplyView { activity: view.activity.clone(), ..ReplyView::default() };
-        let pages = self.pages(|limit| pages::growing(&view, limit));
-        self.show(&pages, false).await
+        self.hold_the_place(view).await
     }
 
     async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
         self.typing = None;
         self.messages.free()?;
+        let mut first = self.conclude(view);
         self.save().await?;
         self.look_at(&view.files).await;
         // Each round but the last finds a file that cannot be sent, and tells of it.
         for _ in 0..=view.files.len() {
             let notes = self.notes(&view.files);
-            let pages = self.pages(|limit| pages::finished(view, &notes, limit));
+            let pages = self.pages(|limit| pages::finished(view, &notes, first, limit));
             self.show(&pages, true).await?;
+            first = first.or_else(|| self.conclude(view));
             self.keep(pages.len()).await?;
             self.send_files(&view.files).await?;
             if self.notes(&view.files) == notes {

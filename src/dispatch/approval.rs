@@ -1,7 +1,8 @@
 //! Somebody presses Approve or Deny.
 //!
-//! Only a button decides, never a typed text, and only for those who may: the one for whom the run works, or
-//! those whom the operator named for the account. What is decided on is the stored question, not what the
+//! Only a press decides, never a typed text, and only for those who may: the one for whom the run works, or
+//! those whom the operator named for the account. Where a chat shows no buttons its channel offers numbers, and
+//! hands in the press that an offered number stands for. What is decided on is the stored question, not what the
 //! press says.
 
 use super::{Account, Shared, conversation::Conversation};

@@ -20,9 +20,13 @@ use std::{
     },
     time::Duration,
 };
+use tokio::time::sleep;
 
 /// A turn that a restart cut waits so long for the tools of extensions.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A question that the platform did not take is shown again after this.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// A turn to perform.
 pub(super) struct Job {
@@ -151,7 +155,7 @@ async fn extended(shared: &Shared, job: &Job) -> bool {
         () = shared.extended.cancelled() => {}
         () = job.control.cancel.cancelled() => {}
         () = shared.drain.cancelled() => return false,
-        () = tokio::time::sleep(PATIENCE) => {
+        () = sleep(PATIENCE) => {
             tracing::warn!(turn = job.parcel.turn.0, "a turn goes on without the tools of MCP servers that are slow");
         }
     }
@@ -162,19 +166,41 @@ async fn extended(shared: &Shared, job: &Job) -> bool {
 async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<Ended> {
     let mut ticks = run.replay.ticks();
     let mut shown = view::waiting();
-    let mut deaf = failed(reply.update(&shown).await);
+    let mut fate = fate_of(reply.update(&shown).await);
     loop {
+        // What is asked and not seen is shown again: nothing new comes before somebody decides.
+        let (deaf, again) = (fate == Fate::Deaf, shown.ask.is_some().then(|| fate.again()).flatten());
         tokio::select! {
             biased;
             ended = run.ended() => return ended,
-            due = next(&mut ticks, reply), if !deaf => deaf = !due,
+            due = next(&mut ticks, reply), if !deaf => if !due { fate = Fate::Deaf },
+            () = sleep(again.unwrap_or_default()), if again.is_some() => {}
         }
         let progress = run.replay.progress();
         let view = view::live(&progress, others);
         // After the last event only the final view is worth a call.
-        if !deaf && progress.outcome.is_none() && view != shown {
-            deaf = failed(reply.update(&view).await);
+        if fate != Fate::Deaf && progress.outcome.is_none() && (view != shown || again.is_some()) {
+            fate = fate_of(reply.update(&view).await);
             shown = view;
+        }
+    }
+}
+
+/// What became of an unfinished view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Shown,
+    /// It may be shown after so long.
+    Late(Duration),
+    /// No further one is worth sending; the final one is tried in any case.
+    Deaf,
+}
+
+impl Fate {
+    fn again(self) -> Option<Duration> {
+        match self {
+            Self::Late(pause) => Some(pause),
+            Self::Shown | Self::Deaf => None,
         }
     }
 }
@@ -189,13 +215,13 @@ async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn Liv
     true
 }
 
-/// Tells whether no further view is worth sending; the final one is tried in any case.
-fn failed(result: Result<(), SendError>) -> bool {
+fn fate_of(result: Result<(), SendError>) -> Fate {
     match result {
-        Ok(()) | Err(SendError::Later { .. }) => false,
+        Ok(()) => Fate::Shown,
+        Err(SendError::Later { after }) => Fate::Late(after),
         Err(error) => {
             tracing::debug!(%error, "an unfinished view could not be shown");
-            matches!(error, SendError::Refused(_))
+            if matches!(error, SendError::Refused(_)) { Fate::Deaf } else { Fate::Late(AGAIN) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Shared, approval};
 use crate::{clock, sent};
-use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
+use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
     base::{Decision, MOST_FILES, Outcome, Question, ThreadId},
@@ -34,16 +34,17 @@ fn retry() -> Choice {
 /// `others` says whether others decide than the one who is answered.
 pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     let asked = progress.asked.first();
-    let question = asked.map(|asked| format!("🔐 May I? {}", asked.wish)).unwrap_or_default();
-    let whose = if asked.is_some() && others { OTHERS } else { "" };
-    let mut choices = asked.map(|asked| decide(&asked.key)).unwrap_or_default();
-    choices.push(stop());
+    let whose = if others { OTHERS } else { "" };
+    let ask = asked.map(|asked| Ask {
+        text: paragraphs(&[&format!("🔐 May I? {}", asked.wish), whose]),
+        choices: decide(&asked.key),
+    });
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
     };
-    let text = paragraphs(&[&progress.text, &decisions(&progress.decided), &question, whose]);
-    ReplyView { text, activity, choices }
+    let text = paragraphs(&[&progress.text, &decisions(&progress.decided)]);
+    ReplyView { text, activity, ask, choices: vec![stop()] }
 }
 
 fn decide(key: &str) -> Vec<Choice> {

@@ -43,7 +43,7 @@ impl LiveReply for Reply {
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
             let id = self.line().await?;
-            let ReplyView { text, activity, choices } = view.clone();
+            let ((text, choices), activity) = (view.whole(), view.activity.clone());
             self.room.put(Line { id, text, activity, choices, ..Line::default() });
             self.shown = Some(Instant::now());
             Ok(())

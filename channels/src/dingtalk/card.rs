@@ -128,7 +128,7 @@ impl Card<'_> {
 
     /// The words: what can be chosen stands among them where the template has no buttons.
     pub(super) fn text(&self, page: &Page) -> String {
-        if self.style.buttons_key.is_some() { page.text.clone() } else { page.in_words() }
+        if self.style.buttons_key.is_some() { page.text.clone() } else { page.words.clone() }
     }
 }
 

@@ -7,10 +7,9 @@ use super::{
     DingTalk,
     failure::Failure,
     frame::{self, Frame, Ticket},
-    offers,
 };
 use crate::{
-    ChannelError, Inbound, Intake,
+    ChannelError, HealthCell, Inbound, Intake,
     clock::now,
     socket::{Frame as Heard, Pulse, Socket, SocketError},
     supervise::{Ended, supervise},
@@ -40,7 +39,7 @@ const HELD: usize = 256;
 
 impl DingTalk {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
-        self.attend(&Held::new(intake), &stop).await
+        self.attend(&Held::new(intake, &self.health), &stop).await
     }
 
     /// Stays connected. What is held outlives every socket: DingTalk is not certain to repeat it.
@@ -156,7 +155,7 @@ impl DingTalk {
 
     fn message(&self, data: &Value) -> Option<Inbound> {
         let inbound = self.decoder.message(data)?;
-        Some(offers::resolve(&self.office.offers, inbound))
+        Some(self.office.offers.resolve(inbound))
     }
 }
 
@@ -173,6 +172,8 @@ enum Left {
 /// Events that could not be kept yet.
 struct Held<'a> {
     intake: &'a dyn Intake,
+    /// Tells of what cannot be kept.
+    health: &'a HealthCell,
     queue: Mutex<Queue>,
     /// Something began to wait.
     waits: Notify,
@@ -189,8 +190,8 @@ struct Queue {
 }
 
 impl<'a> Held<'a> {
-    fn new(intake: &'a dyn Intake) -> Self {
-        Self { intake, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
+    fn new(intake: &'a dyn Intake, health: &'a HealthCell) -> Self {
+        Self { intake, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -204,7 +205,10 @@ impl<'a> Held<'a> {
         if first {
             match self.intake.accept(inbound.clone()).await {
                 Ok(_) => return Some(ticket.taken()),
-                Err(error) => tracing::warn!(%error, "a message cannot be kept now; trying again"),
+                Err(error) => {
+                    tracing::warn!(%error, "a message cannot be kept now; trying again");
+                    self.health.not_kept(error);
+                }
             }
         }
         let waiting = &mut self.queue().waiting;
@@ -231,11 +235,14 @@ impl<'a> Held<'a> {
     /// kept, and at that moment its acknowledgement is there.
     async fn again(&self) {
         while let Some(inbound) = self.oldest() {
-            if self.intake.accept(inbound).await.is_err() {
+            if let Err(error) = self.intake.accept(inbound).await {
+                // Also where a new connection has just called itself well.
+                self.health.not_kept(error);
                 return;
             }
             self.settle();
         }
+        self.health.kept();
     }
 
     fn oldest(&self) -> Option<Inbound> {

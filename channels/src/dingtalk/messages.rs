@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Address, OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot},
+    live::{CallError, Draft, Ledger, Messages, Offers, Sent, Slot},
     name::is_picture,
     split::{Limit, Unit},
 };
@@ -225,7 +225,7 @@ impl DingMessages {
             card: true,
             done: page.done,
             nth: 1,
-            shows: digest(&[&page.text]),
+            shows: digest(&[&page.words]),
             buttons: digest(&[&page.buttons()]),
         }
     }
@@ -235,10 +235,12 @@ impl DingMessages {
         let Some(card) = self.card(name) else { return };
         let page = Page {
             text: MOVED.to_owned(),
+            words: MOVED.to_owned(),
             title: String::new(),
             choices: Vec::new(),
             done: true,
             neutral: false,
+            asks: false,
         };
         let left = match card.stream(MOVED, true, nth).await {
             Ok(()) => card.set_buttons(&page).await,
@@ -299,20 +301,6 @@ impl DingMessages {
         *sent = Posted { nth: sent.nth + 1, ..self.posted_card(name, page) };
         Ok(())
     }
-
-    /// A finished message is about to stand there: what it offers is what a number means. Before it is sent,
-    /// because a person may be faster than DingTalk's answer.
-    fn offer(&self, page: &Page, in_words: bool) {
-        if page.done {
-            let offered = if in_words { page.choices.as_slice() } else { &[] };
-            self.office.offers.set(&self.address, offered);
-        }
-    }
-
-    /// Whether a card lists its choices among the words.
-    fn lists_choices(&self) -> bool {
-        self.office.style.as_ref().is_none_or(|style| style.buttons_key.is_none())
-    }
 }
 
 /// An ordinary message that shows a page.
@@ -322,7 +310,7 @@ fn posted_message(id: String, page: &Page) -> Posted {
         card: false,
         done: page.done,
         nth: 0,
-        shows: digest(&[&page.text]),
+        shows: digest(&[&page.words]),
         buttons: digest(&[&page.buttons()]),
     }
 }
@@ -348,6 +336,14 @@ impl Messages for DingMessages {
 
     fn grows(&self) -> bool {
         self.in_cards()
+    }
+
+    fn buttons(&self) -> bool {
+        self.in_cards() && self.office.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
+    }
+
+    fn offers(&self) -> Option<&Arc<Offers>> {
+        Some(&self.office.offers)
     }
 
     async fn ready(&mut self) {
@@ -385,7 +381,6 @@ impl Messages for DingMessages {
         self.free()?;
         self.spend();
         if self.in_cards() {
-            self.offer(page, self.lists_choices());
             if let Some(posted) = self.post_card(slot, page).await? {
                 self.carded = true;
                 return Ok(posted);
@@ -393,12 +388,13 @@ impl Messages for DingMessages {
         } else {
             self.leave_perhaps(slot).await;
         }
-        self.offer(page, true);
+        // What began as messages goes on so.
+        self.plain = true;
         self.post_message(slot, page).await
     }
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
-        let same = sent.shows == digest(&[&page.text]) && sent.buttons == digest(&[&page.buttons()]);
+        let same = sent.shows == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
         if same && sent.done == page.done {
             return Ok(());
         }
@@ -407,13 +403,12 @@ impl Messages for DingMessages {
             // What cannot change waits for the end; then another takes its place.
             return if page.done { Err(CallError::Gone) } else { Ok(()) };
         }
-        if !page.done && self.changes >= MOST_CHANGES {
+        if !page.done && !page.asks && self.changes >= MOST_CHANGES {
             return Ok(());
         }
         self.free()?;
         self.spend();
         self.changes += 1;
-        self.offer(page, self.lists_choices());
         match self.change(sent, page).await {
             Ok(()) => Ok(()),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {

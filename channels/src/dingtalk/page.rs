@@ -19,6 +19,8 @@ const LARGEST: usize = 16_000;
 pub(super) struct Page {
     /// The words, as Markdown.
     pub(super) text: String,
+    /// The same where nothing can be pressed: with what to type.
+    pub(super) words: String,
     /// The first words, without marks.
     pub(super) title: String,
     /// What can be chosen.
@@ -27,6 +29,8 @@ pub(super) struct Page {
     pub(super) done: bool,
     /// Whether it holds no words of the answer yet.
     pub(super) neutral: bool,
+    /// Whether it asks something without which nothing goes on.
+    pub(super) asks: bool,
 }
 
 impl Page {
@@ -34,38 +38,23 @@ impl Page {
         let first = draft.rich.text.lines().find(|line| !line.trim().is_empty()).unwrap_or(SIGN);
         Self {
             text: markdown(&draft.rich),
+            words: markdown(&draft.in_words()),
             title: first.trim().chars().take(TITLE).collect(),
             choices: draft.choices.iter().filter(|choice| !choice.label.trim().is_empty()).cloned().collect(),
             done: draft.done,
             neutral: draft.neutral,
+            asks: draft.asks > 0,
         }
     }
 
     pub(super) fn is_overfull(&self) -> bool {
-        self.in_words().len() > LARGEST
-    }
-
-    /// The text where nothing can be pressed: the choices stand below it, each with what to type.
-    pub(super) fn in_words(&self) -> String {
-        let mut text = self.text.clone();
-        if !self.done || self.choices.is_empty() {
-            return text;
-        }
-        for (n, choice) in self.choices.iter().enumerate() {
-            let gap = if n == 0 { "\n\n" } else { "\n" };
-            let _ = write!(text, "{gap}{}. {} (`{}`)", n + 1, choice.label, choice.action);
-        }
-        text
+        self.words.len() > LARGEST
     }
 
     /// What an ordinary message says: it does not change, so that one which is not the answer yet holds only
     /// the place.
     pub(super) fn message(&self) -> String {
-        match (self.done, self.neutral) {
-            (true, _) => self.in_words(),
-            (false, true) => self.text.clone(),
-            (false, false) => SIGN.to_owned(),
-        }
+        if self.done || self.neutral { self.words.clone() } else { SIGN.to_owned() }
     }
 
     /// The buttons as the value of a card's variable.
@@ -97,18 +86,21 @@ mod tests {
     fn a_message_says_what_can_be_typed_where_nothing_can_be_pressed() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Try again", "/retry"), choice("Stop", "/stop")];
-        let draft = Draft { rich: parse("**It** failed\nbadly"), choices, neutral: false, done: true };
+        let draft = Draft {
+            rich: parse("**It** failed\nbadly"),
+            choices,
+            done: true,
+            first: Some(1),
+            ..Draft::default()
+        };
         let page = Page::new(&draft);
-        assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)\n2. Stop (`/stop`)");
+        assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)  \n2. Stop (`/stop`)");
         assert_eq!(page.title, "It failed");
         let growing = Page::new(&Draft { done: false, ..draft.clone() });
-        assert_eq!(
-            (growing.message().as_str(), growing.in_words().as_str()),
-            (SIGN, "**It** failed  \nbadly")
-        );
-        let neutral =
-            Page::new(&Draft { rich: parse("⏳ Thinking…"), done: false, neutral: true, ..draft });
-        assert_eq!(neutral.message(), "⏳ Thinking…");
+        assert_eq!(growing.message(), SIGN);
+        let stop = vec![choice("Stop", "/stop")];
+        let sign = Draft { rich: parse("⏳ Thinking…"), neutral: true, choices: stop, ..Draft::default() };
+        assert_eq!(Page::new(&sign).message(), "⏳ Thinking…\n\nStop: `/stop`");
         let buttons: Value = serde_json::from_str(&page.buttons()).unwrap();
         assert_eq!((&buttons[1]["text"], &buttons[1]["id"]), (&json!("Stop"), &json!("/stop")));
     }

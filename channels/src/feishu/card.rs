@@ -3,7 +3,7 @@
 use crate::{
     Choice,
     live::{Draft, SIGN},
-    render::feishu::card_markdown,
+    render::{Rich, feishu::card_markdown},
 };
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ pub(super) struct Page {
     pub(super) markdown: String,
     /// The same without markup.
     pub(super) plain: String,
+    /// The same as both where nothing can be pressed: with what to type.
+    words: (String, String),
     /// The buttons.
     pub(super) choices: Vec<Choice>,
     /// Whether it will not change any more.
@@ -29,10 +31,11 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(draft: &Draft) -> Self {
-        let markdown = card_markdown(&draft.rich);
+        let (markdown, words) = (card_markdown(&draft.rich), draft.in_words());
         Self {
             markdown: if markdown.is_empty() { SIGN.to_owned() } else { markdown },
             plain: draft.rich.text.clone(),
+            words: (card_markdown(&words), words.text),
             choices: draft.choices.clone(),
             done: draft.done,
         }
@@ -40,7 +43,7 @@ impl Page {
 
     /// Returns what a card shows when it is made.
     pub(super) fn sign() -> Self {
-        Self { markdown: SIGN.to_owned(), plain: SIGN.to_owned(), choices: Vec::new(), done: false }
+        Self::new(&Draft { rich: Rich::plain(SIGN), ..Draft::default() })
     }
 
     /// Tells whether its markup makes it too long for a card.
@@ -73,19 +76,12 @@ impl Page {
 
     /// Returns it as a post, whose Markdown is the cards'.
     pub(super) fn post(&self) -> Value {
-        let text = format!("{}{}", self.markdown, self.told_choices());
-        json!({"zh_cn": {"content": [[{"tag": "md", "text": text}]]}})
+        json!({"zh_cn": {"content": [[{"tag": "md", "text": self.words.0}]]}})
     }
 
     /// Returns it as a text. A tag that would name somebody is broken.
     pub(super) fn text(&self) -> Value {
-        json!({"text": format!("{}{}", self.plain, self.told_choices()).replace('<', "<\u{200b}")})
-    }
-
-    /// Without buttons people type what a button would mean.
-    fn told_choices(&self) -> String {
-        let line = |choice: &Choice| format!("\n{}: {}", choice.label, choice.action);
-        self.choices.iter().map(line).collect()
+        json!({"text": self.words.1.replace('<', "<\u{200b}")})
     }
 }
 
@@ -113,7 +109,7 @@ mod tests {
         let choice =
             |(label, action): &(&str, &str)| Choice { label: (*label).into(), action: (*action).into() };
         let choices = choices.iter().map(choice).collect();
-        Page::new(&Draft { rich: parse(text), choices, ..Draft::default() })
+        Page::new(&Draft { rich: parse(text), choices, first: Some(1), ..Draft::default() })
     }
 
     #[test]
@@ -140,9 +136,9 @@ mod tests {
 
     #[test]
     fn without_cards_the_words_say_what_to_type_and_name_nobody() {
-        let page = page("pick <at id=all></at>", &[("One", "1")]);
-        assert_eq!(page.text()["text"], "pick <\u{200b}at id=all><\u{200b}/at>\nOne: 1");
-        let post = "pick &#60;at id=all&#62;&#60;/at&#62;\nOne: 1";
+        let page = page("pick <at id=all></at>", &[("One", "/one")]);
+        assert_eq!(page.text()["text"], "pick <\u{200b}at id=all><\u{200b}/at>\n\n1. One (/one)");
+        let post = "pick &#60;at id=all&#62;&#60;/at&#62;\n\n1. One (`/one`)";
         assert_eq!(page.post().pointer("/zh_cn/content/0/0/text"), Some(&json!(post)));
     }
 

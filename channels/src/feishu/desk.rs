@@ -6,7 +6,12 @@ use super::{
     failure::Failure,
     places::{Place, Places, plain},
 };
-use crate::{Placement, bucket::Bucket, live::CallError, pace::Pacer};
+use crate::{
+    Placement,
+    bucket::Bucket,
+    live::{CallError, Offers},
+    pace::Pacer,
+};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -31,6 +36,7 @@ pub(super) struct Office {
     /// What all chats share.
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
+    pub(super) offers: Arc<Offers>,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }

@@ -6,12 +6,12 @@ use super::{
     inlet::{Inlet, NotTaken},
     seal,
 };
-use crate::{Answer, BoxFuture, Glance, HealthState, Intake, Post, Webhook, clock::now, webhook::header};
+use crate::{Answer, BoxFuture, Glance, Intake, Post, Webhook, clock::now, webhook::header};
 use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::atomic::{AtomicBool, Ordering};
+
 use subtle::ConstantTimeEq;
 
 /// A post may be so old, or as much ahead of this machine's clock, in milliseconds.
@@ -25,8 +25,6 @@ pub(super) struct FeishuWebhook {
     pub(super) inlet: Inlet,
     pub(super) encrypt_key: SecretString,
     pub(super) verification_token: SecretString,
-    /// Whether the last event was not kept.
-    pub(super) missed: AtomicBool,
 }
 
 #[derive(Deserialize)]
@@ -65,13 +63,12 @@ impl Webhook for FeishuWebhook {
 impl FeishuWebhook {
     /// Tells how it is doing: there is no connection whose end would tell it.
     fn tell(&self, why: Option<&NotTaken>) {
-        let health = &self.inlet.health;
-        if let Some(why) = why {
-            tracing::warn!(%why, "an event was not kept: Feishu posts it again");
-            self.missed.store(true, Ordering::Relaxed);
-            health.failed(HealthState::Degraded, format!("an event was not kept: {why}"));
-        } else if self.missed.swap(false, Ordering::Relaxed) && health.get().state == HealthState::Degraded {
-            health.ready();
+        match why {
+            Some(why) => {
+                tracing::warn!(%why, "an event was not kept: Feishu posts it again");
+                self.inlet.health.not_kept(why);
+            }
+            None => self.inlet.health.kept(),
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Address, Attachment, EventKey, HealthCell, Inbound, Intake, JournalError, Kind, Refusal, Sender,
-    clock::now,
+    clock::now, live::Offers,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ pub(super) struct Inlet {
     pub(super) account: String,
     pub(super) client: Arc<Client>,
     pub(super) places: Arc<Places>,
+    pub(super) offers: Arc<Offers>,
     /// The bot's own id.
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
@@ -82,7 +83,7 @@ impl Inlet {
         };
         let known = inbound.is_some();
         if let Some(inbound) = inbound {
-            intake.accept(inbound).await?;
+            intake.accept(self.offers.resolve(inbound)).await?;
         }
         Ok(pressed.then(|| {
             if known { toast("info", "👌") } else { toast("warning", "This button is not in use.") }

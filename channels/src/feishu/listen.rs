@@ -191,9 +191,17 @@ impl<'a> Line<'a> {
 async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn Intake) -> Vec<u8> {
     let began = Instant::now();
     let answer = match serde_json::from_slice::<Envelope>(&delivery.payload) {
-        Ok(event) => inlet.take(&event, intake).await.map_err(|refusal| {
-            tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
-        }),
+        Ok(event) => match inlet.take(&event, intake).await {
+            Ok(told) => {
+                inlet.health.kept();
+                Ok(told)
+            }
+            Err(refusal) => {
+                tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
+                inlet.health.not_kept(refusal);
+                Err(())
+            }
+        },
         Err(error) => {
             tracing::warn!(%error, "an event cannot be read and is passed over");
             Ok(None)

@@ -20,12 +20,15 @@ use super::{
 use crate::{
     OutFile, SendError,
     clock::now,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot},
+    live::{CallError, Draft, Ledger, Messages, Offers, Sent, Slot},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 /// The platform knows a key for an hour; a little less, for the way there.
 const KEY: i64 = 55 * 60 * 1000;
@@ -238,6 +241,14 @@ impl Messages for FeishuMessages {
 
     fn grows(&self) -> bool {
         matches!(self.way, Way::Stream | Way::Card)
+    }
+
+    fn buttons(&self) -> bool {
+        self.grows()
+    }
+
+    fn offers(&self) -> Option<&Arc<Offers>> {
+        Some(&self.desk.office.offers)
     }
 
     async fn ready(&mut self) {

@@ -1,10 +1,10 @@
 //! What a platform does for a live reply: make a message, change it, find it, delete it.
 
-use super::{Draft, Typing};
+use super::{Draft, Offers, Typing};
 use crate::{Journal, OutFile, SendError, Sighting, split::Limit};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The messages of one reply on one platform. A value of it lives as long as the reply.
@@ -40,6 +40,16 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
     fn grows(&self) -> bool {
         true
+    }
+
+    /// Tells whether choices can be pressed. Where they cannot they are words, with numbers to answer by.
+    fn buttons(&self) -> bool {
+        true
+    }
+
+    /// Returns where the numbers of choices are remembered, where there may be no buttons.
+    fn offers(&self) -> Option<&Arc<Offers>> {
+        None
     }
 
     /// Waits until another unfinished view may be shown.

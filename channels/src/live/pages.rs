@@ -1,7 +1,7 @@
 //! From a view to the messages that show it, still without any platform's markup.
 
 use crate::{
-    Choice, FinalView, ReplyView,
+    Ask, Choice, FinalView, ReplyView,
     render::{Rich, Style, parse},
     split::{Limit, split},
 };
@@ -20,20 +20,71 @@ pub(crate) struct Draft {
     pub(crate) rich: Rich,
     /// The buttons under it.
     pub(crate) choices: Vec<Choice>,
+    /// How many of them, from the first on, decide a question.
+    pub(crate) asks: usize,
+    /// The number of the first, where choices are made by number.
+    pub(crate) first: Option<usize>,
     /// Whether it holds no words of the answer yet.
     pub(crate) neutral: bool,
     /// Whether it will not change any more: it is full, or the reply is finished.
     pub(crate) done: bool,
 }
 
+impl Draft {
+    /// Returns the words where nothing can be pressed: what can be chosen stands below them. A question is
+    /// decided by number alone; anything else can be typed as well.
+    pub(crate) fn in_words(&self) -> Rich {
+        let mut rich = self.rich.clone();
+        let (asks, others) = self.choices.split_at_checked(self.asks).unwrap_or((&[], &self.choices));
+        let gap = |rich: &Rich, n: usize| match n {
+            _ if rich.text.is_empty() => "",
+            0 => "\n\n",
+            _ => "\n",
+        };
+        if let Some(first) = self.first.filter(|_| !asks.is_empty()) {
+            for (n, choice) in asks.iter().enumerate() {
+                let gap = gap(&rich, n);
+                rich.text.push_str(&format!("{gap}{} = {}", first + n, choice.label));
+            }
+            rich.text.push_str("\nAnswer me with the number alone.");
+        }
+        for (n, choice) in others.iter().enumerate() {
+            let numbered = self.first.filter(|_| asks.is_empty());
+            let (before, after) = match numbered {
+                Some(first) => (format!("{}. {} (", first + n, choice.label), ")"),
+                None => (format!("{}: ", choice.label), ""),
+            };
+            let gap = gap(&rich, n);
+            rich.text.push_str(&format!("{gap}{before}"));
+            let start = rich.text.len();
+            rich.text.push_str(&choice.action);
+            rich.mark(start, Style::Code);
+            rich.text.push_str(after);
+        }
+        rich
+    }
+}
+
 /// Returns the messages that show a growing reply: full ones stay as they are, the last one grows.
-pub(super) fn growing(view: &ReplyView, limit: Limit) -> Vec<Draft> {
-    let mut parts = split(&parse(&view.text), limit);
+pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> Vec<Draft> {
+    let (text, choices) = view.whole();
+    let asks = view.ask.as_ref().map_or(0, |ask| ask.choices.len());
+    let mut parts = split(&parse(&text), limit);
     let neutral = parts.is_empty();
     let mut last = parts.pop().unwrap_or_else(|| Rich::plain(SIGN));
     add_activity(&mut last, view.activity.as_deref(), if neutral { " " } else { "\n\n" }, limit);
-    let last = Draft { rich: last, choices: view.choices.clone(), neutral, done: false };
+    let last = Draft { rich: last, choices, asks, first, neutral, done: false };
     parts.into_iter().map(full).chain([last]).collect()
+}
+
+/// Returns the messages that ask something where the reply itself cannot change.
+pub(super) fn question(ask: &Ask, others: &[Choice], first: usize, limit: Limit) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = split(&parse(&ask.text), limit).into_iter().map(full).collect();
+    if let Some(last) = drafts.last_mut() {
+        last.choices = [ask.choices.as_slice(), others].concat();
+        (last.asks, last.first) = (ask.choices.len(), Some(first));
+    }
+    drafts
 }
 
 fn full(rich: Rich) -> Draft {
@@ -56,7 +107,7 @@ fn add_activity(rich: &mut Rich, activity: Option<&str>, gap: &str, limit: Limit
 
 /// Returns the messages that show a finished reply, with a line for each note. No text at all makes none,
 /// unless there is nothing else to see.
-pub(super) fn finished(view: &FinalView, notes: &[String], limit: Limit) -> Vec<Draft> {
+pub(super) fn finished(view: &FinalView, notes: &[String], first: Option<usize>, limit: Limit) -> Vec<Draft> {
     let mut rich = parse(&view.text);
     for note in notes {
         let gap = if rich.text.is_empty() { "" } else { "\n\n" };
@@ -69,6 +120,7 @@ pub(super) fn finished(view: &FinalView, notes: &[String], limit: Limit) -> Vec<
     let mut drafts: Vec<Draft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices.clone_from(&view.choices);
+        last.first = first;
     }
     drafts
 }
@@ -88,7 +140,7 @@ mod tests {
     const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
 
     fn view(text: &str, activity: Option<&str>) -> ReplyView {
-        ReplyView { text: text.into(), activity: activity.map(Into::into), choices: Vec::new() }
+        ReplyView { text: text.into(), activity: activity.map(Into::into), ..ReplyView::default() }
     }
 
     fn done(text: &str) -> FinalView {
@@ -108,13 +160,13 @@ mod tests {
             (view("hi", Some("reading")), "hi\n\nreading", false),
         ];
         for (view, text, neutral) in cases {
-            assert_eq!(texts(&growing(&view, LIMIT)), [(text, neutral)]);
+            assert_eq!(texts(&growing(&view, None, LIMIT)), [(text, neutral)]);
         }
     }
 
     #[test]
     fn activity_makes_no_message_too_long() {
-        let full = growing(&view(&"a".repeat(4090), Some("reading")), LIMIT);
+        let full = growing(&view(&"a".repeat(4090), Some("reading")), None, LIMIT);
         assert_eq!(texts(&full), [("a".repeat(4090).as_str(), false)]);
     }
 
@@ -122,10 +174,10 @@ mod tests {
     fn a_finished_reply_ends_with_its_notes_even_behind_open_code() {
         let file = || vec![OutFile { name: "a.zip".into(), path: "a.zip".into() }];
         let note = ["📎 a.zip: too large".to_owned()];
-        let drafts = finished(&FinalView { files: file(), ..done("```\nx") }, &note, LIMIT);
+        let drafts = finished(&FinalView { files: file(), ..done("```\nx") }, &note, None, LIMIT);
         assert_eq!(texts(&drafts), [("x\n\n📎 a.zip: too large", false)]);
-        assert_eq!(finished(&FinalView { files: file(), ..done(" ") }, &[], LIMIT), []);
-        assert_eq!(texts(&finished(&done(""), &[], LIMIT)), [("(no text)", false)]);
+        assert_eq!(finished(&FinalView { files: file(), ..done(" ") }, &[], None, LIMIT), []);
+        assert_eq!(texts(&finished(&done(""), &[], None, LIMIT)), [("(no text)", false)]);
     }
 
     #[test]
@@ -136,9 +188,26 @@ mod tests {
             drafts.iter().map(|draft| (draft.choices.len(), draft.done)).collect()
         };
         let choices = vec![stop];
-        let growing = growing(&ReplyView { choices: choices.clone(), ..view(&text, None) }, LIMIT);
+        let growing = growing(&ReplyView { choices: choices.clone(), ..view(&text, None) }, None, LIMIT);
         assert_eq!(shape(growing), [(0, true), (1, false)]);
-        let finished = finished(&FinalView { choices, ..done(&text) }, &[], LIMIT);
+        let finished = finished(&FinalView { choices, ..done(&text) }, &[], None, LIMIT);
         assert_eq!(shape(finished), [(0, true), (1, true)]);
+    }
+
+    #[test]
+    fn where_nothing_can_be_pressed_the_words_say_what_to_type() {
+        let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
+        let choices = vec![choice("Approve", "/approve k"), choice("Deny", "/deny k")];
+        let ask = Ask { text: "May I?".into(), choices };
+        let stop = vec![choice("Stop", "/stop")];
+        let words = |drafts: Vec<Draft>| drafts.last().map(|last| last.in_words().text).unwrap();
+        let asked = "3 = Approve\n4 = Deny\nAnswer me with the number alone.\n\nStop: /stop";
+        assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
+        let view = ReplyView { ask: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
+        assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
+        assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
+        let done = FinalView { choices: stop, ..done("yes") };
+        assert_eq!(words(finished(&done, &[], Some(1), LIMIT)), "yes\n\n1. Stop (/stop)");
+        assert_eq!(words(finished(&done, &[], None, LIMIT)), "yes\n\nStop: /stop");
     }
 }

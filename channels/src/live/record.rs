@@ -14,6 +14,9 @@ pub(super) struct Record<S, M> {
     /// The files, as in the final view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Sending>,
+    /// What is asked in words.
+    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
+    pub(super) asked: Asked,
     /// What the platform keeps of the reply as a whole.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(super) memo: Value,
@@ -27,6 +30,25 @@ pub(super) enum Part<S, M> {
     Intended(Slot<M>),
     /// It is there.
     Sent(S),
+}
+
+/// What is asked in words and decided by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// The number of the first choice; where nothing is asked, the least for the next question.
+    pub(super) first: usize,
+    /// What the choices do; none where nothing is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) actions: Vec<String>,
+    /// From which part on messages of its own show it, where what grows cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<usize>,
+}
+
+impl Asked {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One file.
@@ -72,7 +94,7 @@ impl Id {
 
 impl<S, M> Default for Record<S, M> {
     fn default() -> Self {
-        Self { parts: Vec::new(), files: Vec::new(), memo: Value::Null }
+        Self { parts: Vec::new(), files: Vec::new(), asked: Asked::default(), memo: Value::Null }
     }
 }
 
@@ -164,11 +186,13 @@ mod tests {
                 Sending::Sent { id: Id::Text("m8".into()) },
                 Sending::Failed { why: "gone".into() },
             ],
+            asked: Asked { first: 3, actions: vec!["/approve k".into()], at: Some(1) },
             memo: json!({"chat": -100}),
         };
         let state = json!({
             "parts": [{"sent": {"id": "m5", "page": 2}}, {"intended": {"key": "k1", "since": 1, "mark": 5}}],
             "files": [{"tried": {"times": 1, "key": "k2"}}, {"sent": {"id": "m8"}}, {"failed": {"why": "gone"}}],
+            "asked": {"first": 3, "actions": ["/approve k"], "at": 1},
             "memo": {"chat": -100},
         });
         let handle = ReplyHandle { state, messages: vec!["m5".into(), "m8".into()] };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Address, BoxFuture, EventKey, JournalError, Kept, Kind, Refusal, Sender, Sighting};
+use crate::{Address, BoxFuture, EventKey, HealthState, JournalError, Kept, Kind, Refusal, Sender, Sighting};
 use std::sync::Mutex;
 
 /// Keeps what comes, except while it is full.
@@ -62,27 +62,34 @@ fn answers(held: &Held<'_>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
-    let desk = Desk::default();
-    let held = Held::new(&desk);
+    let (desk, health) = (Desk::default(), HealthCell::default());
+    let held = Held::new(&desk, &health);
     assert!(keep(&held, "1").await);
     *desk.full.lock().unwrap() = true;
+    health.ready();
     assert!(!keep(&held, "2").await);
+    let told = health.get();
+    assert_eq!((told.state, told.last_error.is_some()), (HealthState::Degraded, true), "people see it");
+    health.ready();
     assert!(!keep(&held, "3").await);
     assert!(!keep(&held, "2").await, "a repetition waits once");
     held.again().await;
     assert_eq!(answers(&held), Vec::<String>::new());
+    assert_eq!(health.get().state, HealthState::Degraded, "over a new connection too");
     *desk.full.lock().unwrap() = false;
     assert!(!keep(&held, "4").await, "what waits goes first");
     held.again().await;
     assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
     assert_eq!(*desk.kept.lock().unwrap(), ["1", "2", "3", "4"]);
+    assert_eq!(health.get().state, HealthState::Ready);
     assert!(keep(&held, "5").await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_bounded() {
     let desk = Desk { full: Mutex::new(true), ..Desk::default() };
-    let held = Held::new(&desk);
+    let health = HealthCell::default();
+    let held = Held::new(&desk, &health);
     for n in 0..1000 {
         assert!(!keep(&held, &n.to_string()).await);
     }
@@ -92,7 +99,8 @@ async fn what_waits_is_bounded() {
 #[tokio::test(start_paused = true)]
 async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about() {
     let desk = Desk { full: Mutex::new(true), ..Desk::default() };
-    let (held, stop) = (Held::new(&desk), CancellationToken::new());
+    let health = HealthCell::default();
+    let (held, stop) = (Held::new(&desk, &health), CancellationToken::new());
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     let channel = crate::dingtalk::loopback::channel("http://127.0.0.1:9", false);
     let room = async {
@@ -111,7 +119,8 @@ async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about(
 #[tokio::test(start_paused = true)]
 async fn nothing_is_lost_where_waiting_is_broken_off() {
     let desk = Desk { full: Mutex::new(true), slow: true, ..Desk::default() };
-    let held = Held::new(&desk);
+    let health = HealthCell::default();
+    let held = Held::new(&desk, &health);
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     *desk.full.lock().unwrap() = false;
     // Each try takes a second: it is broken off behind the first and within the second.

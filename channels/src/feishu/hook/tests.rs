@@ -1,6 +1,8 @@
 use super::*;
 use crate::feishu::{client::Client, lanes::Lanes, places::Places};
-use crate::{Address, HealthCell, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now};
+use crate::{
+    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now,
+};
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -39,17 +41,13 @@ fn hook() -> FeishuWebhook {
         account: "feishu".into(),
         client: Arc::new(client),
         places: Arc::new(Places::default()),
+        offers: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
         lanes: Lanes::default(),
     };
-    FeishuWebhook {
-        inlet,
-        encrypt_key: KEY.into(),
-        verification_token: "token".into(),
-        missed: AtomicBool::new(false),
-    }
+    FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
 }
 
 fn sealed(event: &Value) -> String {

@@ -42,6 +42,7 @@ fn inlet_of(url: &str) -> Inlet {
         account: "feishu".into(),
         client: Arc::new(client),
         places: Arc::new(Places::default()),
+        offers: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),

@@ -89,6 +89,7 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
         pacer: Arc::new(Pacer::default()),
         bucket: Arc::new(crate::feishu::desk::bucket()),
         places: Arc::new(Places::default()),
+        offers: Arc::default(),
         interval: Duration::from_millis(1),
     };
     (FeishuMessages::new(Desk::new(office, &placement)), platform)

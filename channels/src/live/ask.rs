@@ -1,0 +1,101 @@
+//! What has to be decided, where nothing can be pressed: it goes out with numbers.
+//!
+//! Among the words that grow where they can change, as a message of its own where they cannot. Its numbers
+//! count as long as it is asked, also over a restart.
+
+use super::{
+    Messages, Reply,
+    offers::Offer,
+    pages,
+    record::{Asked, Part, Record},
+};
+use crate::{Address, FinalView, ReplyView, SendError};
+
+impl<M: Messages> Reply<M> {
+    /// Takes up what was asked before a restart: its numbers count before it is shown again.
+    pub(super) fn asked_before(
+        messages: &M,
+        record: &Record<M::Sent, M::Mark>,
+        address: &Address,
+    ) -> Option<Offer> {
+        let Asked { first, actions, .. } = &record.asked;
+        let offers = messages.offers().filter(|_| !actions.is_empty())?;
+        offers.renew(address, *first, actions.clone())
+    }
+
+    /// Gives what a view asks its numbers, and takes back those of what is not asked any more.
+    pub(super) async fn number(&mut self, view: &ReplyView) -> Result<(), SendError> {
+        let choices = view.ask.iter().flat_map(|ask| &ask.choices);
+        let mut actions: Vec<String> = choices.map(|choice| choice.action.clone()).collect();
+        if self.messages.buttons() {
+            actions.clear();
+        }
+        // The first view after a restart knows nothing yet.
+        if std::mem::take(&mut self.taken_up) && actions.is_empty() {
+            return Ok(());
+        }
+        if self.record.asked.actions == actions && self.offer.is_some() != actions.is_empty() {
+            return Ok(());
+        }
+        self.withdraw().await?;
+        if let Some(offers) = self.messages.offers().filter(|_| !actions.is_empty()) {
+            let offer = offers.ask(&self.address, self.record.asked.first, actions.clone());
+            self.record.asked = Asked { first: offer.first, actions, at: None };
+            self.offer = Some(offer);
+            self.unsaved = true;
+        }
+        Ok(())
+    }
+
+    async fn withdraw(&mut self) -> Result<(), SendError> {
+        self.offer = None;
+        let asked = &mut self.record.asked;
+        if asked.actions.is_empty() {
+            return Ok(());
+        }
+        asked.first += asked.actions.len();
+        asked.actions.clear();
+        self.unsaved = true;
+        match asked.at.take() {
+            Some(at) => self.keep(at).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the number of the first choice of what is asked in words.
+    pub(super) fn first_number(&self) -> Option<usize> {
+        self.offer.as_ref().map(|offer| offer.first)
+    }
+
+    /// Shows that something is coming where a message cannot change, and what is asked.
+    pub(super) async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
+        if self.record.parts.is_empty() {
+            let (activity, choices) = (view.activity.clone(), view.choices.clone());
+            let sign = ReplyView { activity, choices, ..ReplyView::default() };
+            let pages = self.pages(|limit| pages::growing(&sign, None, limit));
+            self.show(&pages, false).await?;
+        }
+        let (Some(ask), Some(first)) = (&view.ask, self.first_number()) else { return Ok(()) };
+        let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();
+        let at = *self.record.asked.at.get_or_insert(there);
+        let pages = self.pages(|limit| pages::question(ask, &view.choices, first, limit));
+        for (n, page) in pages.iter().enumerate() {
+            if self.record.part(at + n).is_none() {
+                self.page(at + n, page, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply is finished: nothing is asked any more. Returns the number of the first thing to choose, where
+    /// that is done by number.
+    pub(super) fn conclude(&mut self, view: &FinalView) -> Option<usize> {
+        self.offer = None;
+        if self.record.asked != Asked::default() {
+            self.record.asked = Asked::default();
+            self.unsaved = true;
+        }
+        let choices = if self.messages.buttons() { [].as_slice() } else { &view.choices };
+        self.messages.offers()?.list(&self.address, choices)
+    }
+}

@@ -1,0 +1,314 @@
+//! Numbers that people type for what was offered in words.
+//!
+//! Where nothing can be pressed the choices of a message are a list with numbers. Who answers with such a
+//! number alone means that choice: under a finished message what can also be typed, under a question the very
+//! press that a button would have been. Who may decide is not asked here: whoever judges presses judges this.
+//!
+//! A number of a question means that question and no other. Numbers count on from one question of a place to
+//! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
+//! without any. What a finished message lists is forgotten by a restart; what is asked is kept with its reply.
+
+use crate::{Address, Choice, EventKey, Inbound, Kind};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How many places are remembered, besides those where something is asked.
+const MOST: usize = 1024;
+/// Nobody answers so late with a number that was shown before.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// What can be chosen by number, by place.
+#[derive(Debug, Default)]
+pub(crate) struct Offers(Mutex<HashMap<String, Place>>);
+
+#[derive(Debug)]
+struct Place {
+    /// The first number that was not shown yet.
+    next: usize,
+    /// When something was last shown or taken back.
+    at: Instant,
+    /// What the newest finished message lists, from 1 on.
+    list: Option<List>,
+    /// What is asked.
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct List {
+    actions: Vec<String>,
+    /// The event that chose: another means nothing, the same may come again.
+    chosen: Option<EventKey>,
+}
+
+#[derive(Debug)]
+struct Open {
+    first: usize,
+    actions: Vec<String>,
+}
+
+/// A question that can be answered by number until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    offers: Arc<Offers>,
+    place: String,
+    /// The number of its first choice.
+    pub(crate) first: usize,
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if let Some(place) = self.offers.places().get_mut(&self.place) {
+            place.open.retain(|open| open.first != self.first);
+            place.at = Instant::now();
+        }
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { next: 1, at: Instant::now(), list: None, open: Vec::new() }
+    }
+
+    /// Numbers up to `last` are shown now.
+    fn shows(&mut self, last: usize) {
+        self.next = self.next.max(last + 1);
+        self.at = Instant::now();
+    }
+
+    fn is_stale(&self) -> bool {
+        self.open.is_empty() && self.at.elapsed() >= STALE
+    }
+}
+
+impl Offers {
+    fn places(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below `least`.
+    pub(crate) fn ask(self: &Arc<Self>, address: &Address, least: usize, actions: Vec<String>) -> Offer {
+        let (mut places, key) = (self.places(), address.key());
+        let place = at(&mut places, &key);
+        let first = place.next.max(least);
+        self.open(place, key.clone(), first, actions)
+    }
+
+    /// What was asked before a restart is asked still, under its numbers. `None` if they have a meaning already.
+    pub(crate) fn renew(
+        self: &Arc<Self>,
+        address: &Address,
+        first: usize,
+        actions: Vec<String>,
+    ) -> Option<Offer> {
+        let (mut places, key) = (self.places(), address.key());
+        let place = at(&mut places, &key);
+        let end = |open: &Open| open.first + open.actions.len();
+        let taken = place.open.iter().any(|open| open.first < first + actions.len() && first < end(open));
+        (!taken).then(|| self.open(place, key.clone(), first, actions))
+    }
+
+    fn open(self: &Arc<Self>, place: &mut Place, key: String, first: usize, actions: Vec<String>) -> Offer {
+        place.list = None;
+        place.shows(first + actions.len() - usize::from(!actions.is_empty()));
+        place.open.push(Open { first, actions });
+        Offer { offers: Arc::clone(self), place: key, first }
+    }
+
+    /// A finished message stands in a place now, with these choices or none. Returns the number of the first:
+    /// `None` where something is asked, whose numbers are not to be mistaken.
+    pub(crate) fn list(&self, address: &Address, choices: &[Choice]) -> Option<usize> {
+        let (mut places, key) = (self.places(), address.key());
+        if choices.is_empty() {
+            places.get_mut(&key)?.list = None;
+            return None;
+        }
+        let place = at(&mut places, &key);
+        place.list = None;
+        if !place.open.is_empty() {
+            return None;
+        }
+        place.shows(choices.len());
+        let actions = choices.iter().map(|choice| choice.action.clone()).collect();
+        place.list = Some(List { actions, chosen: None });
+        Some(1)
+    }
+
+    /// Puts what a number means in its place.
+    pub(crate) fn resolve(&self, inbound: Inbound) -> Inbound {
+        let Kind::Message { text, attachments, .. } = &inbound.kind else { return inbound };
+        if !inbound.addressed || !attachments.is_empty() {
+            return inbound;
+        }
+        match number(text).and_then(|number| self.meaning(&inbound, number)) {
+            Some(kind) => Inbound { kind, ..inbound },
+            None => inbound,
+        }
+    }
+
+    fn meaning(&self, inbound: &Inbound, number: usize) -> Option<Kind> {
+        let mut places = self.places();
+        let place = places.get_mut(&inbound.address.key())?;
+        let pressed = place.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
+        if let Some(action) = pressed {
+            return Some(Kind::Press { action: action.clone() });
+        }
+        let list = place.list.as_mut()?;
+        let text = list.actions.get(number.checked_sub(1)?)?.clone();
+        let chosen = list.chosen.get_or_insert_with(|| inbound.key.clone());
+        (*chosen == inbound.key).then(|| Kind::Message { text, attachments: Vec::new(), album: None })
+    }
+}
+
+/// Returns a place, which is forgotten at some time if nothing is asked there.
+fn at<'a>(places: &'a mut HashMap<String, Place>, key: &str) -> &'a mut Place {
+    if places.len() >= MOST && !places.contains_key(key) {
+        places.retain(|_, place| !place.open.is_empty());
+    }
+    let place = places.entry(key.to_owned()).or_insert_with(Place::new);
+    if place.is_stale() {
+        *place = Place::new();
+    }
+    place
+}
+
+/// Reads a message that is a number and nothing else.
+fn number(text: &str) -> Option<usize> {
+    let digits = text.trim().trim_end_matches(['.', '。', ')']);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attachment, Sender};
+
+    fn place(chat: &str) -> Address {
+        Address { account: "dingtalk".into(), chat: chat.into(), topic: None }
+    }
+
+    fn typed(chat: &str, key: &str, text: &str) -> Inbound {
+        Inbound {
+            key: EventKey(key.into()),
+            address: place(chat),
+            private: true,
+            message: key.into(),
+            reply_to: None,
+            sender: Sender { id: "5".into(), name: "Ada".into() },
+            addressed: true,
+            at: 0,
+            hint: None,
+            kind: Kind::Message { text: text.into(), attachments: Vec::new(), album: None },
+        }
+    }
+
+    /// What typing something means: words, or a press.
+    fn means(offers: &Offers, inbound: Inbound) -> String {
+        match offers.resolve(inbound).kind {
+            Kind::Message { text, .. } => text,
+            Kind::Press { action } => format!("press {action}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn choices(actions: &[&str]) -> Vec<Choice> {
+        actions.iter().map(|action| Choice { label: "x".into(), action: (*action).into() }).collect()
+    }
+
+    fn actions(key: &str) -> Vec<String> {
+        vec![format!("/approve {key}"), format!("/deny {key}")]
+    }
+
+    #[test]
+    fn a_number_means_what_was_listed_last_and_only_once() {
+        let offers = Offers::default();
+        assert_eq!(offers.list(&place("a"), &choices(&["/retry", "/stop"])), Some(1));
+        let says = |key: &str, text: &str| means(&offers, typed("a", key, text));
+        for other in ["0", "3", "2 apples", "-1", "+1", "two", "", "99999999999999999999999", "١"] {
+            assert_eq!(says("k", other), other);
+        }
+        assert_eq!(means(&offers, typed("b", "k", "1")), "1");
+        assert_eq!(says("k", " 2. "), "/stop");
+        assert_eq!(says("k", " 2. "), "/stop", "the same event that comes again");
+        assert_eq!(says("l", "1"), "1");
+        offers.list(&place("a"), &choices(&["/retry"]));
+        offers.list(&place("a"), &[]);
+        assert_eq!(says("k", "1"), "1");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_is_answered_by_its_own_numbers_until_it_is_over() {
+        let offers = Arc::new(Offers::default());
+        let says = |text: &str| means(&offers, typed("a", "k", text));
+        let first = offers.ask(&place("a"), 0, actions("A"));
+        assert_eq!(
+            (first.first, says("1"), says("2")),
+            (1, "press /approve A".into(), "press /deny A".into())
+        );
+        assert_eq!(says("1"), "press /approve A", "whoever may not has not used it up");
+        assert_eq!(offers.list(&place("a"), &choices(&["/retry"])), None, "its numbers are not mistaken");
+        let other = offers.ask(&place("a"), 0, actions("B"));
+        assert_eq!((says("1"), says("3")), ("press /approve A".into(), "press /approve B".into()));
+        drop(first);
+        assert_eq!((says("1"), says("4")), ("1".into(), "press /deny B".into()));
+        drop(other);
+        let next = offers.ask(&place("a"), 0, actions("C"));
+        assert_eq!((next.first, says("1"), says("3")), (5, "1".into(), "3".into()));
+        drop(next);
+        tokio::time::advance(STALE).await;
+        assert_eq!(offers.ask(&place("a"), 0, actions("D")).first, 1);
+        assert_eq!(offers.ask(&place("b"), 7, actions("E")).first, 7, "as its reply remembers");
+    }
+
+    #[test]
+    fn what_is_asked_after_a_list_has_other_numbers() {
+        let offers = Arc::new(Offers::default());
+        offers.list(&place("a"), &choices(&["/retry", "/new"]));
+        let asked = offers.ask(&place("a"), 0, actions("A"));
+        assert_eq!((asked.first, means(&offers, typed("a", "k", "1"))), (3, "1".into()));
+    }
+
+    #[test]
+    fn a_restart_keeps_the_numbers_unless_they_mean_something_else_by_then() {
+        let offers = Arc::new(Offers::default());
+        let kept = offers.renew(&place("a"), 3, actions("A"));
+        assert_eq!(means(&offers, typed("a", "k", "4")), "press /deny A");
+        assert!(offers.renew(&place("a"), 4, actions("B")).is_none());
+        assert!(offers.renew(&place("a"), 2, actions("B")).is_none());
+        assert!(offers.renew(&place("a"), 1, actions("B")).is_some());
+        assert_eq!(
+            (kept.map(|kept| kept.first), offers.ask(&place("a"), 0, actions("C")).first),
+            (Some(3), 5)
+        );
+    }
+
+    #[test]
+    fn only_a_number_alone_that_is_meant_for_the_bot_is_an_answer() {
+        let offers = Arc::new(Offers::default());
+        let _asked = offers.ask(&place("a"), 0, actions("A"));
+        let aside = Inbound { addressed: false, ..typed("a", "k", "1") };
+        let file = Attachment { handle: "h".into(), name: "a.txt".into(), size: None };
+        let kind = Kind::Message { text: "1".into(), attachments: vec![file], album: None };
+        let edited = Inbound { kind: Kind::Edit { text: "1".into() }, ..typed("a", "k", "") };
+        for inbound in [aside, Inbound { kind, ..typed("a", "k", "") }, edited, typed("a", "k", "/approve A")]
+        {
+            assert_eq!(offers.resolve(inbound.clone()), inbound);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_no_question_is_forgotten() {
+        let offers = Arc::new(Offers::default());
+        let asked = offers.ask(&place("a"), 0, actions("A"));
+        for n in 0..5000 {
+            offers.list(&place(&n.to_string()), &choices(&["/x"]));
+        }
+        assert!(offers.places().len() <= MOST);
+        assert_eq!(means(&offers, typed("a", "k", "1")), "press /approve A");
+        drop(asked);
+    }
+}

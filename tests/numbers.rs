@@ -1,0 +1,158 @@
+//! What is decided where nothing can be pressed: by the number that the question offers, and by no other words.
+
+use crate::{
+    asks::wish,
+    scenarios::{Scene, is_final},
+};
+use pudu_sim::{DingTalk, Fault, Feishu, Platform, dingtalk, feishu, model::Reply, platform::Shown};
+use std::{sync::Arc, time::Duration};
+
+/// Makes a module of tests for each way in which nothing can be pressed.
+macro_rules! in_each_way {
+    ($($way:ident)+ => $scenarios:tt) => {
+        $(mod $way { super::in_each_way!(@tests $way $scenarios); })+
+    };
+    (@tests $way:ident [$($scenario:ident)+]) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scenario() {
+            super::$scenario(super::$way().await).await;
+        })+
+    };
+}
+use in_each_way;
+
+in_each_way!(dingtalk_without_cards dingtalk_cards_without_buttons feishu_without_cards => [
+    a_number_decides_and_the_answer_says_who_did
+    somebody_elses_number_decides_nothing
+    a_restart_keeps_the_question_and_its_numbers
+    a_number_decides_one_question_and_not_the_next
+]);
+
+const CAREFUL: &str = "approvals: {tools: [write_file]}\n";
+
+async fn open(scene: Scene, account: &str) -> Scene {
+    let mut scene = scene;
+    scene.house.configure(account, CAREFUL);
+    scene.start().await;
+    scene
+}
+
+async fn dingtalk(account: &str) -> Scene {
+    let repeat = Some(Duration::from_millis(200));
+    let options = dingtalk::Options { cards: false, repeat, ..dingtalk::Options::default() };
+    let platform = Arc::new(DingTalk::start(options).await.unwrap());
+    open(Scene::build(platform).await, account).await
+}
+
+async fn dingtalk_without_cards() -> Scene {
+    dingtalk("").await
+}
+
+async fn dingtalk_cards_without_buttons() -> Scene {
+    let dingtalk::Options { template, content_key, .. } = dingtalk::Options::default();
+    let card = format!("card_template_id: {template}\ncard_content_key: {content_key}\n");
+    dingtalk(&format!("{card}stream_interval_ms: 200\n")).await
+}
+
+async fn feishu_without_cards() -> Scene {
+    let feishu = Feishu::start(feishu::Options::default()).await.unwrap();
+    feishu.take_scope("cardkit:card:write");
+    for method in ["im.message.create", "im.message.reply"] {
+        feishu.fail(method, 1, Fault::Refused(400, "230099 no cards here".into()));
+    }
+    open(Scene::build(Arc::new(feishu)).await, "").await
+}
+
+/// Waits for a question whose approval has this number.
+async fn asked(scene: &Scene, chat: &str, number: usize) -> Shown {
+    let approve = format!("{number} = Approve");
+    let found = |shown: &[Shown]| {
+        shown.iter().find(|one| one.text.contains("May I?") && one.text.contains(&approve)).cloned()
+    };
+    let asked = scene.sees(chat, found).await;
+    assert!(asked.text.contains("write_file") && asked.buttons.is_empty(), "{asked:?}");
+    assert!(asked.text.contains(&format!("{} = Deny", number + 1)), "{asked:?}");
+    assert!(asked.text.contains("Stop: /stop"), "{asked:?}");
+    asked
+}
+
+/// Waits for a finished message that says all of this.
+async fn says(scene: &Scene, chat: &str, words: &[&str]) {
+    let all = |one: &Shown| is_final(one) && words.iter().all(|word| one.text.contains(word));
+    scene.sees(chat, |shown| shown.iter().any(all).then_some(())).await;
+}
+
+async fn a_number_decides_and_the_answer_says_who_did(scene: Scene) {
+    scene.house.model.next(wish());
+    scene.say("write it");
+    asked(&scene, &scene.chat, 1).await;
+    scene.say("/approve yes");
+    says(&scene, &scene.chat, &["/help"]).await;
+    assert_eq!(scene.model_calls(), 1, "typed words decide nothing");
+    scene.house.model.next(Reply::text("It is written."));
+    scene.say("1");
+    says(&scene, &scene.chat, &[" approved write_file", "It is written."]).await;
+    assert_eq!(scene.house.model.requests()[1].last_tool(), "OK");
+    let words = scene.words(&scene.chat);
+    assert!(!words.iter().any(|text| text.contains("Approve")), "{words:?}");
+    scene.say("1");
+    says(&scene, &scene.chat, &["echo: 1"]).await;
+}
+
+async fn somebody_elses_number_decides_nothing(scene: Scene) {
+    let (ada, bob) = (scene.ada.clone(), scene.platform.person("Bob"));
+    let room = scene.platform.group("Herd", &[&ada, &bob]);
+    scene.house.model.next(wish());
+    scene.write(&room, &ada, "write it", true, None);
+    asked(&scene, &room, 1).await;
+    scene.write(&room, &bob, "1", true, None);
+    says(&scene, &room, &["Somebody else has to decide that."]).await;
+    assert_eq!(scene.model_calls(), 1, "nothing was decided");
+    asked(&scene, &room, 1).await;
+    scene.write(&room, &ada, "2", true, None);
+    says(&scene, &room, &[" did not allow write_file"]).await;
+    assert!(scene.house.model.requests()[1].last_tool().contains("did not allow this."));
+}
+
+async fn a_restart_keeps_the_question_and_its_numbers(mut scene: Scene) {
+    scene.house.model.next(wish());
+    scene.say("write it");
+    let before = asked(&scene, &scene.chat, 1).await;
+    // By then it is written down where the question stands: an ordinary message of DingTalk is not found again.
+    scene.say("/usage");
+    says(&scene, &scene.chat, &["oken"]).await;
+    scene.house.kill();
+    scene.start().await;
+    let after = asked(&scene, &scene.chat, 1).await;
+    assert_eq!(after.id, before.id, "it stands there once");
+    scene.house.model.next(Reply::text("It is written."));
+    scene.say("1");
+    says(&scene, &scene.chat, &[" approved write_file", "It is written."]).await;
+    assert_eq!(scene.house.model.requests().pop().unwrap().last_tool(), "OK");
+    let words = scene.words(&scene.chat);
+    assert!(words.iter().filter(|text| text.contains("write_file")).count() == 1, "{words:?}");
+}
+
+async fn a_number_decides_one_question_and_not_the_next(scene: Scene) {
+    scene.house.model.next(wish());
+    scene.house.model.next(wish());
+    scene.say("write it twice");
+    asked(&scene, &scene.chat, 1).await;
+    scene.say("1");
+    asked(&scene, &scene.chat, 3).await;
+    scene.say("1");
+    scene.say("4");
+    says(&scene, &scene.chat, &[" approved write_file", " did not allow write_file"]).await;
+    says(&scene, &scene.chat, &["echo: 1"]).await;
+}
+
+/// A sending that fails for a moment leaves nobody waiting for a question that they do not see.
+#[tokio::test]
+async fn a_question_that_was_not_taken_is_asked_again() {
+    let scene = dingtalk_without_cards().await;
+    // The first sending holds the place.
+    scene.platform.fail("robot/oToMessages/batchSend", 2, Fault::CutBefore);
+    scene.house.model.next(wish());
+    scene.say("write it");
+    asked(&scene, &scene.chat, 1).await;
+}
