@@ -19,6 +19,7 @@ on_each_platform!([
     a_file_goes_in_and_a_file_comes_out
     a_button_is_pressed
     a_run_is_stopped
+    a_command_in_a_group_concerns_what_is_worked_on_there
     a_follow_up_is_answered_after_the_run
     a_storm_of_refusals_delays_and_loses_nothing
     a_redelivered_message_is_answered_once
@@ -208,6 +209,37 @@ async fn a_run_is_stopped(scene: Scene) {
     scene.sees(&scene.chat, stopped).await;
     scene.say("and now?");
     scene.reads(&scene.chat, "echo: and now?").await;
+}
+
+async fn a_command_in_a_group_concerns_what_is_worked_on_there(scene: Scene) {
+    let group = scene.platform.group("team", &[&scene.ada]);
+    scene.house.model.next(slowly(&"more and more and ".repeat(200)));
+    scene.write(&group, &scene.ada, "talk", true, None);
+    let growing = |shown: &[Shown]| shown.iter().find(|shown| shown.text.contains("more")).cloned();
+    let talk = scene.sees(&group, growing).await;
+    scene.write(&group, &scene.ada, "/status", true, None);
+    let works = |shown: &[Shown]| {
+        let status = shown.iter().find(|shown| shown.text.contains("Active thread"))?;
+        status.text.contains("State: working").then_some(())
+    };
+    scene.sees(&group, works).await;
+    scene.write(&group, &scene.ada, "/stop", true, None);
+    let stopped = |shown: &[Shown]| {
+        let talk = shown.iter().find(|shown| shown.id == talk.id)?;
+        let told = shown.iter().any(|shown| shown.text == "Stopped.");
+        (told && is_final(talk) && talk.text.contains("Stopped.")).then_some(())
+    };
+    scene.sees(&group, stopped).await;
+    scene.write(&group, &scene.ada, "/new", true, None);
+    let new = |shown: &[Shown]| shown.iter().any(|shown| shown.text == "New conversation started.");
+    scene.sees(&group, |shown| new(shown).then_some(())).await;
+    // It is the talk that begins anew.
+    scene.write(&group, &scene.ada, "who am I?", true, Some(&talk.id));
+    scene.reads(&group, "echo: [Ada] who am I?").await;
+    let requests = scene.house.model.requests();
+    let last = requests.last().unwrap().messages();
+    assert!(!last.iter().any(|m| m["content"] == "[Ada] talk"), "it is forgotten: {last:?}");
+    assert_eq!(scene.words(&group).len(), 5);
 }
 
 async fn a_follow_up_is_answered_after_the_run(scene: Scene) {

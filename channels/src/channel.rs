@@ -71,6 +71,9 @@ pub struct Limits {
     pub download: u64,
     /// The largest file that can be sent, in bytes.
     pub upload: u64,
+    /// Whether each question in a chat begins a topic: a thread of answers below it. What stands beside the
+    /// threads, and is no question, concerns one of them then. Topics otherwise are rooms of their own.
+    pub threads: bool,
 }
 
 /// Where a reply goes.
