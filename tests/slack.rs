@@ -381,6 +381,33 @@ async fn a_slash_command_in_a_channel_concerns_the_thread_that_is_worked_on() {
 }
 
 #[tokio::test]
+async fn an_answer_in_a_thread_that_takes_long_has_a_button_that_stops_it() {
+    let talks = slowly(&words(400));
+    let thinks = Reply::text("at last").after(Duration::from_secs(60));
+    for (answer, says) in [(talks, "word2"), (thinks, "Thinking…")] {
+        let office = Office::open(Options::default()).await;
+        office.becomes("ready").await;
+        office.house.model.next(answer);
+        let asked = office.ask("a lot");
+        let stream = office.sees(&office.team, |shown| shown.first().cloned()).await;
+        let stoppable = |shown: &[Shown]| {
+            let here = shown.first().filter(|shown| shown.text.contains(says) && !shown.growing)?;
+            here.buttons.iter().any(|button| button == "Stop").then(|| here.clone())
+        };
+        let here = office.sees(&office.team, stoppable).await;
+        assert_eq!((&here.id, here.answers), (&stream.id, Some(asked)), "it is the same message");
+        assert!(stream.growing && stream.buttons.is_empty(), "it was a stream");
+        assert!(office.slack.press(&office.team, &office.ada, &here.id, "Stop"));
+        let stopped = |shown: &[Shown]| {
+            let here = shown.first().filter(|shown| shown.text.contains("Stopped."))?;
+            here.buttons.is_empty().then_some(())
+        };
+        office.sees(&office.team, stopped).await;
+        assert_eq!(office.texts(&office.team).len(), 1, "nothing stays behind");
+    }
+}
+
+#[tokio::test]
 async fn what_follows_below_a_typed_command_goes_on_with_what_it_was_about() {
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;

@@ -177,6 +177,12 @@ pub trait LiveReply: Send {
     /// Waits until the platform may be given another unfinished view, so that the newest can be taken.
     fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()>;
 
+    /// Waits until the view that was shown last has to be shown once more, because it looks otherwise after
+    /// some time. For ever where it does not.
+    fn aged<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
+
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
 

@@ -161,29 +161,42 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply) -> Option<Ended> {
     let mut shown = view::waiting();
     let mut deaf = failed(reply.update(&shown).await);
     loop {
-        tokio::select! {
+        let due = tokio::select! {
             biased;
             ended = run.ended() => return ended,
-            due = next(&mut ticks, reply), if !deaf => deaf = !due,
-        }
+            due = next(&mut ticks, reply), if !deaf => due,
+        };
+        deaf |= due == Due::Never;
         let progress = run.replay.progress();
         let view = view::live(&progress);
         // After the last event only the final view is worth a call.
-        if !deaf && progress.outcome.is_none() && view != shown {
+        if !deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
             deaf = failed(reply.update(&view).await);
             shown = view;
         }
     }
 }
 
-/// Waits until there is something new and the platform may be given it.
-async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> bool {
-    if ticks.changed().await.is_err() {
-        return false;
-    }
+/// Why a view is to be shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// Something happened.
+    News,
+    /// The same is shown once more.
+    Again,
+    /// Nothing will happen any more.
+    Never,
+}
+
+/// Waits until there is something to show and the platform may be given it.
+async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
+    let due = tokio::select! {
+        changed = ticks.changed() => if changed.is_ok() { Due::News } else { return Due::Never },
+        () = reply.aged() => Due::Again,
+    };
     reply.ready().await;
     ticks.borrow_and_update();
-    true
+    due
 }
 
 /// Tells whether no further view is worth sending; the final one is tried in any case.
