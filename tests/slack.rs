@@ -458,7 +458,7 @@ async fn a_slash_command_where_the_bot_is_not_is_answered_to_who_gave_it() {
     assert_eq!(status["response_type"], "ephemeral");
     assert!(office.slack.command(&office.team, &office.ada, "/pudu", "hello there"));
     let echo = platform.wait(&office.team, SOON, |_| whispered(1)).await.unwrap_or_else(|e| panic!("{e}"));
-    assert!(echo["text"].as_str().unwrap().starts_with("echo: [ada] hello there"), "{echo:?}");
+    assert!(echo["text"].as_str().unwrap().starts_with("echo: [Ada] hello there"), "{echo:?}");
     assert_eq!(office.texts(&office.team), Vec::<String>::new());
     office.write(&office.direct, "still there?", true, None);
     office.reads(&office.direct, "echo: still there?").await;
@@ -504,7 +504,7 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
     let failed = office.sees(&office.team, failed).await;
     assert!(office.slack.press(&office.team, &office.ada, &failed.id, "Try again"));
     let again = |shown: &[Shown]| {
-        let found = shown.iter().find(|shown| shown.text == "echo: [ada] what is new?")?;
+        let found = shown.iter().find(|shown| shown.text == "echo: [Ada] what is new?")?;
         Some(found.answers.clone())
     };
     assert_eq!(office.sees(&office.team, again).await, None, "it stands where it was asked");
@@ -513,7 +513,7 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
     office.reads(&office.team, "echo: [Ada] and then?").await;
     let requests = office.house.model.requests();
     let last = requests.last().unwrap().messages();
-    assert!(last.iter().any(|m| m["content"] == "[ada] what is new?"), "one conversation: {last:?}");
+    assert!(last.iter().any(|m| m["content"] == "[Ada] what is new?"), "one conversation: {last:?}");
 }
 
 #[tokio::test]
