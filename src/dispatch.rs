@@ -153,7 +153,7 @@ impl Shared {
             Kind::Press { action } => self.command(action).await,
             Kind::Edit { .. } | Kind::Recall => None,
         };
-        let key = place::conversation(self, &arrival.inbound, command.is_some()).await;
+        let key = place::conversation(self, account, &arrival.inbound, command.as_ref()).await;
         let mail = match (&arrival.inbound.kind, command) {
             (_, Some(command)) => Mail::Command(Box::new(arrival), command),
             (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(Box::new(arrival)),

@@ -137,7 +137,7 @@ impl Channel for Local {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: 0, upload: u64::MAX }
+        Limits { download: 0, upload: u64::MAX, threads: false }
     }
 
     fn health(&self) -> Health {

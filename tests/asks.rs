@@ -14,6 +14,7 @@ use std::time::Duration;
 
 on_each_platform!([
     a_question_is_answered_by_a_button
+    a_person_has_one_name_whether_they_write_or_press
     what_is_approved_is_done_and_that_stays_in_the_message
     what_is_denied_is_not_done
     a_restart_keeps_the_question_open
@@ -48,6 +49,19 @@ async fn a_question_is_answered_by_a_button(scene: Scene) {
     let last = scene.house.model.requests().pop().unwrap();
     let roles: Vec<&str> = last.messages().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
+}
+
+async fn a_person_has_one_name_whether_they_write_or_press(scene: Scene) {
+    let group = scene.platform.group("team", &[&scene.ada]);
+    scene.house.model.next(question(&["the fast one", "the safe one"]));
+    scene.write(&group, &scene.ada, "do it", true, None);
+    let asked =
+        |shown: &[Shown]| shown.iter().find(|s| s.buttons.iter().any(|b| b == "the safe one")).cloned();
+    let asked = scene.sees(&group, asked).await;
+    assert!(scene.platform.press(&group, &scene.ada, &asked.id, "the safe one"));
+    scene.reads(&group, "echo: [Ada] the safe one").await;
+    let last = scene.house.model.requests().pop().unwrap();
+    assert!(last.messages().iter().any(|m| m["content"] == "[Ada] do it"), "{last:?}");
 }
 
 /// Ada asks for something that needs approval, and sees the question.

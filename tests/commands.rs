@@ -1,7 +1,34 @@
 //! The slash commands, typed and clicked.
 
-use crate::house::{House, SOON, Talker};
-use pudu_sim::{model::Reply, telegram::Kind};
+use crate::{
+    house::{House, SOON, Talker},
+    platforms::on_each_platform,
+    scenarios::{Scene, is_final, slowly},
+};
+use pudu_sim::{model::Reply, platform::Shown, telegram::Kind};
+
+// On DingTalk a group is one conversation.
+on_each_platform!(telegram feishu slack discord => [stop_in_a_group_is_for_the_run_of_who_says_it]);
+
+async fn stop_in_a_group_is_for_the_run_of_who_says_it(scene: Scene) {
+    let bob = scene.platform.person("Bob");
+    let group = scene.platform.group("team", &[&scene.ada, &bob]);
+    let begins = async |person: &str, word: &str| {
+        scene.house.model.next(slowly(&format!("{word} ").repeat(400)));
+        scene.write(&group, person, "talk", true, None);
+        let growing = |shown: &[Shown]| shown.iter().find(|shown| shown.text.contains(word)).cloned();
+        scene.sees(&group, growing).await.id
+    };
+    let (hers, his) = (begins(&scene.ada, "hers").await, begins(&bob, "his").await);
+    let ended = |shown: &[Shown], id: &str| shown.iter().any(|shown| shown.id == id && is_final(shown));
+    scene.write(&group, &scene.ada, "/stop", true, None);
+    scene.sees(&group, |shown| ended(shown, &hers).then_some(())).await;
+    let answered = |shown: &[Shown]| shown.iter().any(|shown| shown.text == "Stopped.").then_some(());
+    scene.sees(&group, answered).await;
+    assert!(!ended(&scene.platform.shown(&group), &his), "his goes on");
+    scene.write(&group, &bob, "/stop", true, None);
+    scene.sees(&group, |shown| ended(shown, &his).then_some(())).await;
+}
 
 #[tokio::test]
 async fn each_command_answers_once_and_costs_no_model_call() {

@@ -157,6 +157,34 @@ async fn with_threads_each_question_begins_one_and_its_talk_needs_no_mention() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_threads_a_command_in_the_channel_concerns_the_one_that_is_worked_on() {
+    let server = Server::open("thread_mode: true").await;
+    for typed in [false, true] {
+        server.house.model.next(slowly(&"more and more and ".repeat(200)));
+        let asked = server.write(&server.team, "talk", true, None);
+        let growing = |shown: &[Shown]| {
+            let here = |shown: &&Shown| shown.answers.as_ref() == Some(&asked) && shown.text.contains("more");
+            shown.iter().find(here).cloned()
+        };
+        let talk = server.sees(&server.team, growing).await;
+        if typed {
+            server.write(&server.team, "/stop", true, None);
+        } else {
+            assert!(server.discord.command(&server.team, &server.ada, "stop", ""));
+        }
+        let stopped = |shown: &[Shown]| {
+            let ended = shown.iter().any(|shown| shown.id == talk.id && shown.text.contains("Stopped."));
+            (ended && shown.last()?.text == "Stopped.").then_some(())
+        };
+        server.sees(&server.team, stopped).await;
+    }
+    assert!(server.discord.command(&server.team, &server.ada, "status", ""));
+    let told = |shown: &[Shown]| shown.last().filter(|last| last.text.contains("Active thread")).map(|_| ());
+    server.sees(&server.team, told).await;
+    assert_eq!(server.discord.threads(&server.team).len(), 2, "only the questions began threads");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_connection_is_resumed_and_a_lost_session_is_made_up_for_by_the_history() {
     let server = Server::open("").await;
     server.write(&server.direct, "hello", true, None);

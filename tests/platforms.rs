@@ -12,12 +12,12 @@ macro_rules! on_each_platform {
         $crate::platforms::on_each_platform!(telegram feishu dingtalk slack discord => $scenarios);
     };
     ($($platform:ident)+ => $scenarios:tt) => {
-        $(mod $platform { $crate::platforms::on_each_platform!(@tests $platform $scenarios); })+
+        $(mod $platform { $crate::platforms::on_each_platform!(@tests $platform open $scenarios); })+
     };
-    (@tests $platform:ident [$($scenario:ident)+]) => {
+    (@tests $platform:ident $open:ident [$($scenario:ident)+]) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $scenario() {
-            let scene = $crate::scenarios::Scene::open($crate::platforms::$platform().await).await;
+            let scene = $crate::scenarios::Scene::$open($crate::platforms::$platform().await).await;
             super::$scenario(scene).await;
         })+
     };

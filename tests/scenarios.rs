@@ -19,11 +19,13 @@ on_each_platform!([
     a_file_goes_in_and_a_file_comes_out
     a_button_is_pressed
     a_run_is_stopped
+    a_command_in_a_group_concerns_what_is_worked_on_there
     a_follow_up_is_answered_after_the_run
     a_storm_of_refusals_delays_and_loses_nothing
     a_redelivered_message_is_answered_once
     a_broken_connection_loses_nothing
     a_restart_goes_on_in_the_same_message
+    a_message_that_cannot_be_changed_any_more_costs_no_word
     a_call_without_an_answer_doubles_nothing
     two_people_in_a_group_are_told_apart
     a_stranger_is_refused_once
@@ -35,6 +37,20 @@ on_each_platform!([
     a_recalled_message_is_not_answered
     nobody_is_pinged
 ]);
+
+/// In a channel of Slack's, where an answer is a stream in a thread.
+mod slack_channel {
+    crate::platforms::on_each_platform!(@tests slack in_group [
+        an_answer_is_streamed_into_one_message
+        a_long_answer_with_code_and_a_table_goes_on_in_further_messages
+        a_file_goes_in_and_a_file_comes_out
+        a_button_is_pressed
+        a_run_is_stopped
+        a_storm_of_refusals_delays_and_loses_nothing
+        a_restart_goes_on_in_the_same_message
+        a_message_that_cannot_be_changed_any_more_costs_no_word
+    ]);
+}
 
 /// A house whose daemon runs, with Ada, who talks to the bot in private.
 pub(crate) struct Scene {
@@ -49,6 +65,13 @@ impl Scene {
         let mut scene = Self::build(platform).await;
         scene.start().await;
         scene
+    }
+
+    /// The same with a group in place of her private chat.
+    pub(crate) async fn in_group(platform: Arc<dyn Platform>) -> Self {
+        let scene = Self::open(platform).await;
+        let chat = scene.platform.group("team", &[&scene.ada]);
+        Self { chat, ..scene }
     }
 
     /// Starts the daemon and waits until it hears.
@@ -114,6 +137,11 @@ impl Scene {
 pub(crate) fn last(shown: &[Shown]) -> Option<String> {
     let last = shown.iter().rev().find(|shown| shown.files.is_empty() || !shown.text.is_empty())?;
     is_final(last).then(|| last.text.trim().to_owned())
+}
+
+/// Tells whether the last message is the model's echo. In a group it says who asked.
+fn echoes(shown: &[Shown], text: &str) -> Option<()> {
+    last(shown).filter(|last| last.starts_with("echo: ") && last.ends_with(text)).map(|_| ())
 }
 
 /// Tells whether a message will not change any more.
@@ -207,7 +235,38 @@ async fn a_run_is_stopped(scene: Scene) {
     };
     scene.sees(&scene.chat, stopped).await;
     scene.say("and now?");
-    scene.reads(&scene.chat, "echo: and now?").await;
+    scene.sees(&scene.chat, |shown| echoes(shown, "and now?")).await;
+}
+
+async fn a_command_in_a_group_concerns_what_is_worked_on_there(scene: Scene) {
+    let group = scene.platform.group("team", &[&scene.ada]);
+    scene.house.model.next(slowly(&"more and more and ".repeat(200)));
+    scene.write(&group, &scene.ada, "talk", true, None);
+    let growing = |shown: &[Shown]| shown.iter().find(|shown| shown.text.contains("more")).cloned();
+    let talk = scene.sees(&group, growing).await;
+    scene.write(&group, &scene.ada, "/status", true, None);
+    let works = |shown: &[Shown]| {
+        let status = shown.iter().find(|shown| shown.text.contains("Active thread"))?;
+        status.text.contains("State: working").then_some(())
+    };
+    scene.sees(&group, works).await;
+    scene.write(&group, &scene.ada, "/stop", true, None);
+    let stopped = |shown: &[Shown]| {
+        let talk = shown.iter().find(|shown| shown.id == talk.id)?;
+        let told = shown.iter().any(|shown| shown.text == "Stopped.");
+        (told && is_final(talk) && talk.text.contains("Stopped.")).then_some(())
+    };
+    scene.sees(&group, stopped).await;
+    scene.write(&group, &scene.ada, "/new", true, None);
+    let new = |shown: &[Shown]| shown.iter().any(|shown| shown.text == "New conversation started.");
+    scene.sees(&group, |shown| new(shown).then_some(())).await;
+    // It is the talk that begins anew.
+    scene.write(&group, &scene.ada, "who am I?", true, Some(&talk.id));
+    scene.reads(&group, "echo: [Ada] who am I?").await;
+    let requests = scene.house.model.requests();
+    let last = requests.last().unwrap().messages();
+    assert!(!last.iter().any(|m| m["content"] == "[Ada] talk"), "it is forgotten: {last:?}");
+    assert_eq!(scene.words(&group).len(), 5);
 }
 
 async fn a_follow_up_is_answered_after_the_run(scene: Scene) {
@@ -266,6 +325,22 @@ async fn a_restart_goes_on_in_the_same_message(mut scene: Scene) {
     scene.reads(&scene.chat, "the end").await;
     let shown = scene.platform.shown(&scene.chat);
     assert_eq!((shown.len(), &shown[0].id), (1, &before.id), "{shown:?}");
+}
+
+async fn a_message_that_cannot_be_changed_any_more_costs_no_word(scene: Scene) {
+    let words: Vec<String> = (1..=24).map(|n| format!("word{n}")).collect();
+    scene.house.model.next(slowly(&words.join(" ")));
+    scene.say("count");
+    let grows = |shown: &[Shown]| shown.first().filter(|shown| shown.text.contains("word2")).map(|_| ());
+    scene.sees(&scene.chat, grows).await;
+    scene.platform.freeze();
+    scene.reads(&scene.chat, &words.join(" ")).await;
+    let whole = |text: &&String| text.contains("word24");
+    let shown = scene.words(&scene.chat);
+    assert_eq!(shown.iter().filter(whole).count(), 1, "{shown:?}");
+    scene.platform.heal();
+    scene.say("and now?");
+    scene.sees(&scene.chat, |shown| echoes(shown, "and now?")).await;
 }
 
 async fn a_call_without_an_answer_doubles_nothing(scene: Scene) {

@@ -347,6 +347,103 @@ async fn one_slash_command_stands_for_all_of_ours() {
 }
 
 #[tokio::test]
+async fn a_slash_command_in_a_channel_concerns_the_thread_that_is_worked_on() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    office.house.model.next(slowly(&words(400)));
+    let asked = office.ask("count");
+    let begun = office.begins("word2").await;
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "status"));
+    let told = |shown: &[Shown]| shown.iter().find(|shown| shown.text.contains("State: working")).cloned();
+    let status = office.sees(&office.team, told).await;
+    assert_eq!(status.answers, None, "it stands where it was asked");
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "stop"));
+    let stopped = |shown: &[Shown]| {
+        let ended = shown.iter().any(|shown| shown.id == begun.id && shown.text.contains("Stopped."));
+        (ended && shown.iter().any(|shown| shown.text == "Stopped." && shown.answers.is_none())).then_some(())
+    };
+    office.sees(&office.team, stopped).await;
+    assert!(office.slack.command(&office.team, &office.ada, "/pudu", "new"));
+    office.reads(&office.team, "New conversation started.").await;
+    office.write(&office.team, "who am I?", false, Some(&asked));
+    office.reads(&office.team, "echo: [Ada] who am I?").await;
+    let last = office.house.model.requests()[1].clone();
+    assert!(!last.messages().iter().any(|m| m["content"] == "[Ada] count"), "it is forgotten: {last:?}");
+    // What is typed in a thread concerns that thread.
+    office.house.model.next(slowly(&words(400)));
+    let other = office.ask("count again");
+    office.begins("word2").await;
+    office.write(&office.team, "/stop", true, Some(&asked));
+    office.reads(&office.team, "Nothing is running here.").await;
+    office.write(&office.team, "/stop", true, Some(&other));
+    office.reads(&office.team, "Stopped.").await;
+    assert_eq!(office.house.model.count(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_in_a_thread_that_takes_long_has_a_button_that_stops_it() {
+    let talks = slowly(&words(400));
+    let thinks = Reply::text("at last").after(Duration::from_secs(60));
+    for (answer, says) in [(talks, "word2"), (thinks, "Thinking…")] {
+        let office = Office::open(Options::default()).await;
+        office.becomes("ready").await;
+        office.house.model.next(answer);
+        let asked = office.ask("a lot");
+        let stream = office.sees(&office.team, |shown| shown.first().cloned()).await;
+        let stoppable = |shown: &[Shown]| {
+            let here = shown.first().filter(|shown| shown.text.contains(says) && !shown.growing)?;
+            here.buttons.iter().any(|button| button == "Stop").then(|| here.clone())
+        };
+        let here = office.sees(&office.team, stoppable).await;
+        assert_eq!((&here.id, here.answers), (&stream.id, Some(asked)), "it is the same message");
+        assert!(stream.growing && stream.buttons.is_empty(), "it was a stream");
+        assert!(office.slack.press(&office.team, &office.ada, &here.id, "Stop"));
+        let stopped = |shown: &[Shown]| {
+            let here = shown.first().filter(|shown| shown.text.contains("Stopped."))?;
+            here.buttons.is_empty().then_some(())
+        };
+        office.sees(&office.team, stopped).await;
+        assert_eq!(office.texts(&office.team).len(), 1, "nothing stays behind");
+    }
+}
+
+#[tokio::test]
+async fn what_follows_below_a_typed_command_goes_on_with_what_it_was_about() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    office.ask("hello");
+    office.reads(&office.team, "echo: [Ada] hello").await;
+    let typed = office.ask("/mode steer");
+    let mode = office.reads(&office.team, "Mode steer: a message reaches me while I work.").await;
+    assert_eq!(mode.answers, Some(typed.clone()), "it stands below what was typed");
+    office.write(&office.team, "and then?", false, Some(&typed));
+    office.reads(&office.team, "echo: [Ada] and then?").await;
+    let last = office.house.model.requests()[1].clone();
+    assert!(last.messages().iter().any(|m| m["content"] == "[Ada] hello"), "one conversation: {last:?}");
+}
+
+#[tokio::test]
+async fn stop_in_a_direct_chat_reaches_a_thread_there_if_nothing_else_runs() {
+    let office = Office::open(Options::default()).await;
+    office.becomes("ready").await;
+    let first = office.write(&office.direct, "hello", true, None);
+    office.reads(&office.direct, "echo: hello").await;
+    office.house.model.next(slowly(&words(400)));
+    office.write(&office.direct, "count", true, Some(&first));
+    let begun = |shown: &[Shown]| shown.last().filter(|last| last.text.contains("word2")).cloned();
+    let count = office.sees(&office.direct, begun).await;
+    assert!(office.slack.command(&office.direct, &office.ada, "/pudu", "status"));
+    let idle = |shown: &[Shown]| shown.iter().any(|shown| shown.text.contains("State: idle")).then_some(());
+    office.sees(&office.direct, idle).await;
+    assert!(office.slack.command(&office.direct, &office.ada, "/pudu", "stop"));
+    let stopped = |shown: &[Shown]| {
+        let ended = shown.iter().any(|shown| shown.id == count.id && shown.text.contains("Stopped."));
+        (ended && shown.iter().any(|shown| shown.text == "Stopped.")).then_some(())
+    };
+    office.sees(&office.direct, stopped).await;
+}
+
+#[tokio::test]
 async fn a_slash_command_where_the_bot_is_not_is_answered_to_who_gave_it() {
     let office = Office::open(Options::default()).await;
     office.becomes("ready").await;
@@ -361,7 +458,7 @@ async fn a_slash_command_where_the_bot_is_not_is_answered_to_who_gave_it() {
     assert_eq!(status["response_type"], "ephemeral");
     assert!(office.slack.command(&office.team, &office.ada, "/pudu", "hello there"));
     let echo = platform.wait(&office.team, SOON, |_| whispered(1)).await.unwrap_or_else(|e| panic!("{e}"));
-    assert!(echo["text"].as_str().unwrap().starts_with("echo: [ada] hello there"), "{echo:?}");
+    assert!(echo["text"].as_str().unwrap().starts_with("echo: [Ada] hello there"), "{echo:?}");
     assert_eq!(office.texts(&office.team), Vec::<String>::new());
     office.write(&office.direct, "still there?", true, None);
     office.reads(&office.direct, "echo: still there?").await;
@@ -407,7 +504,7 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
     let failed = office.sees(&office.team, failed).await;
     assert!(office.slack.press(&office.team, &office.ada, &failed.id, "Try again"));
     let again = |shown: &[Shown]| {
-        let found = shown.iter().find(|shown| shown.text == "echo: [ada] what is new?")?;
+        let found = shown.iter().find(|shown| shown.text == "echo: [Ada] what is new?")?;
         Some(found.answers.clone())
     };
     assert_eq!(office.sees(&office.team, again).await, None, "it stands where it was asked");
@@ -416,7 +513,7 @@ async fn the_buttons_under_the_answer_to_a_slash_command_in_a_channel_are_its_ow
     office.reads(&office.team, "echo: [Ada] and then?").await;
     let requests = office.house.model.requests();
     let last = requests.last().unwrap().messages();
-    assert!(last.iter().any(|m| m["content"] == "[ada] what is new?"), "one conversation: {last:?}");
+    assert!(last.iter().any(|m| m["content"] == "[Ada] what is new?"), "one conversation: {last:?}");
 }
 
 #[tokio::test]

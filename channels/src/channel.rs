@@ -71,6 +71,9 @@ pub struct Limits {
     pub download: u64,
     /// The largest file that can be sent, in bytes.
     pub upload: u64,
+    /// Whether each question in a chat begins a topic: a thread of answers below it. What stands beside the
+    /// threads, and is no question, concerns one of them then. Topics otherwise are rooms of their own.
+    pub threads: bool,
 }
 
 /// Where a reply goes.
@@ -173,6 +176,12 @@ pub struct JournalError(pub String);
 pub trait LiveReply: Send {
     /// Waits until the platform may be given another unfinished view, so that the newest can be taken.
     fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()>;
+
+    /// Waits until the view that was shown last has to be shown once more, because it looks otherwise after
+    /// some time. For ever where it does not.
+    fn aged<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;

@@ -14,6 +14,7 @@ mod listen;
 #[cfg(test)]
 mod loopback;
 mod messages;
+mod names;
 mod page;
 mod robot;
 mod seal;
@@ -30,6 +31,7 @@ use crate::{
 use api::Api;
 use decode::Decoder;
 use messages::DingMessages;
+use names::Names;
 use seal::Seal;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -75,6 +77,7 @@ pub struct DingTalk {
     api: Arc<Api>,
     office: Arc<Office>,
     decoder: Decoder,
+    names: Names,
     health: HealthCell,
 }
 
@@ -133,7 +136,8 @@ impl DingTalk {
             rest: Mutex::default(),
         };
         let decoder = Decoder { account: config.account.clone(), groups: config.group_conversations, seal };
-        Ok(Self { config, api, office: Arc::new(office), decoder, health: HealthCell::default() })
+        let (names, health) = (Names::default(), HealthCell::default());
+        Ok(Self { config, api, office: Arc::new(office), decoder, names, health })
     }
 }
 
@@ -162,7 +166,7 @@ impl Channel for DingTalk {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: messages::LARGEST_FILE }
+        Limits { download: download::LARGEST, upload: messages::LARGEST_FILE, threads: false }
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {

@@ -89,7 +89,7 @@ impl Discord {
         check(&config)?;
         let client = Client::new(config.api_url.clone(), config.bot_token.clone());
         let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
-        let ears = Ears::new(config.account.clone(), office, config.rules.clone());
+        let ears = Ears::new(&config, office);
         let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
         Ok(Self { config, ears, made: now(), heard, behind })
     }
@@ -129,7 +129,7 @@ impl Channel for Discord {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST }
+        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: self.config.rules.threads }
     }
 
     fn health(&self) -> Health {

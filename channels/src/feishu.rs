@@ -190,7 +190,7 @@ impl Channel for Feishu {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::FILE }
+        Limits { download: download::LARGEST, upload: upload::FILE, threads: false }
     }
 
     fn health(&self) -> Health {

@@ -61,6 +61,10 @@ impl<M: Messages> LiveReply for Reply<M> {
         Box::pin(self.messages.ready())
     }
 
+    fn aged<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(self.messages.aged())
+    }
+
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(self.grow(view))
     }

@@ -165,7 +165,7 @@ impl Channel for Slack {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST }
+        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: true }
     }
 
     fn health(&self) -> Health {

@@ -144,7 +144,7 @@ impl Channel for Telegram {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::DOCUMENT }
+        Limits { download: download::LARGEST, upload: upload::DOCUMENT, threads: false }
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {

@@ -2,26 +2,36 @@
 //!
 //! A private chat is one conversation, and so is a topic. In a group without topics each message to the
 //! bot begins a chain of its own, and an answer to any message of a chain continues it; a command or a
-//! change concerns the chain that it stands in, or else the one that was talked in last.
+//! change concerns the chain that it stands in, or else one of the chat: of those in which a run of this
+//! person is at work the newest, or the one that was talked in last. Where each question begins a thread, the
+//! threads are what a chat consists of, and a command that stands beside them concerns one of them likewise.
 
-use super::Shared;
+use super::{Account, Shared, command::Command};
 use crate::{bus::patiently, clock};
-use pudu_channels::{Inbound, Kind};
+use pudu_channels::{Address, Inbound, Kind, Placement};
+use pudu_client::store::Room;
 use std::sync::Arc;
 
 /// Returns the key of the conversation, and remembers that the message belongs to it.
-pub(super) async fn conversation(shared: &Arc<Shared>, inbound: &Inbound, command: bool) -> String {
-    let address = &inbound.address;
+pub(super) async fn conversation(
+    shared: &Arc<Shared>,
+    account: &Account,
+    inbound: &Inbound,
+    command: Option<&Command>,
+) -> String {
+    let (address, threads) = (&inbound.address, account.channel().limits().threads);
     if inbound.private {
-        return address.key();
+        return alone(shared, inbound, command.filter(|_| threads)).await;
     }
-    if address.topic.is_some() {
+    // A command that would begin a thread of its own is said to those that are there.
+    let beside = threads && command.is_some() && address.topic.as_ref() == Some(&inbound.message);
+    if address.topic.is_some() && !beside {
         // A topic may hang below a message of a chain: then it goes on with that.
         return chain(shared, inbound).await.unwrap_or_else(|| address.key());
     }
     let key = match chain(shared, inbound).await {
         Some(key) => key,
-        None => begin(shared, inbound, command).await,
+        None => begin(shared, inbound, command.is_some(), threads).await,
     };
     remember(shared, inbound, &key);
     key
@@ -38,19 +48,51 @@ async fn chain(shared: &Shared, inbound: &Inbound) -> Option<String> {
     patiently("a message's conversation could not be read", found).await.flatten().map(|(key, _)| key)
 }
 
-/// A question begins a chain; anything else concerns the one that was talked in last.
-async fn begin(shared: &Shared, inbound: &Inbound, command: bool) -> String {
-    let (address, base) = (&inbound.address, inbound.address.key());
+/// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
+/// if it is all that can be stopped.
+async fn alone(shared: &Shared, inbound: &Inbound, command: Option<&Command>) -> String {
+    let (address, own) = (&inbound.address, inbound.address.key());
+    let typed = matches!(inbound.kind, Kind::Message { .. });
+    if address.topic.is_some() || !typed || command != Some(&Command::Stop) {
+        return own;
+    }
+    let works = at_work(shared, room(address, &own, true), &inbound.sender.id).await;
+    if works.contains(&own) { own } else { works.into_iter().next().unwrap_or(own) }
+}
+
+/// A question begins a chain; anything else concerns one that is there.
+async fn begin(shared: &Shared, inbound: &Inbound, command: bool, threads: bool) -> String {
+    let address = &inbound.address;
+    let base = Address { topic: None, ..address.clone() }.key();
     if command || !matches!(inbound.kind, Kind::Message { .. }) {
-        let latest = || shared.db.latest_chain(&address.account, &address.chat, &base);
+        let room = room(address, &base, threads);
+        if let Some(key) = at_work(shared, room, &inbound.sender.id).await.into_iter().next() {
+            return key;
+        }
+        let latest = || shared.db.latest(room);
         if let Some(found) = patiently("a chat's conversations could not be read", latest).await.flatten() {
             return found.key;
         }
     }
     match &inbound.kind {
+        _ if address.topic.is_some() => address.key(),
         Kind::Message { album: Some(album), .. } => format!("{base}:a{album}"),
         _ => format!("{base}:m{}", inbound.message),
     }
+}
+
+fn room<'a>(address: &'a Address, base: &'a str, topics: bool) -> Room<'a> {
+    Room { account: &address.account, chat: &address.chat, base, topics }
+}
+
+/// Returns the conversations of a room in which a question of a person is worked on, newest first.
+async fn at_work(shared: &Shared, room: Room<'_>, person: &str) -> Vec<String> {
+    let works = || shared.db.at_work(room);
+    let found = patiently("what is worked on in a chat could not be read", works).await.unwrap_or_default();
+    let theirs = |placement: &str| {
+        serde_json::from_str(placement).is_ok_and(|placement: Placement| placement.sender == person)
+    };
+    found.into_iter().filter(|(_, placement)| theirs(placement)).map(|(key, _)| key).collect()
 }
 
 /// Not waited for: it is needed when somebody answers the message, and no person is that fast.

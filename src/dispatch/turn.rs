@@ -170,16 +170,19 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<
     loop {
         // What is asked and not seen is shown again: nothing new comes before somebody decides.
         let (deaf, again) = (fate == Fate::Deaf, shown.ask.is_some().then(|| fate.again()).flatten());
-        tokio::select! {
+        let due = tokio::select! {
             biased;
             ended = run.ended() => return ended,
-            due = next(&mut ticks, reply), if !deaf => if !due { fate = Fate::Deaf },
-            () = sleep(again.unwrap_or_default()), if again.is_some() => {}
+            due = next(&mut ticks, reply), if !deaf => due,
+            () = sleep(again.unwrap_or_default()), if again.is_some() => Due::Again,
+        };
+        if due == Due::Never {
+            fate = Fate::Deaf;
         }
         let progress = run.replay.progress();
         let view = view::live(&progress, others);
         // After the last event only the final view is worth a call.
-        if fate != Fate::Deaf && progress.outcome.is_none() && (view != shown || again.is_some()) {
+        if fate != Fate::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
             fate = fate_of(reply.update(&view).await);
             shown = view;
         }
@@ -205,14 +208,26 @@ impl Fate {
     }
 }
 
-/// Waits until there is something new and the platform may be given it.
-async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> bool {
-    if ticks.changed().await.is_err() {
-        return false;
-    }
+/// Why a view is to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Something happened.
+    News,
+    /// The same is shown once more.
+    Again,
+    /// Nothing will happen any more.
+    Never,
+}
+
+/// Waits until there is something to show and the platform may be given it.
+async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
+    let due = tokio::select! {
+        changed = ticks.changed() => if changed.is_ok() { Due::News } else { return Due::Never },
+        () = reply.aged() => Due::Again,
+    };
     reply.ready().await;
     ticks.borrow_and_update();
-    true
+    due
 }
 
 fn fate_of(result: Result<(), SendError>) -> Fate {

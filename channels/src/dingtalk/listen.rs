@@ -148,7 +148,7 @@ impl DingTalk {
         };
         self.health.event(now());
         match inbound {
-            Some(inbound) => held.keep(ticket, inbound).await,
+            Some(inbound) => held.keep(ticket, self.names.resolve(inbound)).await,
             None => Some(ticket.taken()),
         }
     }

@@ -10,7 +10,7 @@ use super::{
     text::{name, words},
     wire::{File, Interaction, Message, made},
 };
-use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender, name::clean};
+use crate::{Address, Attachment, Command, EventKey, Inbound, Kind, Sender, name::clean};
 use std::collections::BTreeSet;
 
 /// Ordinary messages, and such that answer another; all others tell of what happened.
@@ -40,6 +40,7 @@ pub(super) struct Decoder<'a> {
     pub(super) me: &'a Me,
     pub(super) rules: &'a Rules,
     pub(super) places: &'a Places,
+    pub(super) commands: &'a [Command],
 }
 
 impl Decoder<'_> {
@@ -76,7 +77,7 @@ impl Decoder<'_> {
         let addressed = private || self.addressed(message, place);
         let mut address = self.address(&message.channel_id, place);
         let mut hint = None;
-        if self.rules.threads && addressed && !private && place.threads {
+        if self.rules.threads && addressed && !private && place.threads && !self.commands(message) {
             // The thread that will begin here has the message's number.
             address.topic = Some(message.id.clone());
             hint = Hint::Thread { name: self.title(message) }.keep();
@@ -139,6 +140,13 @@ impl Decoder<'_> {
         let stickers = message.sticker_items.iter().map(|sticker| format!("[sticker: {}]", sticker.name));
         let parts = std::iter::once(read(&message.content)).chain(passed).chain(stickers);
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+
+    /// Tells whether a message is one of the bot's commands: the talk about it needs no thread.
+    fn commands(&self, message: &Message) -> bool {
+        let text = self.text(message);
+        let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+        name.is_some_and(|name| self.commands.iter().any(|command| command.name.eq_ignore_ascii_case(name)))
     }
 
     /// Makes a name for a thread: the first words of what is asked.

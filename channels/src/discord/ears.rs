@@ -1,13 +1,14 @@
 //! What becomes of an event: read, completed by what has to be asked for, and kept.
 
 use super::{
+    Config,
     decode::{Decoder, Rules},
     failure::ApiError,
     office::{Lane, Me, Office},
     places::Place,
     wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
 };
-use crate::{Address, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now};
+use crate::{Address, Command, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -24,6 +25,7 @@ pub(super) struct Ears {
     pub(super) account: String,
     pub(super) office: Arc<Office>,
     pub(super) rules: Rules,
+    commands: Vec<Command>,
     pub(super) health: HealthCell,
     /// Who wrote the messages of late: Discord does not say it when one is deleted.
     written: Mutex<VecDeque<Written>>,
@@ -67,8 +69,15 @@ pub(super) enum Todo {
 }
 
 impl Ears {
-    pub(super) fn new(account: String, office: Arc<Office>, rules: Rules) -> Self {
-        Self { account, office, rules, health: HealthCell::default(), written: Mutex::default() }
+    pub(super) fn new(config: &Config, office: Arc<Office>) -> Self {
+        Self {
+            account: config.account.clone(),
+            office,
+            rules: config.rules.clone(),
+            commands: config.commands.clone(),
+            health: HealthCell::default(),
+            written: Mutex::default(),
+        }
     }
 
     /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
@@ -241,7 +250,13 @@ impl Ears {
     }
 
     fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
-        Decoder { account: &self.account, me, rules: &self.rules, places: &self.office.places }
+        Decoder {
+            account: &self.account,
+            me,
+            rules: &self.rules,
+            places: &self.office.places,
+            commands: &self.commands,
+        }
     }
 }
 

@@ -68,8 +68,9 @@ pub(super) fn failure(status: u16, body: &[u8], header: Option<Duration>) -> Api
     let Ok(told) = serde_json::from_slice::<Told>(body) else { return unreadable(status, header) };
     let what = describe(status, &told);
     match told.code {
-        // The message, the thread that was closed, the interaction and its token.
-        10_008 | 50_083 | 10_015 | 10_062 | 50_027 => return ApiError::Gone(what),
+        // The message, the thread that was closed, the interaction and its token; a message that is not ours to
+        // change.
+        10_008 | 50_083 | 10_015 | 10_062 | 50_027 | 50_005 | 50_021 => return ApiError::Gone(what),
         40_060 | 160_004 => return ApiError::Done(what),
         160_002 => return ApiError::NoReply(what),
         50_035 if told.errors.get("message_reference").is_some() => return ApiError::NoReply(what),
@@ -193,7 +194,8 @@ mod tests {
     #[test]
     fn every_error_has_its_meaning() {
         type Meaning = fn(String) -> ApiError;
-        let cases: [(u16, u64, Meaning); 15] = [
+        let cases: [(u16, u64, Meaning); 16] = [
+            (403, 50_005, ApiError::Gone),
             (401, 0, ApiError::Auth),
             (404, 10_008, ApiError::Gone),
             (404, 10_015, ApiError::Gone),

@@ -55,6 +55,11 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// Waits until another unfinished view may be shown.
     fn ready(&mut self) -> impl Future<Output = ()> + Send;
 
+    /// Waits until a page of the same words would look otherwise, because of the time that went by.
+    fn aged(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
     /// Fails while nothing at all may be sent: nothing needs to be written down for a call that is not made.
     fn free(&self) -> Result<(), CallError>;
 

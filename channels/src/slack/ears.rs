@@ -72,10 +72,22 @@ impl Ears {
         if let Some(inbound) = inbound {
             // A button is ours and waits for nobody's words.
             let typed = source == Source::Command;
-            let _turn = if typed { self.order.turn(&inbound.address.chat).await } else { None };
+            let chat = inbound.address.chat.clone();
+            let turn = async { if typed { self.order.turn(&chat).await } else { None } };
+            let (_turn, inbound) = tokio::join!(turn, self.known(inbound));
             intake.accept(inbound).await?;
         }
         Ok(())
+    }
+
+    /// Gives its sender the name by which their messages go: commands and presses tell another.
+    async fn known(&self, mut inbound: Inbound) -> Inbound {
+        let id = inbound.sender.id.clone();
+        let mut names = self.office.people.names(&self.office.client, std::slice::from_ref(&id)).await;
+        if let Some(name) = names.remove(&id) {
+            inbound.sender.name = name;
+        }
+        inbound
     }
 
     /// Keeps a message, an edit or a deletion.

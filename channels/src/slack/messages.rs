@@ -2,8 +2,9 @@
 //!
 //! In a thread an answer grows as a stream: only words that will surely stay are added, and what the agent
 //! does stands in the status of the thread. Where the words turn out otherwise, where a stream was closed by
-//! Slack, or after a restart, the stream is closed and the message goes on by changes of the whole. A message
-//! outside of threads grows by changes from the beginning, because a stream has to be in a thread.
+//! Slack, or after a restart, the stream is closed and the message goes on by changes of the whole. So it does
+//! after some seconds, because a stream has no button by which it could be stopped. A message outside of
+//! threads grows by changes from the beginning, because a stream has to be in a thread.
 //!
 //! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
 //! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
@@ -36,6 +37,8 @@ use url::Url;
 const EVENT: &str = "pudu_reply";
 /// Slack takes a status away after two minutes.
 const STATUS: Duration = Duration::from_secs(90);
+/// Who waits for so long may want to stop it.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// What the status says while nothing else is known.
 const THINKING: &str = "is thinking…";
 /// Streams take so many characters at once.
@@ -64,6 +67,10 @@ pub(super) struct SlackMessages {
     /// Whether the history could not be read when a message was looked for.
     blind: bool,
     status: Arc<Status>,
+    /// When the buttons have to be there, stream or not.
+    late: Instant,
+    /// When it is looked next whether they are.
+    look: Instant,
 }
 
 /// What stands below the thread, and since when.
@@ -160,6 +167,8 @@ impl SlackMessages {
             undone: false,
             blind: false,
             status: Arc::new(Status::of(placement)),
+            late: Instant::now() + PATIENCE,
+            look: Instant::now() + PATIENCE,
         }
     }
 
@@ -373,7 +382,8 @@ impl Messages for SlackMessages {
     const LARGEST_FILE: u64 = upload::LARGEST;
 
     fn page(&self, draft: &Draft) -> Page {
-        let page = Page::new(draft);
+        let mut page = Page::new(draft);
+        page.asks |= !page.done && !page.buttons.is_empty() && Instant::now() >= self.late;
         self.ends.store(page.done || page.asks, Ordering::Relaxed);
         page
     }
@@ -384,6 +394,14 @@ impl Messages for SlackMessages {
 
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.place(), self.pace()).await;
+    }
+
+    async fn aged(&mut self) {
+        if !self.streaming || !self.streams() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep_until(self.look).await;
+        self.look = Instant::now() + PATIENCE;
     }
 
     async fn turn(&self) -> Turn {

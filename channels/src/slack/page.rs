@@ -44,7 +44,7 @@ pub(super) struct Page {
     pub(super) activity: String,
     /// Whether it will not change any more.
     pub(super) done: bool,
-    /// Whether it waits for somebody to press something: streams have no buttons while they grow.
+    /// Whether there has to be something to press: streams have no buttons while they grow.
     pub(super) asks: bool,
 }
 

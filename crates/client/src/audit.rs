@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_command_that_was_killed_says_why() {
         let check = |code: Option<i32>, why: Option<Killed>, expect: Option<&str>| {
-            let exec = Exec { stdout: String::new(), stderr: String::new(), code, killed: why };
+            let exec = Exec { stdout: String::new(), stderr: String::new(), code, killed: why, cut: false };
             assert_eq!(super::code(&exec).and_then(|code| killed(code.into())), expect, "{why:?}");
         };
         check(Some(3), None, None);

@@ -161,7 +161,7 @@ impl Jail {
         if group.is_some_and(|group| group.out_of_memory()) {
             killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
         }
-        let (mut stderr, cut) = (err.text(), out.is_cut() || err.is_cut());
+        let (cut, mut stderr) = (out.is_cut() || err.is_cut(), err.text());
         if cleaning && code != Some(0) {
             stderr.push_str(ONLY_CLEANING);
         }

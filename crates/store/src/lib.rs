@@ -35,5 +35,5 @@ pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};
 pub use pairing::{MOST_CODES, Paired};
 pub use sweep::{KEEP_APPROVALS, KEEP_AUDIT, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
-pub use talk::Conversation;
+pub use talk::{Conversation, Room};
 pub use turns::{NewTurn, Shown, TurnId, TurnRow};

@@ -25,6 +25,19 @@ pub struct Conversation {
     pub updated: i64,
 }
 
+/// The conversations of a chat among which that of a command is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The chat.
+    pub chat: &'a str,
+    /// The key of the chat's own conversation. Those of chains go on with `:m` or `:a`, others are topics'.
+    pub base: &'a str,
+    /// Whether topics count.
+    pub topics: bool,
+}
+
 type Row = (String, String, String, String, Option<String>, Option<String>, Option<String>, i64);
 
 impl Db {
@@ -36,21 +49,27 @@ impl Db {
         Ok(row.map(Conversation::from))
     }
 
-    /// Returns the conversation of a chat that was talked in last, topics left aside: the one with the key
-    /// `base`, or one whose key goes on with `:m` or `:a`.
-    pub async fn latest_chain(
-        &self,
-        account: &str,
-        chat: &str,
-        base: &str,
-    ) -> Result<Option<Conversation>, StoreError> {
+    /// Returns the conversation of a room that was talked in last.
+    pub async fn latest(&self, room: Room<'_>) -> Result<Option<Conversation>, StoreError> {
         let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
             WHERE account = $1 AND chat = $2
-            AND (key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
+            AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
             ORDER BY updated DESC, key DESC LIMIT 1";
-        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(base);
-        let row: Option<Row> = row.fetch_optional(self.reads()).await?;
+        let row = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+        let row: Option<Row> = row.bind(i64::from(room.topics)).fetch_optional(self.reads()).await?;
         Ok(row.map(Conversation::from))
+    }
+
+    /// Returns the conversations of a room in which a run is at work, newest first: the key, and where the
+    /// reply goes, JSON.
+    pub async fn at_work(&self, room: Room<'_>) -> Result<Vec<(String, String)>, StoreError> {
+        let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
+            WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
+            AND conversations.account = $1 AND chat = $2
+            AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
+            ORDER BY created DESC, id DESC";
+        let rows = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+        Ok(rows.bind(i64::from(room.topics)).fetch_all(self.reads()).await?)
     }
 
     /// Binds a conversation to a thread: at first contact, and when it starts anew. What people chose for

@@ -337,6 +337,10 @@ impl Platform for DingTalk {
         &SENDS
     }
 
+    fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
+        &[("card/streaming", 400, "param.cardExpired"), ("card/instances", 400, "param.cardExpired")]
+    }
+
     fn stage(&self) -> &dyn crate::Staged {
         &*self.core
     }

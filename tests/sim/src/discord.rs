@@ -381,6 +381,10 @@ impl Platform for Discord {
         &["message.create", "message.edit"]
     }
 
+    fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
+        &[("message.edit", 403, "50005 Cannot edit a message authored by another user")]
+    }
+
     fn stage(&self) -> &dyn crate::Staged {
         &*self.core
     }

@@ -60,12 +60,22 @@ pub trait Platform: Send + Sync {
     /// where a test plans failures and deaths.
     fn sends(&self) -> &'static [&'static str];
 
+    /// How the platform says that a message of the bot can never be changed again: method, status and words.
+    fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)];
+
     /// Where the platform keeps its state, its calls and what is to go wrong.
     fn stage(&self) -> &dyn Staged;
 
     /// Makes the nth call of a method from now on fail; `*` is any method.
     fn fail(&self, method: &str, nth: u64, fault: Fault) {
         self.stage().fail(method, nth, fault);
+    }
+
+    /// From now on no message of the bot can be changed.
+    fn freeze(&self) {
+        for (method, status, words) in self.unchangeable() {
+            self.stage().fail_always(method, Fault::Refused(*status, (*words).to_owned()));
+        }
     }
 
     /// Runs a hook at the nth call of a method from now on, before or after its effect.

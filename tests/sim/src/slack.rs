@@ -321,6 +321,14 @@ impl Platform for Slack {
         &["chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream"]
     }
 
+    fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
+        &[
+            ("chat.update", 200, "edit_window_closed"),
+            ("chat.appendStream", 200, "message_not_in_streaming_state"),
+            ("chat.stopStream", 200, "message_not_in_streaming_state"),
+        ]
+    }
+
     fn stage(&self) -> &dyn crate::Staged {
         &*self.core
     }

@@ -63,6 +63,9 @@ pub trait Staged {
     /// Makes the nth call of a method from now on fail; `*` is any method.
     fn fail(&self, method: &str, nth: u64, fault: Fault);
 
+    /// Makes every call of a method from now on fail.
+    fn fail_always(&self, method: &str, fault: Fault);
+
     /// Runs a hook at the nth call of a method from now on, before or after its effect.
     fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>);
 
@@ -79,6 +82,10 @@ pub trait Staged {
 impl<W: World> Staged for Stage<W> {
     fn fail(&self, method: &str, nth: u64, fault: Fault) {
         self.act(|world| world.books().faults.fail_nth(method, nth, fault));
+    }
+
+    fn fail_always(&self, method: &str, fault: Fault) {
+        self.act(|world| world.books().faults.fail_often(method, 1.0, fault));
     }
 
     fn on_call(&self, method: &str, nth: u64, when: When, hook: Hook<Call>) {

@@ -10,6 +10,7 @@ struct Bench {
     me: Me,
     rules: Rules,
     places: Places,
+    commands: Vec<Command>,
 }
 
 impl Bench {
@@ -25,7 +26,8 @@ impl Bench {
         });
         places.guild(serde_json::from_value(guild).unwrap(), ME);
         let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        Self { me, rules, places }
+        let named = |name: &str| Command { name: name.into(), argument: String::new(), help: String::new() };
+        Self { me, rules, places, commands: vec![named("stop"), named("mode")] }
     }
 
     fn place(&self, channel: &str) -> Place {
@@ -33,7 +35,8 @@ impl Bench {
     }
 
     fn decoder(&self) -> Decoder<'_> {
-        Decoder { account: "d", me: &self.me, rules: &self.rules, places: &self.places }
+        let Self { me, rules, places, commands } = self;
+        Decoder { account: "d", me, rules, places, commands }
     }
 
     fn hear(&self, message: &Value) -> Option<Inbound> {
@@ -165,8 +168,14 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
         (threads.clone(), "2", json!({}), address("2", None), false, None),
         (threads.clone(), "31", named(), address("2", Some("31")), false, None),
         (threads.clone(), "4", named(), address("4", None), false, None),
-        (threads, "99", json!({"guild_id": null}), address("99", None), true, None),
+        (threads.clone(), "99", json!({"guild_id": null}), address("99", None), true, None),
     ];
+    let threaded = Bench::new(threads.clone());
+    for (text, thread) in [("/stop", false), ("/Mode steer", false), ("/poem about it", true), ("stop", true)]
+    {
+        let address = threaded.hear(&said("2", text, named())).unwrap().address;
+        assert_eq!(address.topic.is_some(), thread, "{text}: the talk about a command needs no thread");
+    }
     for (rules, channel, more, expected, private, title) in cases {
         let heard = Bench::new(rules).hear(&said(channel, "plan the trip\nsoon", more)).unwrap();
         assert_eq!((heard.address, heard.private), (expected, private), "{channel}");

@@ -126,3 +126,22 @@ async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
     assert_eq!(status.due().as_deref(), Some("Searching"));
     assert!(status.becomes("") && !status.becomes(""));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
+    let mut reply = messages(Some("1.0"));
+    let stop = || vec![crate::Choice { label: "Stop".into(), action: "/stop".into() }];
+    let draft = |choices, done| Draft { choices, done, ..Draft::default() };
+    let asks = |reply: &SlackMessages| {
+        [draft(stop(), false), draft(Vec::new(), false), draft(stop(), true)].map(|d| reply.page(&d).asks)
+    };
+    assert_eq!(asks(&reply), [false; 3]);
+    let begun = Instant::now();
+    reply.aged().await;
+    assert_eq!((begun.elapsed(), asks(&reply)), (PATIENCE, [true, false, false]));
+    reply.aged().await;
+    assert_eq!(begun.elapsed(), PATIENCE * 2, "it is looked again, and not at once");
+    reply.streaming = false;
+    let more = tokio::time::timeout(PATIENCE * 9, reply.aged()).await;
+    assert!(more.is_err() && messages(None).aged().now_or_never().is_none(), "there is nothing to look for");
+}

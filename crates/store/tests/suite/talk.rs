@@ -1,5 +1,5 @@
 use crate::fixture::{NOW, event, turn};
-use pudu_store::{Conversation, Db, NewItem, NewTurn, StoreError};
+use pudu_store::{Conversation, Db, NewItem, NewTurn, Room, StoreError, TurnId};
 
 fn conversation(key: &str, thread: &str, updated: i64) -> Conversation {
     Conversation {
@@ -39,20 +39,49 @@ pub(crate) async fn a_place_keeps_its_choices_when_it_starts_anew(db: Db) {
     assert_eq!(db.conversation("telegram:-100").await.unwrap(), Some(expected));
 }
 
-pub(crate) async fn the_chain_that_was_talked_in_last_is_found(db: Db) {
-    let latest = async || {
-        let found = db.latest_chain("telegram", "-100", "telegram:-100").await.unwrap();
-        found.map(|found| found.key)
-    };
-    assert_eq!(latest().await, None);
+pub(crate) async fn the_conversation_that_was_talked_in_last_is_found(db: Db) {
+    let room = |topics| Room { account: "telegram", chat: "-100", base: "telegram:-100", topics };
+    let latest = async |topics| db.latest(room(topics)).await.unwrap().map(|found| found.key);
+    assert_eq!((latest(false).await, latest(true).await), (None, None));
     bind(&db, "telegram:-100:m5", "older", NOW).await;
     bind(&db, "telegram:-100:m6", "newer", NOW + 1).await;
     bind(&db, "telegram:-100:7", "topic", NOW + 2).await;
     db.bind("telegram:-200:m1", "telegram", "-200", &"other".into(), NOW + 2).await.unwrap();
-    assert_eq!(latest().await.as_deref(), Some("telegram:-100:m6"), "a topic is left aside");
+    assert_eq!(latest(false).await.as_deref(), Some("telegram:-100:m6"), "a topic is left aside");
+    assert_eq!(latest(true).await.as_deref(), Some("telegram:-100:7"), "unless topics count");
     let said = NewTurn { conversation: "telegram:-100:m5".into(), now: NOW + 3, ..turn("t", &[]) };
     db.open_turn(&said).await.unwrap();
-    assert_eq!(latest().await.as_deref(), Some("telegram:-100:m5"), "somebody talked there since");
+    let both = (latest(false).await, latest(true).await);
+    let m5 = || Some("telegram:-100:m5".to_owned());
+    assert_eq!(both, (m5(), m5()), "somebody talked there since");
+}
+
+pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_is_known(db: Db) {
+    let room = |topics| Room { account: "telegram", chat: "-100", base: "telegram:-100", topics };
+    let at_work = async |topics| {
+        let found = db.at_work(room(topics)).await.unwrap();
+        found.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    let works = |id: &str, key: &str, now| NewTurn {
+        conversation: key.into(),
+        run: Some("run".into()),
+        now,
+        ..turn(id, &[])
+    };
+    bind(&db, "telegram:-100:m5", "chain", NOW).await;
+    bind(&db, "telegram:-100:7", "topic", NOW).await;
+    db.bind("telegram:-200:m1", "telegram", "-200", &"other".into(), NOW).await.unwrap();
+    db.open_turn(&works("a", "telegram:-100:m5", NOW)).await.unwrap();
+    db.open_turn(&works("b", "telegram:-100:7", NOW + 1)).await.unwrap();
+    db.open_turn(&works("c", "telegram:-200:m1", NOW + 2)).await.unwrap();
+    let said =
+        NewTurn { run: None, final_view: Some("{}".into()), ..works("d", "telegram:-100:m5", NOW + 3) };
+    db.open_turn(&said).await.unwrap();
+    assert_eq!(at_work(true).await, ["telegram:-100:7", "telegram:-100:m5"], "newest first");
+    assert_eq!(at_work(false).await, ["telegram:-100:m5"]);
+    db.conclude(&TurnId("a".into()), "{}").await.unwrap();
+    db.delivered(&TurnId("b".into()), NOW + 4).await.unwrap();
+    assert_eq!(at_work(true).await, Vec::<String>::new());
 }
 
 pub(crate) async fn a_message_knows_its_conversation(db: Db) {

@@ -99,6 +99,14 @@ impl Platform for Feishu {
         SENDS
     }
 
+    fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
+        &[
+            ("cardkit.element.content", 400, "200750 card entity expired"),
+            ("cardkit.card.update", 400, "200750 card entity expired"),
+            ("im.message.patch", 400, "230031 message is too old to be changed"),
+        ]
+    }
+
     fn stage(&self) -> &dyn crate::Staged {
         &*self.core
     }
