@@ -15,7 +15,7 @@ enum Step {
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),
     /// Its tool ended.
-    Ended(ToolCall, Option<Decision>, Result<ToolOutput, ToolError>),
+    Ended(ToolCall, Option<Decision>, Box<Result<ToolOutput, ToolError>>),
 }
 
 /// Calls that are waited for.
@@ -68,7 +68,7 @@ async fn finish<'a>(
                 for middleware in chain.iter_mut().rev() {
                     middleware.after_tool(turn, &call, &mut result);
                 }
-                record(turn, &call, decision, result);
+                record(turn, &call, decision, *result);
                 commit(agent, turn).await?;
             }
         }
@@ -156,7 +156,7 @@ fn invoke<'a>(
             Ok(output) => Ok(agent.results.fit(&call.name, output, &agent.tools).await),
             failed => failed,
         };
-        Step::Ended(call, decision, result)
+        Step::Ended(call, decision, Box::new(result))
     })
 }
 
