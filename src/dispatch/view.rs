@@ -5,7 +5,7 @@ use crate::{clock, sent};
 use pudu_channels::{Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
-    base::{Decision, MOST_FILES, Outcome, Question, ThreadId},
+    base::{Decision, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
     harness::{Activity, Progress, Working},
 };
 use std::path::Path;
