@@ -292,7 +292,7 @@ async fn what_was_done_and_decided_can_be_looked_up() {
 
 #[tokio::test]
 async fn a_command_hides_nothing_behind_many_words_and_one_that_ran_out_of_time_says_so() {
-    let rest = "sandbox: {allow_host_bash: true, bash_command_timeout: 1}\n";
+    let rest = "approvals: {dangerous: allow}\nsandbox: {allow_host_bash: true, bash_command_timeout: 1}\n";
     let mut house = House::furnish(Default::default(), "", rest).await;
     house.start();
     let ada = Talker::new(&house, "Ada");
