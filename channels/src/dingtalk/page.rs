@@ -96,7 +96,7 @@ mod tests {
         let page = Page::new(&draft);
         assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)  \n2. Stop (`/stop`)");
         assert_eq!(page.title, "It failed");
-        let growing = Page::new(&Draft { done: false, ..draft.clone() });
+        let growing = Page::new(&Draft { done: false, ..draft });
         assert_eq!(growing.message(), SIGN);
         let stop = vec![choice("Stop", "/stop")];
         let sign = Draft { rich: parse("⏳ Thinking…"), neutral: true, choices: stop, ..Draft::default() };
