@@ -130,7 +130,10 @@ async fn a_restart_keeps_the_question_and_its_numbers(mut scene: Scene) {
     says(&scene, &scene.chat, &[" approved write_file", "It is written."]).await;
     assert_eq!(scene.house.model.requests().pop().unwrap().last_tool(), "OK");
     let words = scene.words(&scene.chat);
-    assert!(words.iter().filter(|text| text.contains("write_file")).count() == 1, "{words:?}");
+    assert_eq!(words.iter().filter(|text| text.contains("write_file")).count(), 1, "{words:?}");
+    let sent = scene.platform.sends().iter().flat_map(|method| scene.platform.calls(method));
+    let asked = sent.filter(|call| format!("{:?}", call.params).contains("May I?")).count();
+    assert!(before.growing || asked == 1, "nobody is asked twice");
 }
 
 async fn a_number_decides_one_question_and_not_the_next(scene: Scene) {
