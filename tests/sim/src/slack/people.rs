@@ -101,7 +101,7 @@ impl World {
         }
         let payload = json!({
             "type": "block_actions", "team": {"id": TEAM, "domain": "simulated"}, "api_app_id": APP,
-            "user": {"id": person, "username": name.to_lowercase(), "name": name, "team_id": TEAM},
+            "user": {"id": person, "username": name.to_lowercase(), "name": name.to_lowercase(), "team_id": TEAM},
             "token": "verification-token-of-old-0", "container": container, "trigger_id": trigger,
             "channel": {"id": chat, "name": if of.with.is_some() { "directmessage" } else { &of.title }},
             "message": wire::message(self, of, message, true), "response_url": response,
