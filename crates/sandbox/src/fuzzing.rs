@@ -65,7 +65,7 @@ impl Paths {
     }
 
     fn write(&self, text: &str) {
-        if self.files.write(text, INSIDE, text.len() % 2 == 0).is_ok() {
+        if self.files.write(text, INSIDE, text.len().is_multiple_of(2)).is_ok() {
             let (mount, _) = mounts::find(self.files.mounts().unwrap_or_default(), text).unzip();
             assert_eq!(mount.map(|mount| mount.agent.as_str()), Some(ROOT), "{text:?}");
         }
