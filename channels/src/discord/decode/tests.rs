@@ -170,7 +170,7 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
         (threads.clone(), "4", named(), address("4", None), false, None),
         (threads.clone(), "99", json!({"guild_id": null}), address("99", None), true, None),
     ];
-    let threaded = Bench::new(threads.clone());
+    let threaded = Bench::new(threads);
     for (text, thread) in [("/stop", false), ("/Mode steer", false), ("/poem about it", true), ("stop", true)]
     {
         let address = threaded.hear(&said("2", text, named())).unwrap().address;
