@@ -13,6 +13,7 @@
 
 mod aside;
 mod search;
+mod status;
 
 use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
 use crate::{
@@ -22,10 +23,11 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use status::{STATUS, Status};
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -35,12 +37,8 @@ use url::Url;
 
 /// What our messages carry.
 const EVENT: &str = "pudu_reply";
-/// Slack takes a status away after two minutes.
-const STATUS: Duration = Duration::from_secs(90);
 /// Who waits for so long may want to stop it.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// What the status says while nothing else is known.
-const THINKING: &str = "is thinking…";
 /// Streams take so many characters at once.
 const APPEND: usize = 11_000;
 
@@ -71,40 +69,6 @@ pub(super) struct SlackMessages {
     late: Instant,
     /// When it is looked next whether they are.
     look: Instant,
-}
-
-/// What stands below the thread, and since when.
-struct Status(Mutex<Option<(String, Instant)>>);
-
-impl Status {
-    /// A reply that a restart cut may have left words behind.
-    fn of(placement: &Placement) -> Self {
-        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
-        Self(Mutex::new(left))
-    }
-
-    /// Notes what is said now; false if it stands there already.
-    fn becomes(&self, words: &str) -> bool {
-        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = status.as_ref().map_or("", |(words, _)| words);
-        let new = before != words;
-        if new {
-            *status = (!words.is_empty()).then(|| (words.to_owned(), Instant::now()));
-        }
-        new
-    }
-
-    /// Returns what has to be said: for the first time, or again before Slack takes it away.
-    fn due(&self) -> Option<String> {
-        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {
-            return None;
-        }
-        let words = status.take().map_or_else(|| THINKING.to_owned(), |(words, _)| words);
-        *status = Some((words.clone(), now));
-        Some(words)
-    }
 }
 
 /// What is kept of a message before it is sent.

@@ -1,4 +1,4 @@
-use super::*;
+use super::{status::THINKING, *};
 use crate::{
     Address,
     slack::{client::Client, decode::Me, wire::Message},

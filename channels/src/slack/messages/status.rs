@@ -1,0 +1,47 @@
+//! What the bot does at the moment, as Slack shows it below a thread.
+
+use crate::Placement;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Slack takes a status away after two minutes.
+pub(super) const STATUS: Duration = Duration::from_secs(90);
+/// What the status says while nothing else is known.
+pub(super) const THINKING: &str = "is thinking…";
+
+/// What stands below the thread, and since when.
+pub(super) struct Status(Mutex<Option<(String, Instant)>>);
+
+impl Status {
+    /// A reply that a restart cut may have left words behind.
+    pub(super) fn of(placement: &Placement) -> Self {
+        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
+        Self(Mutex::new(left))
+    }
+
+    /// Notes what is said now; false if it stands there already.
+    pub(super) fn becomes(&self, words: &str) -> bool {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = status.as_ref().map_or("", |(words, _)| words);
+        let new = before != words;
+        if new {
+            *status = (!words.is_empty()).then(|| (words.to_owned(), Instant::now()));
+        }
+        new
+    }
+
+    /// Returns what has to be said: for the first time, or again before Slack takes it away.
+    pub(super) fn due(&self) -> Option<String> {
+        let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if status.as_ref().is_some_and(|(_, at)| now.duration_since(*at) < STATUS) {
+            return None;
+        }
+        let words = status.take().map_or_else(|| THINKING.to_owned(), |(words, _)| words);
+        *status = Some((words.clone(), now));
+        Some(words)
+    }
+}
