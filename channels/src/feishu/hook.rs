@@ -11,7 +11,6 @@ use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
-
 use subtle::ConstantTimeEq;
 
 /// A post may be so old, or as much ahead of this machine's clock, in milliseconds.

@@ -98,25 +98,25 @@ impl Gate {
     }
 }
 
-/// The lead agent's concerns, in order: the whole chain on one page.
+/// The lead agent's concerns, in order: a sub-agent's, and how many of those work at once.
 #[must_use]
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    vec![
-        Box::new(skills),
-        Box::new(DeferredTools::new(agent.deferred.clone())),
-        Box::new(Window(agent.model.window())),
-        Box::new(Dangling),
-        Box::new(Images::new(agent)),
-        Box::new(ModelErrors),
-        Box::new(Approvals::new(agent)),
-        Box::new(SubagentLimit(subagent::MOST)),
-        Box::new(ToolErrors),
-    ]
+    let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(SubagentLimit(subagent::MOST)));
+    chain.push(Box::new(ToolErrors));
+    chain
 }
 
 /// A sub-agent's concerns, in order.
 #[must_use]
 pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
+    let mut chain = everybodys(agent, skills);
+    chain.push(Box::new(ToolErrors));
+    chain
+}
+
+/// What comes first for every agent, in order.
+fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     vec![
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
@@ -125,7 +125,6 @@ pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middlew
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
         Box::new(Approvals::new(agent)),
-        Box::new(ToolErrors),
     ]
 }
 

@@ -256,18 +256,18 @@ impl Session {
         }
         let below = std::mem::take(&mut self.choices);
         let deciding = self.talk.decision().map(|(line, choices)| (line.id.clone(), choices));
-        // A decision is answered by the work that goes on.
-        let awaited = deciding.is_none();
+        let decides = deciding.is_some();
         let (line, choices) = deciding.unwrap_or(below);
         let number =
             text.parse::<usize>().ok().and_then(|number| choices.into_iter().nth(number.checked_sub(1)?));
-        let (act, awaited) = match number {
-            Some(choice) => (Act::Press { line, action: choice.action }, awaited),
-            None => (Act::Say(text.to_owned()), true),
-        };
-        if awaited {
+        // A decision is answered by the work that goes on.
+        if !decides || number.is_none() {
             self.talk.said();
         }
+        let act = match number {
+            Some(choice) => Act::Press { line, action: choice.action },
+            None => Act::Say(text.to_owned()),
+        };
         self.print(&[String::new()])?;
         if let Err(Act::Say(text)) = self.post.take(act) {
             self.draft = text;
