@@ -40,7 +40,7 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = live.runs.recursion_limit;
-    let bounds = Bounds { steps, time: live.runs.timeout };
+    let bounds = Bounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
     let sandboxes = machine.sandboxes(live);
     let own = tools(live, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -52,7 +52,8 @@ pub(crate) fn setup(
     let setup = Setup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
     let policy = Policy { tools: asked, dangerous };
-    let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
+    let setup =
+        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(live.loops.clone());
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
 }
 

@@ -23,9 +23,11 @@ mod find;
 mod gateway;
 mod later;
 mod limits;
+mod loops;
 mod model;
 mod output;
 mod problem;
+mod protections;
 mod raw;
 mod reader;
 mod sandbox;
@@ -61,6 +63,7 @@ pub(crate) use {
 pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
+use pudu_client::harness::LoopRules;
 use raw::Node;
 use reader::{Key, Reader, Section};
 use std::{
@@ -128,6 +131,8 @@ pub(crate) struct Live {
     pub(crate) tool_search: bool,
     /// The sub-agents.
     pub(crate) subagents: Vec<Subagent>,
+    /// When a run that repeats itself is ended; never, if `None`.
+    pub(crate) loops: Option<LoopRules>,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -275,6 +280,7 @@ fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, rea
     let reader = Reader::new(root, &start.env);
     let top = reader.fixed();
     top.later(later::SECTIONS);
+    protections::check(&top);
     version(&reader.live(), written);
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
@@ -314,6 +320,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         results: output::results(top),
         tool_search: output::searched(top),
         subagents: subagents::subagents(top),
+        loops: loops::rules(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),

@@ -54,6 +54,11 @@ impl<T> Setting<'_, '_, T> {
         self.value
     }
 
+    /// Takes it as it is, and does not make it one of pudu's own keys: nobody is told to write it.
+    pub(super) fn foreign(self) -> Option<T> {
+        self.value
+    }
+
     /// Insists on it, where the section has an effect.
     pub(super) fn required(self, mend: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {

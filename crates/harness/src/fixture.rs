@@ -192,7 +192,8 @@ impl Bench {
             deferred: Arc::default(),
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
             system: "Be brief.".into(),
-            bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
+            bounds: Bounds { steps: 3, time: Duration::from_secs(60), ..Bounds::default() },
+            loops: None,
         };
         Self {
             agent,

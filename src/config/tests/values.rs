@@ -1,6 +1,7 @@
 //! What a file means.
 
 use super::*;
+use pudu_client::harness::CallFrequency;
 use pudu_client::{
     base::Network,
     containers::Api,
@@ -559,4 +560,19 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
                 approvals: {tools: [mail_send]}\n";
     let live = good(text, []).config.live;
     assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+}
+
+#[test]
+fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
+    let rules = |text: &str| good(text, []).config.live.loops.clone();
+    assert_eq!(rules(""), Some(LoopRules::default()));
+    assert_eq!(rules("loop_detection: {enabled: false}\n"), None);
+    let own = rules(
+        "loop_detection: {warn_threshold: 2, hard_limit: 4, window_size: 9, tool_freq_warn: 5, tool_freq_hard_limit: 6, \
+         max_tracked_threads: 7, tool_freq_overrides: {bash: {warn: 150, hard_limit: 300}}}\n",
+    );
+    let tool = CallFrequency { warn: 5, stop: 6 };
+    let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
+    assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
+    assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.live.runs.subagents, 2);
 }
