@@ -188,6 +188,8 @@ pub(crate) struct Loaded {
     keys: IndexMap<String, Key>,
     /// What the file looked like from outside before it was read.
     stamp: Option<watch::Stamp>,
+    /// Whether the file says anything.
+    says: bool,
 }
 
 /// Why there is no configuration. All are for the operator to mend.
@@ -209,6 +211,12 @@ pub(crate) enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// An edit took out more than anybody means to.
+    #[error(
+        "the file has lost everything that it said, or all its accounts; to close an account write `enabled: false`, \
+         or restart pudu"
+    )]
+    Emptied,
     /// The file says something that cannot be.
     #[error("{0}")]
     Wrong(Report),
@@ -238,7 +246,9 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {
-        Some(config) if !report.has_errors() => Ok(Loaded { config, report, keys: log.keys, stamp }),
+        Some(config) if !report.has_errors() => {
+            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty() })
+        }
         _ => Err(ConfigError::Wrong(report)),
     }
 }

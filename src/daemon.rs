@@ -34,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
 /// The configuration's file is looked at this often, also while nobody says anything.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(500);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 /// After the turns are done, channels and HTTP get so long to say goodbye.
