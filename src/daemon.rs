@@ -5,7 +5,7 @@ use crate::{
     bus::{Arrival, Inbox, Outbox},
     config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
     dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
-    extensions::Extensions,
+    extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
     home::Home,
     lines::{self, Lines},
@@ -87,6 +87,7 @@ impl Daemon {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
+        extensions::check(&start, file.as_deref()).await.map_err(anyhow::Error::msg)?;
         let Config { fixed, live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),

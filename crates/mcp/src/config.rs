@@ -9,13 +9,22 @@ use crate::{
 use indexmap::IndexMap;
 use pudu_net::scrub::Scrubber;
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::error::Category;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 /// What a child process gets of the daemon's environment, and what if the daemon has none.
 const INHERITED: [(&str, &str); 3] =
     [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
+
+/// The variable that names programs which servers may be, besides [`LAUNCHERS`]: DeerFlow's. Where it is set it
+/// holds for the file too.
+const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
+/// What may be started whatever that variable names.
+const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
 /// The enabled servers of a configuration.
 #[derive(Debug, Default)]
@@ -74,6 +83,22 @@ impl Config {
 struct Raw {
     #[serde(default, rename = "mcpServers")]
     servers: IndexMap<String, Entry>,
+    /// What may guard calls, and does not run here.
+    #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
+    _interceptors: (),
+    #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
+    _middlewares: (),
+}
+
+/// Takes an empty list: what may protect somebody must not be left out in silence.
+fn nothing<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
+    match Option::<Vec<de::IgnoredAny>>::deserialize(value)?.unwrap_or_default().as_slice() {
+        [] => Ok(()),
+        _ => Err(de::Error::custom(
+            "code in Python, expected an empty list (pudu runs no Python; what guards calls is `approvals.tools` in \
+             config.yaml)",
+        )),
+    }
 }
 
 #[derive(Deserialize)]
@@ -93,8 +118,17 @@ struct Entry {
     oauth: Option<Oauth>,
     #[serde(default = "yes")]
     tool_name_prefix: bool,
+    #[serde(default)]
+    tools: IndexMap<String, Override>,
     tool_call_timeout: Option<f64>,
     session_init_timeout: Option<f64>,
+}
+
+/// What is different for one tool.
+#[derive(Deserialize)]
+struct Override {
+    #[serde(default = "yes")]
+    enabled: bool,
 }
 
 #[derive(Deserialize)]
@@ -136,6 +170,7 @@ impl Entry {
         let session_timeout = seconds("session_init_timeout", self.session_init_timeout)?;
         let call_timeout = seconds("tool_call_timeout", self.tool_call_timeout)?;
         let prefix = self.tool_name_prefix;
+        let off = self.tools.iter().filter(|(_, tool)| !tool.enabled).map(|(name, _)| name.clone()).collect();
         let transport = self.transport(&mut expand)?;
         if !expand.missing.is_empty() {
             tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
@@ -144,6 +179,7 @@ impl Entry {
             name: name.to_owned(),
             transport,
             prefix,
+            off,
             session_timeout: session_timeout.unwrap_or(Duration::from_secs(60)),
             call_timeout,
             scrubber: Scrubber::new(expand.secrets),
@@ -169,6 +205,12 @@ impl Entry {
         let program = expand.value(&self.command.unwrap_or_default());
         if program.is_empty() {
             return Err("a stdio server needs a `command`".to_owned());
+        }
+        if let Some(listed) = expand.var(PROGRAMS).filter(|listed| !listed.trim().is_empty()) {
+            let may: HashSet<&str> = listed.split(',').map(str::trim).chain(LAUNCHERS).collect();
+            if !may.contains(program.as_str()) {
+                return Err(format!("its `command` is neither npx nor uvx nor listed in {PROGRAMS}"));
+            }
         }
         let mut env: IndexMap<String, String> = INHERITED
             .iter()

@@ -8,7 +8,7 @@ use pudu_net::{
     scrub::Scrubber,
 };
 use secrecy::SecretString;
-use std::{fmt, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 
 /// One server.
 pub(crate) struct Server {
@@ -16,6 +16,8 @@ pub(crate) struct Server {
     pub(crate) transport: Transport,
     /// Whether its tools are called `{server}_{tool}`.
     pub(crate) prefix: bool,
+    /// Tools of it that are switched off, by its own names of them.
+    pub(crate) off: HashSet<String>,
     /// It has so long to get ready.
     pub(crate) session_timeout: Duration,
     /// A call has so long; without end if none.
