@@ -40,7 +40,7 @@ mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
+    channel::{Account, Allow, CLOSING, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
     class::{Dialect, Native},
     containers::{Docker, Provider},
     database::{Backend, Database},
@@ -64,14 +64,17 @@ pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
 use pudu_client::harness::LoopRules;
+use pudu_client::net::scrub;
 use raw::Node;
 use reader::{Key, Reader, Section};
+use secrecy::{ExposeSecret, SecretString};
 use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
+use url::Url;
 
 /// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
 /// `config_version`.
@@ -146,6 +149,15 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// Returns the accounts that everybody in the world may use.
+    pub(crate) fn open_to_the_world(&self) -> Vec<&str> {
+        let open = |account: &&Account| {
+            account.platform.is_public()
+                && self.manners.get(&account.name).is_some_and(Manners::admits_everybody)
+        };
+        self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
+    }
+
     /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
     pub(crate) fn offered(&self, shell: bool) -> impl Iterator<Item = &ToolConfig> {
         self.tools.iter().filter(move |tool| shell || tool.tool != Native::Bash)
@@ -239,6 +251,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
         return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
     };
     let (config, log) = understand(&root, &start, file.is_some());
+    remember(&log.secrets, &start.env);
     problems.extend(log.problems);
     if !log.unused.is_empty() {
         let unused: Vec<_> = log.unused.into_iter().collect();
@@ -251,6 +264,19 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
         }
         _ => Err(ConfigError::Wrong(report)),
     }
+}
+
+/// Makes the secrets known to whatever leaves the process, those of variables with telling names among them.
+fn remember(secrets: &[SecretString], env: &Env) {
+    const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+    let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
+    let mut all: Vec<String> = env.all().filter(telling).map(|(_, value)| value).collect();
+    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
+        let url = Url::parse(secret).ok();
+        all.extend(url.and_then(|url| Some(url.password()?.to_owned())));
+        all.push(secret.to_owned());
+    }
+    scrub::remember(all);
 }
 
 /// Adds the `.env` file beside the config file, or in the current folder where there is no config file.

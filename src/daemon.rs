@@ -3,7 +3,7 @@
 use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
-    config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
+    config::{self, Backend, CLOSING, Config, FollowUps, Loaded, Start, Watcher},
     dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
     extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
@@ -79,6 +79,8 @@ pub(crate) struct Greeting {
     pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
+    /// Those of them that everybody in the world may use.
+    pub(crate) open: Vec<String>,
 }
 
 impl Daemon {
@@ -164,7 +166,12 @@ impl Daemon {
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
-        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts }))
+        let open = if scope == Scope::Whole { live.open_to_the_world() } else { Vec::new() };
+        for account in &open {
+            tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+        }
+        let open = open.into_iter().map(str::to_owned).collect();
+        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
     fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {

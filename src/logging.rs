@@ -1,8 +1,7 @@
 //! Logs: readable on a terminal, JSON otherwise, and no secret in either.
 
-use crate::config::{Backend, Config, LogLevel};
-use pudu_client::net::scrub::Scrubber;
-use secrecy::{ExposeSecret, SecretString};
+use crate::config::{Config, LogLevel};
+use pudu_client::net::scrub;
 use std::{
     fs::File,
     io::{self, IsTerminal, Write},
@@ -12,8 +11,7 @@ use std::{
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. Secrets are hidden by their shape, and by the
-/// very words that the configuration holds.
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, Target::Stderr);
 }
@@ -36,7 +34,7 @@ fn begin(config: &Config, filter: Option<&str>, target: Target) {
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
     let terminal = matches!(target, Target::Stderr) && io::stderr().is_terminal();
-    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)), target };
+    let make = Scrubbing { target };
     let layer = if terminal {
         fmt::layer().with_writer(make).with_target(false).boxed()
     } else {
@@ -56,25 +54,9 @@ fn level(level: LogLevel) -> &'static str {
     }
 }
 
-/// Returns the secrets of a configuration.
-fn secrets(config: &Config) -> Vec<String> {
-    let fixed = &config.fixed;
-    let mut secrets: Vec<&SecretString> = fixed.gateway.token.iter().collect();
-    if let Backend::Postgres { url } = &fixed.database.backend {
-        secrets.push(url);
-    }
-    secrets.extend(config.live.accounts.iter().flat_map(|account| account.platform.secrets()));
-    for model in &config.live.models {
-        secrets.extend(&model.api_key);
-        secrets.extend(model.default_headers.values());
-    }
-    secrets.into_iter().map(|secret| secret.expose_secret().to_owned()).collect()
-}
-
 /// Makes writers that hide secrets.
 #[derive(Clone)]
 struct Scrubbing {
-    scrubber: Scrubber,
     target: Target,
 }
 
@@ -89,13 +71,12 @@ impl fmt::MakeWriter<'_> for Scrubbing {
     type Writer = Line;
 
     fn make_writer(&self) -> Line {
-        Line { scrubber: self.scrubber.clone(), target: self.target.clone(), text: Vec::new() }
+        Line { target: self.target.clone(), text: Vec::new() }
     }
 }
 
 /// One event, written as a whole so that no secret is torn apart.
 struct Line {
-    scrubber: Scrubber,
     target: Target,
     text: Vec<u8>,
 }
@@ -114,7 +95,7 @@ impl Write for Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
-        let text = self.scrubber.scrub(&text);
+        let text = scrub::hide(&text);
         let written = match &self.target {
             Target::Stderr => io::stderr().write_all(text.as_bytes()),
             Target::File(file) => file.as_ref().write_all(text.as_bytes()),

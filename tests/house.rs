@@ -99,9 +99,9 @@ impl House {
         let before = heard(&self.log());
         std::fs::write(self.path("config.yaml"), text).unwrap();
         if self.daemon.is_some() {
-            let late = std::time::Instant::now() + SOON;
+            let late = Instant::now() + SOON;
             while heard(&self.log()) == before {
-                assert!(std::time::Instant::now() < late, "the edit was not seen:\n{}", self.log());
+                assert!(Instant::now() < late, "the edit was not seen:\n{}", self.log());
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

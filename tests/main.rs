@@ -28,6 +28,7 @@ mod page;
 mod platforms;
 mod postgres;
 mod scenarios;
+mod secrets;
 mod skills;
 mod slack;
 mod talk;

@@ -77,7 +77,9 @@ impl<'r> Section<'r> {
     /// Reads text that is never shown.
     pub(super) fn secret<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let show = |secret: &SecretString| secret.expose_secret().to_owned();
-        self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)))
+        let secret = self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)));
+        self.know_secret(secret.value.as_ref());
+        secret
     }
 
     /// Reads a yes or a no.

@@ -5,6 +5,7 @@ use crate::{ChannelError, OutFile, http};
 use pudu_net::{
     guard::{Allowed, Guard},
     reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
+    scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -114,6 +115,7 @@ impl Api {
             text.ok_or_else(|| Failure::Unconnected("the answer has no token".to_owned()))?.into();
         let lasts = Duration::from_secs(answer["expireIn"].as_u64().unwrap_or(TOKEN));
         let until = Instant::now() + lasts.saturating_sub(RESERVE).max(lasts / 2);
+        scrub::remember_issued(text.expose_secret());
         let token = Token { text: text.clone(), until };
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(text)

@@ -7,7 +7,7 @@ use crate::{
     server::{Command, Endpoint, Server, Transport},
 };
 use indexmap::IndexMap;
-use pudu_net::scrub::Scrubber;
+use pudu_net::scrub;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::error::Category;
@@ -175,6 +175,7 @@ impl Entry {
         if !expand.missing.is_empty() {
             tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
         }
+        scrub::remember(expand.secrets);
         Ok(Server {
             name: name.to_owned(),
             transport,
@@ -182,7 +183,6 @@ impl Entry {
             off,
             session_timeout: session_timeout.unwrap_or(Duration::from_secs(60)),
             call_timeout,
-            scrubber: Scrubber::new(expand.secrets),
         })
     }
 
@@ -217,7 +217,7 @@ impl Entry {
             .map(|&(key, default)| (key, expand.var(key).unwrap_or(default)))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
-        env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.secret(value))));
+        env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.named(key, value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
         Ok(Transport::Stdio(Command { program, args, env }))
@@ -231,9 +231,10 @@ impl Entry {
         if url.is_empty() {
             return Err("an http server needs a `url`".to_owned());
         }
-        let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.secret(value)));
+        let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.named(key, value)));
         let endpoint = Endpoint::new(&url, headers.collect::<Vec<_>>())?;
-        expand.secrets.extend(endpoint.url.query_pairs().map(|(_, value)| value.into_owned()));
+        let query = endpoint.url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
+        expand.secrets.extend(query.map(|(_, value)| value.into_owned()));
         expand.secrets.extend(endpoint.url.password().map(str::to_owned));
         Ok(Transport::Http(endpoint))
     }

@@ -1,11 +1,8 @@
 //! One server as the configuration means it: every variable replaced, every default in place.
 
-use pudu_net::{
-    reqwest::{
-        Url,
-        header::{HeaderMap, HeaderName, HeaderValue},
-    },
-    scrub::Scrubber,
+use pudu_net::reqwest::{
+    Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::SecretString;
 use std::{collections::HashSet, fmt, time::Duration};
@@ -22,8 +19,6 @@ pub(crate) struct Server {
     pub(crate) session_timeout: Duration,
     /// A call has so long; without end if none.
     pub(crate) call_timeout: Option<Duration>,
-    /// Knows the entry's secrets.
-    pub(crate) scrubber: Scrubber,
 }
 
 /// How to reach it.
