@@ -202,6 +202,15 @@ pub(crate) struct Loaded {
     stamp: Option<watch::Stamp>,
     /// Whether the file says anything.
     says: bool,
+    /// What nobody may read.
+    secrets: Vec<SecretString>,
+}
+
+impl Loaded {
+    /// Has its secrets taken out of whatever leaves the process from now on.
+    pub(crate) fn remember_secrets(&self) {
+        scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
+    }
 }
 
 /// Why there is no configuration. All are for the operator to mend.
@@ -251,7 +260,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
         return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
     };
     let (config, log) = understand(&root, &start, file.is_some());
-    remember(&log.secrets, &start.env);
+    let secrets = secrets(&log.secrets, &start.env);
     problems.extend(log.problems);
     if !log.unused.is_empty() {
         let unused: Vec<_> = log.unused.into_iter().collect();
@@ -260,23 +269,23 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     let report = Report::new(file.map(Into::into), problems);
     match config {
         Some(config) if !report.has_errors() => {
-            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty() })
+            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty(), secrets })
         }
         _ => Err(ConfigError::Wrong(report)),
     }
 }
 
-/// Makes the secrets known to whatever leaves the process, those of variables with telling names among them.
-fn remember(secrets: &[SecretString], env: &Env) {
+/// Returns what nobody may read, the values of variables with telling names included.
+fn secrets(secrets: &[SecretString], env: &Env) -> Vec<SecretString> {
     const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
     let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
-    let mut all: Vec<String> = env.all().filter(telling).map(|(_, value)| value).collect();
-    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-        let url = Url::parse(secret).ok();
-        all.extend(url.and_then(|url| Some(url.password()?.to_owned())));
-        all.push(secret.to_owned());
-    }
-    scrub::remember(all);
+    let password = |secret: &SecretString| {
+        let url = Url::parse(secret.expose_secret()).ok()?;
+        Some(SecretString::from(url.password()?))
+    };
+    let of_variables = env.all().filter(telling).map(|(_, value)| value.into());
+    let passwords = secrets.iter().filter_map(password);
+    secrets.iter().cloned().chain(passwords).chain(of_variables).collect()
 }
 
 /// Adds the `.env` file beside the config file, or in the current folder where there is no config file.

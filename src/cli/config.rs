@@ -43,6 +43,7 @@ pub(crate) fn check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
             return Ok(Verdict::Wrong);
         }
     };
+    loaded.remember_secrets();
     for (_, line) in loaded.report.lines() {
         writeln!(out, "{line}")?;
     }

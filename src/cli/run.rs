@@ -36,6 +36,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
 pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
     match config::load(start) {
         Ok(loaded) => {
+            loaded.remember_secrets();
             loaded.report.lines().for_each(|(_, line)| eprintln!("{line}"));
             Ok(loaded)
         }

@@ -129,6 +129,11 @@ pub fn hide(text: &str) -> Cow<'_, str> {
         if shape.is_match(&text) {
             let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
                 let kept = caps.get(1).map_or("", |m| m.as_str());
+                let value = caps.get(0).map_or("", |m| m.as_str()).trim_start_matches(kept);
+                // "the token: missing" is prose.
+                if kept.ends_with(": ") && !value.contains(|c: char| c.is_ascii_digit()) {
+                    return format!("{kept}{value}");
+                }
                 let at = if caps.get(0).is_some_and(|m| m.as_str().ends_with('@')) { "@" } else { "" };
                 format!("{kept}{HIDDEN}{at}")
             });
@@ -212,6 +217,8 @@ mod tests {
             "task-list of a-team at https://example.org/a:b",
             "/work-items/t-shirt",
             "tokens: 5",
+            "token: @pudu_bot",
+            "channels.slack.app_token: needed here",
         ] {
             assert_eq!(scrub(text), text);
         }
