@@ -33,6 +33,11 @@ async fn house() -> (House, Talker) {
     (house, ada)
 }
 
+/// A pattern of names with so many lists in braces, one in the other.
+fn deep(lists: usize) -> String {
+    format!("{}a{}", "{".repeat(lists), "}".repeat(lists))
+}
+
 /// Returns the workspace of the only thread, on this machine.
 fn workspace(house: &House) -> PathBuf {
     let mut threads = std::fs::read_dir(house.path(".pudu/users/default/threads")).unwrap();
@@ -43,7 +48,6 @@ fn workspace(house: &House) -> PathBuf {
 async fn a_call_that_asks_for_too_much_ends_no_daemon() {
     let (house, ada) = house().await;
     let pid = house.pid();
-    let deep = |lists: usize| format!("{}a{}", "{".repeat(lists), "}".repeat(lists));
     let root = "/mnt/user-data";
     for (tool, args) in [
         ("glob", json!({"pattern": deep(30_000), "path": root})),
@@ -65,7 +69,7 @@ async fn a_call_that_asks_for_too_much_ends_no_daemon() {
 #[tokio::test]
 async fn a_call_of_a_sub_agent_that_asks_for_too_much_ends_no_daemon() {
     let (house, ada) = house().await;
-    let args = json!({"pattern": "{".repeat(30_000), "path": "/mnt/user-data"});
+    let args = json!({"pattern": deep(30_000), "path": "/mnt/user-data"});
     let task = json!({"description": "find", "prompt": "Find it.", "subagent_type": "general-purpose"});
     house.model.next(Reply::tool("task", &task));
     house.model.next(Reply::tool("glob", &args));

@@ -70,6 +70,7 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
         approver,
         policy: setup.policy.clone(),
         deferred: setup.deferred.clone(),
+        memory: client.0.memory.for_run(),
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: system(&setup, &role, own.is_some(), &skills, &catalog),
         bounds: Bounds { steps, ..setup.bounds },

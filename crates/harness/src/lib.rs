@@ -8,6 +8,7 @@ mod danger;
 mod deferred;
 #[cfg(test)]
 mod fixture;
+mod memory;
 pub mod middleware;
 mod replay;
 mod results;
@@ -20,6 +21,7 @@ mod turn;
 
 pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
 pub use deferred::{Catalog, SEARCH, searching};
+pub use memory::Memory;
 pub use middleware::{Dangerous, Gate, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain};
 pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
 pub use results::{ResultRules, Results};
