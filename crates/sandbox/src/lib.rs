@@ -28,6 +28,7 @@ mod mounts;
 mod names;
 mod prove;
 mod results;
+mod rights;
 mod share;
 mod shell;
 mod watch;
