@@ -45,6 +45,7 @@ pub use limits::Limits;
 pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove, prove_in};
+pub use rights::can_change_user;
 pub use share::Upload;
 pub use shell::DRAIN;
 pub use watch::disk;

@@ -28,6 +28,23 @@ pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Re
     Ok(work())
 }
 
+/// Tells whether the daemon can work as somebody else and give files to them: root can, unless its capabilities were
+/// taken away.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn can_change_user() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// Tells whether the daemon can work as somebody else: only Linux has users by thread.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn can_change_user() -> bool {
+    false
+}
+
 /// Makes this thread a user's, where files are concerned, for good.
 #[cfg(target_os = "linux")]
 fn give_up(user: u32, group: u32) -> io::Result<()> {

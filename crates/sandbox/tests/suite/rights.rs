@@ -128,3 +128,21 @@ async fn a_deep_listing_shows_what_a_command_may_see_and_goes_on_behind_what_it_
     ];
     assert_eq!(paths, seen);
 }
+
+/// Where there are no commands, file tools have the rights that commands would have.
+#[tokio::test]
+async fn without_a_shell_file_tools_have_no_more_rights() {
+    use pudu_base::{SandboxProvider, ThreadId};
+    let folder = tempfile::tempdir().unwrap();
+    if with_mount(folder.path()).await.is_none() {
+        return;
+    }
+    let mounts = vec![Mount::configured(folder.path().to_owned(), "/mnt/host", false).unwrap()];
+    let home = tempfile::tempdir().unwrap();
+    let folders = pudu_sandbox::Folders::new(home.path().to_owned(), Some((65_533, 65_533)));
+    let local = pudu_sandbox::Local::new(folders, None, Options { mounts, ..Options::default() });
+    let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
+    assert!(!went(sandbox.read("/mnt/host/secret", 100).await));
+    assert!(went(sandbox.read("/mnt/host/shown", 100).await));
+    assert!(went(sandbox.write("/mnt/user-data/workspace/mine", b"x", false).await));
+}
