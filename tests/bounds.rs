@@ -135,7 +135,8 @@ async fn reached(asked: &AtomicUsize, count: usize) {
 
 #[tokio::test]
 async fn a_call_in_which_the_daemon_died_twice_is_not_made_a_third_time() {
-    let rest = "tools:\n  - {use: 'pudu.web:web_fetch_tool', timeout: 600}\nweb:\n  allowed_hosts: [127.0.0.2]\n";
+    let rest =
+        "tools:\n  - {use: 'pudu.web:web_fetch_tool', timeout: 600}\nweb:\n  allowed_hosts: [127.0.0.2]\n";
     let mut house = House::furnish(Default::default(), "", rest).await;
     house.start();
     let ada = Talker::new(&house, "Ada");
@@ -143,9 +144,10 @@ async fn a_call_in_which_the_daemon_died_twice_is_not_made_a_third_time() {
     // The model insists: whatever it is told, it makes the same call once more, until it was told not to.
     let insists = json!({"url": page});
     let told_not_to = "is not made again";
-    house.model.when(move |ask| !ask.last_tool().contains(told_not_to), move |_| {
-        Reply::tool("web_fetch", &insists).into()
-    });
+    house.model.when(
+        move |ask| !ask.last_tool().contains(told_not_to),
+        move |_| Reply::tool("web_fetch", &insists).into(),
+    );
     house.model.otherwise(|_| Reply::text("I could not read it.").into());
     ada.say("read it");
     for death in 1..=2 {
@@ -168,9 +170,10 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
     }
     let command = json!({"command": "echo >> ../outputs/times; sleep 600"});
     let told_not_to = "is not made again";
-    house.model.when(move |ask| !ask.last_tool().contains(told_not_to), move |_| {
-        Reply::tool("bash", &command).into()
-    });
+    house.model.when(
+        move |ask| !ask.last_tool().contains(told_not_to),
+        move |_| Reply::tool("bash", &command).into(),
+    );
     house.model.otherwise(|_| Reply::text("I stopped.").into());
     ada.say("run it");
     let times = |house: &House| {
@@ -181,7 +184,11 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
     for death in 1..=2 {
         let deadline = std::time::Instant::now() + SOON;
         while times(&house) != Some(death) {
-            assert!(std::time::Instant::now() < deadline, "it was not run {death} times: {:?}", times(&house));
+            assert!(
+                std::time::Instant::now() < deadline,
+                "it was not run {death} times: {:?}",
+                times(&house)
+            );
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         house.kill();

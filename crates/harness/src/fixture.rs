@@ -1,8 +1,8 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
 use crate::{
-    Agent, Bounds, Memory, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox, Turn,
-    lead_chain, run,
+    Agent, Bounds, Memory, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox,
+    Turn, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
 use pudu_base::{

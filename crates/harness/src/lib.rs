@@ -4,7 +4,6 @@
 //! `pudu-base` alone, so every test of it runs in milliseconds.
 
 mod agent;
-mod danger;
 mod deferred;
 #[cfg(test)]
 mod fixture;

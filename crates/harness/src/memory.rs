@@ -204,7 +204,10 @@ mod tests {
         });
         assert!(one.is_ok());
         drop(two);
-        assert_eq!((all.run.available_permits(), all.all.available_permits()), (MAX_RUN_BYTES, MAX_ALL_BYTES));
+        assert_eq!(
+            (all.run.available_permits(), all.all.available_permits()),
+            (MAX_RUN_BYTES, MAX_ALL_BYTES)
+        );
         let late = Metered::new(files, all);
         let said = late.read("30", 20 << 20).await.unwrap_err().to_string();
         assert_eq!(said, "30 has 31457280 bytes, more than the 20971520 that can be read at once");

@@ -98,7 +98,11 @@ impl Files {
             if let Some(parent) = inner.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 make_folder(dir, parent)?;
             }
-            if append { open_to_write(dir, &inner, true)?.write_all(bytes) } else { replace(dir, &inner, bytes) }
+            if append {
+                open_to_write(dir, &inner, true)?.write_all(bytes)
+            } else {
+                replace(dir, &inner, bytes)
+            }
         })
     }
 
@@ -292,7 +296,9 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || {
         let mut options = OpenOptions::new();
         let mut file = match dir.open_with(&beside, options.write(true).create_new(true)) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
+                return Ok(false);
+            }
             file => file?,
         };
         if let Some(old) = &old {

@@ -49,7 +49,10 @@ impl TypedTool for StrReplace {
         }
         // Computed first: a short text in a thousand places may become more than the machine has.
         let kept = (text.len() - count * args.old_str.len()) as u64;
-        check_size(&args.path, kept.saturating_add((count as u64).saturating_mul(args.new_str.len() as u64)))?;
+        check_size(
+            &args.path,
+            kept.saturating_add((count as u64).saturating_mul(args.new_str.len() as u64)),
+        )?;
         let text = text.replace(&args.old_str, &args.new_str);
         cx.sandbox.write(&args.path, text.as_bytes(), false).await.map_err(failed)?;
         let updates = vec![mark(&args.path, text.as_bytes())];

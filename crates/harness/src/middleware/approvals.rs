@@ -6,8 +6,11 @@
 mod line;
 
 use super::{Gate, Middleware};
-use crate::{Agent, Toolbox, Turn, danger};
-use pudu_base::ToolCall;
+use crate::{Agent, Toolbox, Turn};
+use pudu_base::{
+    ToolCall,
+    danger::{self, Danger},
+};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// What becomes of a command that looks dangerous.
@@ -64,7 +67,7 @@ impl Middleware for Approvals {
         let asked = tools.contains(&call.name) || shared.contains(&call.name);
         let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
         let looks = self.policy.dangerous != Dangerous::Allow;
-        let reason = script(call).filter(|_| looks).and_then(danger::find);
+        let reason = script(call).filter(|_| looks).and_then(danger::find).map(Danger::words);
         let gate = match (reason, self.policy.dangerous) {
             (None, _) | (_, Dangerous::Allow) => Gate::Allow,
             (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", self.line(call))),

@@ -5,8 +5,8 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, Turn, memory::Metered, turn};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    Decision, Event, Failure, MOST_FILES, Message, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
-    Wish,
+    Decision, Event, Failure, MOST_FILES, Message, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult,
+    Update, Wish,
 };
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 

@@ -60,7 +60,9 @@ fn owners(folder: &Path) -> Vec<String> {
 fn went<T>(done: Result<T, SandboxError>) -> bool {
     match done {
         Ok(_) => true,
-        Err(SandboxError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => false,
+        Err(SandboxError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            false
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -120,10 +122,16 @@ async fn a_deep_listing_shows_what_a_command_may_see_and_goes_on_behind_what_it_
     let folder = tempfile::tempdir().unwrap();
     let Some(house) = with_mount(folder.path()).await else { return };
     let listed = house.sandbox.list("/mnt/host", 3, 100).await.unwrap();
-    let paths: Vec<&str> =
-        listed.iter().filter_map(|entry| entry.path.strip_prefix("/mnt/host/")).collect();
+    let paths: Vec<&str> = listed.iter().filter_map(|entry| entry.path.strip_prefix("/mnt/host/")).collect();
     let seen = [
-        "closed", "everybodys", "listed", "listed/anns", "secret", "shared", "shared/anns", "shared/roots",
+        "closed",
+        "everybodys",
+        "listed",
+        "listed/anns",
+        "secret",
+        "shared",
+        "shared/anns",
+        "shared/roots",
         "shown",
     ];
     assert_eq!(paths, seen);
