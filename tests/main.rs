@@ -7,6 +7,7 @@ mod api;
 mod artifacts;
 mod asks;
 mod attacks;
+mod bounds;
 mod busy;
 mod chat;
 mod commands;

@@ -1,6 +1,6 @@
 //! What a run works with.
 
-use crate::{Catalog, LoopRules, Policy, Results};
+use crate::{Catalog, LoopRules, Memory, Policy, Results};
 use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
@@ -23,6 +23,8 @@ pub struct Agent {
     pub deferred: Arc<Catalog>,
     /// What becomes of long results.
     pub results: Results,
+    /// What the files that its tools read may take.
+    pub memory: Memory,
     /// The system prompt.
     pub system: Arc<str>,
     /// What a run may use up.

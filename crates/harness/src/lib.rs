@@ -4,10 +4,10 @@
 //! `pudu-base` alone, so every test of it runs in milliseconds.
 
 mod agent;
-mod danger;
 mod deferred;
 #[cfg(test)]
 mod fixture;
+mod memory;
 pub mod middleware;
 mod replay;
 mod results;
@@ -20,6 +20,7 @@ mod turn;
 
 pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
 pub use deferred::{Catalog, SEARCH, searching};
+pub use memory::Memory;
 pub use middleware::{
     CallFrequency, Dangerous, Gate, LoopRules, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain,
 };

@@ -185,6 +185,7 @@ impl Task {
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
+            memory: parent.memory.clone(),
             system: self.system(kind),
             bounds: kind.bounds,
             loops: parent.loops.clone(),

@@ -7,3 +7,4 @@ mod escape;
 mod files;
 mod house;
 mod limits;
+mod rights;
