@@ -14,9 +14,11 @@ mod loopback;
 mod mountinfo;
 mod outer;
 mod privileges;
+mod quota;
 mod reap;
 mod root;
 mod seccomp;
+mod usage;
 pub(crate) mod wire;
 
 use std::{env, fmt::Display, process};

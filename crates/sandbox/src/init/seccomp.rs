@@ -77,6 +77,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
     libc::SYS_msgget,
+    libc::SYS_semget,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_kexec_file_load,
     #[cfg(target_arch = "x86_64")]
@@ -109,6 +110,14 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
+/// Flags of `clone`: a thread, and whether it has its files with the others; and of `close_range`.
+const THREAD: u64 = 0x0001_0000; // CLONE_THREAD
+const FILES: u64 = 0x0000_0400; // CLONE_FILES
+const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
+
+const PIPE_SIZE: u64 = 1031; // F_SETPIPE_SZ
+const DUMPABLE: u64 = 4; // PR_SET_DUMPABLE
+
 /// Puts characters into a terminal's input.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 
@@ -116,22 +125,42 @@ const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 /// all, reach the machine around the namespace.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
+/// What is refused besides, or not.
+pub(super) struct Wish {
+    /// What there is of a network.
+    pub(super) net: Net,
+    /// Whether a control group counts memory that belongs to no process.
+    pub(super) counted: bool,
+    /// Whether commands may watch folders: not where they would take that from the daemon.
+    pub(super) inotify: bool,
+}
+
 /// Installs it for this process and all that it will start. Nothing takes it away again.
-pub(super) fn install(net: Net) -> Result<(), Fault> {
-    for program in [foreign(), forbidden(net).trying("writing the filter of calls")?] {
+pub(super) fn install(wish: &Wish) -> Result<(), Fault> {
+    for program in [foreign(wish.counted), forbidden(wish).trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
     }
     Ok(())
 }
 
-fn forbidden(net: Net) -> Result<BpfProgram, seccompiler::BackendError> {
+fn forbidden(wish: &Wish) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
     let mask = |bit: u64| Op::MaskedEq(bit);
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
-    rules.insert(
-        libc::SYS_clone,
-        flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?,
-    );
+    let mut clones: Vec<Rule> =
+        flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?;
+    // A thread with files of its own: whoever counts them looks at one thread of a process.
+    clones.push(when(&[(0, Len::Qword, Op::MaskedEq(THREAD | FILES), THREAD)])?);
+    rules.insert(libc::SYS_clone, clones);
+    rules.insert(libc::SYS_close_range, vec![when(&[(2, Len::Dword, mask(UNSHARE), UNSHARE)])?]);
+    // A pipe that holds more than it is counted with, and what keeps a process from being counted.
+    rules.insert(libc::SYS_fcntl, vec![when(&[(1, Len::Dword, Op::Eq, PIPE_SIZE)])?]);
+    rules.insert(libc::SYS_prctl, vec![when(&[(0, Len::Dword, Op::Eq, DUMPABLE), (1, Len::Qword, Op::Eq, 0)])?]);
+    if !wish.inotify {
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_inotify_init, Vec::new());
+        rules.insert(libc::SYS_inotify_init1, Vec::new());
+    }
     rules.insert(
         libc::SYS_ioctl,
         TERMINAL_INJECTION
@@ -147,7 +176,7 @@ fn forbidden(net: Net) -> Result<BpfProgram, seccompiler::BackendError> {
     let others: Vec<_> =
         FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
     let mut sockets = vec![when(&others)?];
-    if net != Net::Shared {
+    if wish.net != Net::Shared {
         // Of netlink only what lists interfaces.
         let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
         sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);
@@ -167,8 +196,9 @@ fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendE
 
 /// A filter by hand, for what the library has no words for: calls by the x32 table, which would slip past the
 /// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take
-/// `clone`. Both are as if the kernel did not have them. Other architectures are refused by the other filter.
-fn foreign() -> BpfProgram {
+/// `clone`. Both are as if the kernel did not have them, and so are files in memory where nobody counts them: programs
+/// then take `/dev/shm`. Other architectures are refused by the other filter.
+fn foreign(counted: bool) -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
     const IF_FROM: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
@@ -177,11 +207,14 @@ fn foreign() -> BpfProgram {
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(435);
+    // Where it is allowed, the number of the other one stands a second time.
+    let memfd = if counted { clone3 } else { u32::try_from(libc::SYS_memfd_create).unwrap_or(clone3) };
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
         step(LOAD, 0, 0, 0), // the number is first in seccomp_data
-        step(IF_FROM, 2, 0, X32),
-        step(IF_EQUAL, 1, 0, clone3),
+        step(IF_FROM, 3, 0, X32),
+        step(IF_EQUAL, 2, 0, clone3),
+        step(IF_EQUAL, 1, 0, memfd),
         step(RETURN, 0, 0, ALLOW),
         step(RETURN, 0, 0, ERRNO | libc::ENOSYS.cast_unsigned()),
     ]
