@@ -32,6 +32,7 @@ mod sandbox;
 mod setting;
 mod skills;
 mod subagents;
+pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
 mod web;
@@ -204,6 +205,9 @@ pub(crate) enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// The file, which nobody named, may not be the operator's.
+    #[error(transparent)]
+    Untrusted(#[from] trust::Untrusted),
     /// The file says something that cannot be.
     #[error("{0}")]
     Wrong(Report),

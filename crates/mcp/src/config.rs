@@ -11,7 +11,7 @@ use pudu_net::scrub::Scrubber;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::error::Category;
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, path::Path, time::Duration};
 
 /// What a child process gets of the daemon's environment, and what if the daemon has none.
 const INHERITED: [(&str, &str); 3] =
@@ -61,6 +61,24 @@ impl Config {
             }
         }
         Ok(config)
+    }
+
+    /// Has a program watch over the servers that are its children, so that none outlives us: one whose `main` calls
+    /// [`crate::enter`]. Without it only what stays in a server's process group ends with it, and only while we live.
+    #[must_use]
+    pub fn guarded_by(mut self, warden: &Path) -> Self {
+        for server in &mut self.servers {
+            if let Transport::Stdio(command) = &mut server.transport {
+                command.warden = Some(warden.to_owned());
+            }
+        }
+        self
+    }
+
+    /// Returns whether it names programs of this machine that would be started.
+    #[must_use]
+    pub fn starts_programs(&self) -> bool {
+        self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
     }
 
     /// Returns whether there is nothing to connect to.
@@ -178,7 +196,7 @@ impl Entry {
         env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.secret(value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
-        Ok(Transport::Stdio(Command { program, args, env }))
+        Ok(Transport::Stdio(Command { program, args, env, warden: None }))
     }
 
     fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {

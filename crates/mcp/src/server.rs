@@ -8,7 +8,7 @@ use pudu_net::{
     scrub::Scrubber,
 };
 use secrecy::SecretString;
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 /// One server.
 pub(crate) struct Server {
@@ -40,6 +40,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<SecretString>,
     /// The whole environment of the child.
     pub(crate) env: Vec<(String, SecretString)>,
+    /// The program that watches over it, if there is one.
+    pub(crate) warden: Option<PathBuf>,
 }
 
 /// Where to send requests.

@@ -20,6 +20,10 @@ mod root;
 mod seccomp;
 mod usage;
 pub(crate) mod wire;
+mod withdraw;
+
+pub(crate) use withdraw::NOBODY_ELSE;
+pub use withdraw::withdraw;
 
 use std::{env, fmt::Display, process};
 

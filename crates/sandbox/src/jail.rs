@@ -6,7 +6,7 @@ use crate::{
     cell::Cell,
     group::{Group, Groups},
     init::{
-        Fault, NAME,
+        Fault, NAME, NOBODY_ELSE,
         wire::{self, GO_ON, HOLD, Net, Plan, Word},
     },
     shell::{DRAIN, drain, failed},
@@ -33,8 +33,6 @@ use tokio::{
     process::{self, Child},
 };
 
-/// Whom commands run as where the daemon is root: a number that distributions and systemd keep free.
-const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 /// An argument of a program cannot be longer than 128 KiB.
 const LONGEST_SCRIPT: usize = 120_000;
 /// The kernel gets so long to end what a command left behind, before it is killed a second time.

@@ -55,7 +55,7 @@ fn work(wish: &[&str]) -> Result<i32, Fault> {
 
 /// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; what the
 /// daemon itself inherited is unknown.
-fn close_strangers() -> io::Result<()> {
+pub(super) fn close_strangers() -> io::Result<()> {
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)

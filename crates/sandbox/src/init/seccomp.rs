@@ -143,6 +143,69 @@ pub(super) fn install(wish: &Wish) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What it takes to think, and to read and write what is open.
+const THINKING: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_fcntl,
+    libc::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    // As if it were not there, by the other filter.
+    libc::SYS_clone3,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_gettid,
+    libc::SYS_getpid,
+    libc::SYS_tgkill,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_gettimeofday,
+    libc::SYS_uname,
+];
+
+/// Installs a filter that refuses everything but [`THINKING`], for this process and its threads.
+pub(super) fn install_for_thinking() -> Result<(), Fault> {
+    for program in [foreign(true), thinking().trying("writing the filter of calls")?] {
+        apply_filter(&program).trying("installing the filter of calls")?;
+    }
+    Ok(())
+}
+
+fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
+    const NAME: u64 = 15; // PR_SET_NAME
+    let mut rules: Rules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
+    // Threads, and no processes; its own limits, which can only become less; the names of threads.
+    rules.insert(libc::SYS_clone, vec![when(&[(0, Len::Qword, Op::MaskedEq(THREAD), THREAD)])?]);
+    rules.insert(libc::SYS_prlimit64, vec![when(&[(0, Len::Dword, Op::Eq, 0)])?]);
+    rules.insert(libc::SYS_prctl, vec![when(&[(0, Len::Dword, Op::Eq, NAME)])?]);
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let here = TargetArch::try_from(std::env::consts::ARCH)?;
+    SeccompFilter::new(rules, refuse, SeccompAction::Allow, here)?.try_into()
+}
+
 fn forbidden(wish: &Wish) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
     let mask = |bit: u64| Op::MaskedEq(bit);
