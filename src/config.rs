@@ -34,6 +34,7 @@ mod sandbox;
 mod setting;
 mod skills;
 mod subagents;
+pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
 mod web;
@@ -238,6 +239,9 @@ pub(crate) enum ConfigError {
          or restart pudu"
     )]
     Emptied,
+    /// The file, which nobody named, may not be the operator's.
+    #[error(transparent)]
+    Untrusted(#[from] trust::Untrusted),
     /// The file says something that cannot be.
     #[error("{0}")]
     Wrong(Report),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::error::Category;
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     time::Duration,
 };
 
@@ -70,6 +71,24 @@ impl Config {
             }
         }
         Ok(config)
+    }
+
+    /// Has a program watch over the servers that are its children, so that none outlives us: one whose `main` calls
+    /// [`crate::enter`]. Without it only what stays in a server's process group ends with it, and only while we live.
+    #[must_use]
+    pub fn guarded_by(mut self, warden: &Path) -> Self {
+        for server in &mut self.servers {
+            if let Transport::Stdio(command) = &mut server.transport {
+                command.warden = Some(warden.to_owned());
+            }
+        }
+        self
+    }
+
+    /// Returns whether it names programs of this machine that would be started.
+    #[must_use]
+    pub fn starts_programs(&self) -> bool {
+        self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
     }
 
     /// Returns whether there is nothing to connect to.
@@ -220,7 +239,7 @@ impl Entry {
         env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.named(key, value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
-        Ok(Transport::Stdio(Command { program, args, env }))
+        Ok(Transport::Stdio(Command { program, args, env, warden: None }))
     }
 
     fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {

@@ -5,7 +5,7 @@ use pudu_net::reqwest::{
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::SecretString;
-use std::{collections::HashSet, fmt, time::Duration};
+use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
 /// One server.
 pub(crate) struct Server {
@@ -37,6 +37,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<SecretString>,
     /// The whole environment of the child.
     pub(crate) env: Vec<(String, SecretString)>,
+    /// The program that watches over it, if there is one.
+    pub(crate) warden: Option<PathBuf>,
 }
 
 /// Where to send requests.

@@ -360,7 +360,7 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
     for (keys, expected) in cases {
         let text = format!("channels: {{discord: {{bot_token: $T, {keys}}}}}\n");
         let discord = good(&text, [("T", "d")]).config.live.accounts[0].platform.clone();
-        let url = url::Url::parse("https://discord.com/api").unwrap();
+        let url = Url::parse("https://discord.com/api").unwrap();
         assert_eq!(
             format!("{discord:?}"),
             format!(
@@ -396,7 +396,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
     ];
     for (text, url, delivery, mention, own) in cases {
         let slack = good(text, [("T", "xoxb-1")]).config.live.accounts[0].platform.clone();
-        let url = url::Url::parse(url).unwrap();
+        let url = Url::parse(url).unwrap();
         assert_eq!(
             format!("{slack:?}"),
             format!(
@@ -417,8 +417,8 @@ fn a_telegram_account_has_all_that_it_needs() {
         format!(
             "Telegram(Config {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
              {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, commands: [] }})",
-            url::Url::parse("http://127.0.0.1:9").unwrap(),
-            url::Url::parse("https://x.org/hook").unwrap(),
+            Url::parse("http://127.0.0.1:9").unwrap(),
+            Url::parse("https://x.org/hook").unwrap(),
         )
     );
     let secrets: Vec<_> = telegram.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
@@ -437,8 +437,8 @@ fn a_dingtalk_account_has_all_that_it_needs() {
         format!(
             "DingTalk(Config {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
              robot_code: {robot:?}, api_url: {:?}, oapi_url: {:?}, card: {card}, {rest} }})",
-            url::Url::parse("https://api.dingtalk.com").unwrap(),
-            url::Url::parse("https://oapi.dingtalk.com").unwrap(),
+            Url::parse("https://api.dingtalk.com").unwrap(),
+            Url::parse("https://oapi.dingtalk.com").unwrap(),
         )
     };
     assert_eq!(
