@@ -27,6 +27,7 @@ mod output;
 mod page;
 mod platforms;
 mod postgres;
+mod refused;
 mod scenarios;
 mod skills;
 mod slack;
