@@ -12,6 +12,7 @@ mod chat;
 mod commands;
 mod containers;
 mod crash;
+mod crash_mix;
 mod crash_rare;
 mod dingtalk;
 mod discord;

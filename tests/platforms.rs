@@ -38,6 +38,11 @@ pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
     Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
 }
 
+pub(crate) async fn dingtalk_without_cards() -> Arc<dyn Platform> {
+    let repeat = Some(Duration::from_millis(200));
+    Arc::new(DingTalk::start(dingtalk::Options { repeat, cards: false, ..Default::default() }).await.unwrap())
+}
+
 pub(crate) async fn slack() -> Arc<dyn Platform> {
     Arc::new(Slack::start(slack::Options::default()).await.unwrap())
 }
