@@ -140,7 +140,8 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
             }
         }
         assert_eq!(reply.finish(&answer()).await, Ok(()), "and it stays so");
-        assert_eq!(server.calls(), vec!["batchSend"; times], "{codes:?}");
+        let sent = server.calls().into_iter().filter(|call| call == "batchSend").count();
+        assert_eq!(sent, times, "{codes:?}");
     };
     for anew in [false, true] {
         check(&[], anew, false, 1).await;
