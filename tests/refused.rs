@@ -12,13 +12,8 @@ use std::time::Duration;
 on_each_platform!([
     a_file_that_is_not_taken_holds_nobody_up
     a_file_that_hangs_makes_way_for_stop
+    a_last_change_that_is_refused_is_sent_anew
 ]);
-
-/// Where the classes of refusals are this house's own.
-mod anew {
-    use super::a_last_change_that_is_refused_is_sent_anew;
-    crate::platforms::on_each_platform!(telegram feishu dingtalk => [a_last_change_that_is_refused_is_sent_anew]);
-}
 
 /// Ada asks for a file, which meets this on its way out; returns when the first try has met it.
 async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
