@@ -134,7 +134,9 @@ impl Client {
 
     /// Returns the time by the platform's clock.
     pub(super) async fn clock(&self) -> Option<SystemTime> {
-        let response = self.request(Method::GET, "bot/v3/info").send().await.ok()?;
+        let token = self.token().await.ok()?;
+        let request = self.request(Method::GET, "bot/v3/info").bearer_auth(token.expose_secret());
+        let response = request.send().await.ok()?;
         let told = response.headers().get(reqwest::header::DATE)?.to_str().ok()?;
         httpdate::parse_http_date(told).ok()
     }
