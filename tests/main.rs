@@ -15,6 +15,7 @@ mod crash;
 mod crash_rare;
 mod dingtalk;
 mod discord;
+mod discord_gateway;
 mod documents;
 mod elsewhere;
 mod escape;

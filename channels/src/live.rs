@@ -65,6 +65,13 @@ impl<M: Messages> LiveReply for Reply<M> {
         Box::pin(self.messages.aged())
     }
 
+    fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
+        match self.messages.recovery() {
+            Some(recovery) => Box::pin(async move { recovery.pause(wait).await }),
+            None => Box::pin(tokio::time::sleep(wait)),
+        }
+    }
+
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(self.grow(view))
     }

@@ -18,7 +18,7 @@ use std::{
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait of our own is longer.
+/// No wait of our own is longer. It ends as soon as the platform answers any call of the account.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// No wait that a platform asks for is longer: then it is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
@@ -120,7 +120,11 @@ impl Outbox {
             if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
                 tracing::warn!(%error, "an attempt could not be noted");
             }
-            tokio::time::sleep(wait).await;
+            match error {
+                // What the platform asks for is kept to, whatever else works.
+                SendError::Later { .. } => tokio::time::sleep(wait).await,
+                _ => reply.pause(wait).await,
+            }
         }
     }
 
