@@ -12,7 +12,7 @@ use super::{
     wire::{Frame, Ready},
 };
 use crate::supervise::Ended;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 use tokio::{
@@ -34,8 +34,6 @@ const INTENTS: Intents = Intents::GUILDS
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long it may take to connect and to be known.
 const HELLO: Duration = Duration::from_secs(40);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
 /// The largest frame that is looked at, in bytes: a very large server tells of itself in some megabytes.
 const LARGEST: usize = 32 * 1024 * 1024;
 
@@ -182,17 +180,10 @@ impl Link {
     }
 
     /// Leaves in a way that lets the session go on: Discord keeps what happens until somebody takes it up.
-    pub(super) async fn leave(mut self) {
+    pub(super) fn leave(mut self) {
         self.shard.close(CloseFrame::RESUME);
-        let gone = async {
-            while let Some(Ok(message)) = self.shard.next().await {
-                if matches!(message, Message::Close(_)) {
-                    return;
-                }
-            }
-        };
-        // A peer that is gone needs no goodbye.
-        tokio::time::timeout(GOODBYE, gone).await.ok();
+        // Once is enough to say it. Asked any longer, twilight would connect anew.
+        self.shard.next().now_or_never();
     }
 }
 

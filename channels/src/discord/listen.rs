@@ -141,7 +141,7 @@ impl Talk<'_> {
             let heard = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    link.leave().await;
+                    link.leave();
                     self.save_news().await;
                     return Ended::Renew;
                 }
