@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-fn slowly(text: &str) -> Answer {
+pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
 

@@ -73,11 +73,17 @@ impl<M: Messages> LiveReply for Reply<M> {
     }
 
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.grow(view))
+        Box::pin(async move {
+            let shown = self.grow(view).await;
+            self.note(shown)
+        })
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.end(view))
+        Box::pin(async move {
+            let shown = self.end(view).await;
+            self.note(shown)
+        })
     }
 }
 
@@ -93,6 +99,18 @@ impl<M: Messages> Reply<M> {
         let offer = Self::asked_before(&messages, &record, &address);
         let taken_up = offer.is_some();
         Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing }
+    }
+
+    /// Notes whether the platform answers: what else waits for that goes on.
+    fn note(&self, shown: Result<(), SendError>) -> Result<(), SendError> {
+        if let Some(recovery) = self.messages.recovery() {
+            match &shown {
+                Ok(()) | Err(SendError::Refused(_)) => recovery.answered(),
+                Err(SendError::Unreachable(_)) => recovery.failed(),
+                Err(_) => {}
+            }
+        }
+        shown
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
@@ -160,7 +178,7 @@ impl<M: Messages> Reply<M> {
 
     /// Makes part `n` show `page`.
     async fn page(&mut self, n: usize, page: &M::Page, finished: bool) -> Result<(), SendError> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             if self.record.part(n).is_none() {
                 let first = if finished { page.clone() } else { self.messages.first(page) };
                 self.post(n, &first).await?;
@@ -179,6 +197,11 @@ impl<M: Messages> Reply<M> {
                 // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
                 // order stays.
                 Err(CallError::Gone) => self.keep(n).await?,
+                // The last words are worth another message; the half ones that it cannot change go.
+                Err(CallError::Refused(why)) if finished && round == 0 => {
+                    tracing::warn!(why, "a message takes no last change; the answer is sent anew");
+                    self.keep(n).await?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -28,7 +28,7 @@ use teloxide_core::{
 use url::Url;
 
 /// How long an ordinary call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 
 /// A bot's access to the API. Not `Debug`: it holds the token.
 pub(super) struct Client {
