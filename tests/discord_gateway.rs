@@ -165,6 +165,23 @@ async fn a_channel_that_cannot_be_looked_up_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_they_stand() {
+    let mut server = Server::open("thread_mode: true").await;
+    server.write(&server.team, "a story", true, None);
+    let answer = server.reads(&server.team, "echo: [Ada] a story").await;
+    server.house.kill();
+    server.write(&server.team, "and then?", false, Some(&answer.id));
+    for method in ["guild.channels", "channel.get"] {
+        server.discord.fail_often(method, 1.0, Fault::Internal);
+    }
+    server.house.start();
+    server.until(|discord| discord.sessions().1 == 1 && discord.calls("guild.channels").len() > 1).await;
+    server.discord.heal();
+    server.reads(&server.team, "echo: [Ada] and then?").await;
+    assert_eq!(server.words(&server.team).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_is_answered_once_whenever_the_daemon_dies() {
     let mut server =
         Server::build(Options { answer_within: Duration::from_secs(20), ..Options::default() }).await;

@@ -12,7 +12,7 @@ use crate::{
 use futures_util::{StreamExt, stream};
 use pudu_sim::{
     Fault, Platform,
-    model::Reply,
+    model::{At, Reply},
     platform::{Shown, Words},
 };
 use std::{fmt::Write, sync::Arc, time::Duration};
@@ -32,6 +32,9 @@ const WAYS: [(&str, Fault); 6] = [
     ("cut before", Fault::CutBefore),
     ("cut after", Fault::CutAfter),
 ];
+
+const WITHIN: &str = "one two three four five six seven eight nine ten eleven twelve";
+const GREEK: &str = "alpha beta gamma delta omega";
 
 /// From when on it fails, as one question sees it.
 const MOMENTS: [&str; 3] = ["before", "within", "at its end"];
@@ -100,13 +103,11 @@ impl Question {
         platform.write(&Words { chat, person, text, to_bot: true, ..Words::default() });
     }
 
-    /// Waits until its answer has come so far; not where nothing is shown before it is whole.
-    async fn grows(&self, platform: &(dyn Platform + 'static), to: &str) {
-        let shows = |shown: &[Shown]| shown.iter().any(|shown| shown.text.contains(to));
-        let seen = platform.wait(&self.chat, Duration::from_secs(4), |platform| {
-            shows(&platform.shown(&self.chat)).then_some(())
-        });
-        seen.await.ok();
+    /// Waits until something is shown of its answer, be it a sign; some platforms show nothing before it is whole.
+    async fn is_shown(&self, platform: &(dyn Platform + 'static)) {
+        let shown =
+            |platform: &(dyn Platform + 'static)| (!platform.shown(&self.chat).is_empty()).then_some(());
+        platform.wait(&self.chat, Duration::from_secs(3), shown).await.ok();
     }
 
     fn is_whole(&self, shown: &[Shown]) -> bool {
@@ -144,42 +145,39 @@ fn texts(shown: &[Shown]) -> Vec<&str> {
 async fn outage(platform: Arc<dyn Platform>, fault: Fault, lasts: Duration) -> Vec<Result<Duration, String>> {
     let mut house = House::elsewhere(platform.clone()).await;
     house.model.otherwise(|ask| {
-        let every = Duration::from_millis(if ask.last_user().contains("within") { 400 } else { 150 });
-        match ask.last_user() {
-            text if text.contains("before") => Reply::text("before: whole").into(),
-            text if text.contains("within") => {
-                Reply::text("one two three four five six seven eight nine ten eleven twelve")
-                    .words_per_chunk(1)
-                    .every(every)
-                    .into()
-            }
-            _ => Reply::text("alpha beta gamma delta omega").words_per_chunk(1).every(every).into(),
-        }
+        let answer = match ask.last_user() {
+            text if text.contains("before") => "before: whole",
+            text if text.contains("within") => WITHIN,
+            _ => GREEK,
+        };
+        Reply::text(answer).words_per_chunk(1).every(Duration::from_millis(100)).into()
     });
     house.start();
-    let first = Question::ask(&*platform, "Ada", "first", "alpha beta gamma delta omega");
+    let first = Question::ask(&*platform, "Ada", "first", GREEK);
     let hears = platform.wait(&first.chat, SOON, |platform| platform.hears().then_some(())).await;
     hears.unwrap_or_else(|timeout| panic!("{timeout}"));
     first.say(&*platform);
-    let warm = platform
-        .wait(&first.chat, SOON, |platform| first.is_whole(&platform.shown(&first.chat)).then_some(()));
-    warm.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+    let whole =
+        |platform: &(dyn Platform + 'static)| first.is_whole(&platform.shown(&first.chat)).then_some(());
+    platform.wait(&first.chat, SOON, whole).await.unwrap_or_else(|timeout| panic!("{timeout}"));
     let questions = [
         Question::ask(&*platform, "Bob", "before", "before: whole"),
-        Question::ask(
-            &*platform,
-            "Eve",
-            "within",
-            "one two three four five six seven eight nine ten eleven twelve",
-        ),
-        Question::ask(&*platform, "Kim", "at its end", "alpha beta gamma delta omega"),
+        Question::ask(&*platform, "Eve", "within", WITHIN),
+        Question::ask(&*platform, "Kim", "at its end", GREEK),
     ];
     let [before, within, end] = &questions;
+    let mut half = house.model.hold(1, At::Chunk(6));
     within.say(&*platform);
-    within.grows(&*platform, "two").await;
+    half.reached().await.unwrap();
+    let mut all = house.model.hold(1, At::End);
     end.say(&*platform);
-    end.grows(&*platform, "beta").await;
+    all.reached().await.unwrap();
+    for question in [within, end] {
+        question.is_shown(&*platform).await;
+    }
     platform.stage().fail_always("api", fault);
+    half.proceed();
+    all.proceed();
     before.say(&*platform);
     sleep(lasts).await;
     platform.heal();

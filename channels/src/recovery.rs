@@ -57,6 +57,15 @@ impl Recovery {
         }
     }
 
+    /// Waits before something is looked at again: `wait`, unless the platform fails, and then as [`Self::pause`].
+    pub(crate) async fn pause_if_failing(&self, wait: Duration) {
+        if self.0.failing.load(Ordering::Relaxed) {
+            self.pause(wait).await;
+        } else {
+            sleep(wait).await;
+        }
+    }
+
     /// Waits before something is tried again that failed: `wait`, but no longer than until the platform answers,
     /// or until it is this one's turn to try whether it does.
     pub(crate) async fn pause(&self, wait: Duration) {
@@ -116,6 +125,17 @@ mod tests {
         let begun = Instant::now();
         recovery.pause(Duration::from_millis(10)).await;
         assert_eq!(begun.elapsed(), Duration::from_millis(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nothing_fails_a_wait_is_as_long_as_it_is() {
+        let recovery = Recovery::default();
+        let begun = Instant::now();
+        recovery.pause_if_failing(LONG).await;
+        assert_eq!(begun.elapsed(), LONG);
+        recovery.failed();
+        recovery.pause_if_failing(LONG).await;
+        assert_eq!(begun.elapsed(), LONG + PROBE_INTERVAL);
     }
 
     #[test]

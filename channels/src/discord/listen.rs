@@ -280,7 +280,7 @@ impl Talk<'_> {
     fn look(&mut self, after: Duration) {
         let (discord, intake) = (self.discord, self.intake);
         self.catch_up = Some(Box::pin(async move {
-            discord.ears.office.client.recovery().pause(after).await;
+            discord.ears.office.client.recovery().pause_if_failing(after).await;
             // What the servers do not tell by then is looked for by what is known otherwise.
             timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
             discord.catch_up(intake).await
