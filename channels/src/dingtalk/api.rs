@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
 /// The largest answer that is read, in bytes.

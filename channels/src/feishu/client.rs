@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
 /// How long a call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// A token with less than this left is renewed; within the platform's own half hour.
 const RENEWAL: Duration = Duration::from_secs(25 * 60);
 /// The largest answer that is read, in bytes.
