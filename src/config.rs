@@ -82,6 +82,7 @@ use url::Url;
 pub(crate) const VERSION: u32 = 34;
 
 /// The example: every key with its default.
+#[cfg(test)]
 pub(crate) const EXAMPLE: &str = include_str!("../config.example.yaml");
 
 /// All that was configured.
@@ -263,7 +264,7 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     let Some(root) = root else {
         return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
     };
-    let (config, log) = understand(&root, &start, file.is_some());
+    let (config, log) = understand(&root, &start);
     let secrets = secrets(&log.secrets, &start.env);
     problems.extend(log.problems);
     if !log.unused.is_empty() {
@@ -325,12 +326,12 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
     Ok(bytes)
 }
 
-fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, reader::Log) {
+fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let reader = Reader::new(root, &start.env);
     let top = reader.fixed();
     top.later(later::SECTIONS);
     protections::check(&top);
-    version(&reader.live(), written);
+    version(&reader.live());
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
@@ -378,16 +379,12 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     }
 }
 
-/// A file without a version is older than any.
-fn version(top: &Section<'_>, written: bool) {
-    let version = top.number("config_version", 0..=u32::MAX).or_told(0, &VERSION.to_string());
-    if written && version < VERSION {
+/// A file without a version is current.
+fn version(top: &Section<'_>) {
+    let version = top.number("config_version", 0..=u32::MAX).or(VERSION);
+    if version < VERSION {
         let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
-        top.warn(
-            "config_version",
-            what,
-            "`pudu config upgrade` adds the keys that are new, and changes no value",
-        );
+        top.warn("config_version", what, "`pudu config upgrade` raises it, and changes no value");
     }
     if version > VERSION {
         let what = format!("the file has the shape of version {version}, this pudu knows {VERSION}");

@@ -31,6 +31,8 @@ use std::{
 use tokio::{net::TcpListener, sync::mpsc::Receiver};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+/// The name of an SQLite store's file.
+pub(crate) const STORE: &str = "pudu.db";
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
 /// The configuration's file is looked at this often, also while nobody says anything.
@@ -343,7 +345,7 @@ async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
 pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     let location = match &database.backend {
         Backend::Memory => Location::Memory,
-        Backend::Sqlite { dir } => Location::Sqlite(dir.join("pudu.db")),
+        Backend::Sqlite { dir } => Location::Sqlite(dir.join(STORE)),
         Backend::Postgres { url } => Location::Postgres(PostgresUrl::parse(url.expose_secret())?),
     };
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))

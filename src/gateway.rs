@@ -5,7 +5,7 @@
 
 mod agents;
 mod artifacts;
-mod audit;
+pub(crate) mod audit;
 mod chat;
 mod failures;
 mod file;

@@ -20,6 +20,7 @@ use pudu_client::{
     sandbox::{Proof, Unconfined, prove},
     skills::Skills,
 };
+use serde_json::{Value, json};
 use std::{
     fmt::Write,
     io,
@@ -33,7 +34,7 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks at the configuration, the models and each account.
-pub(super) fn doctor(start: &Start) -> ExitCode {
+pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -42,7 +43,10 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let patients = runtime.block_on(examine(start, &loaded));
-    let words: String = patients.iter().map(|(name, checks)| told(name, checks)).collect();
+    let words: String = match json {
+        true => scrub::hide(&format!("{:#}\n", as_json(&patients))).into_owned(),
+        false => patients.iter().map(|(name, checks)| told(name, checks)).collect(),
+    };
     io::Write::write_all(&mut io::stdout(), words.as_bytes()).ok();
     let bad =
         patients.iter().flat_map(|(_, checks)| checks).any(|check| matches!(check.found, Found::Bad { .. }));
@@ -161,6 +165,17 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
     }
+}
+
+/// Writes what was found for programs.
+fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
+    let check = |Check { what, found }: &Check| match found {
+        Found::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
+        Found::Poor { why, mend } => json!({ "check": what, "result": "poor", "found": why, "help": mend }),
+        Found::Bad { why, mend } => json!({ "check": what, "result": "bad", "found": why, "help": mend }),
+    };
+    let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
+    json!({ "groups": patients.iter().map(group).collect::<Vec<_>>() })
 }
 
 /// One line a check, and one more for the mend of what fails.

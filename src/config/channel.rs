@@ -71,6 +71,11 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Tells of credentials that cannot be what they should be: the key, what is wrong, and the mend.
+    fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        Vec::new()
+    }
+
     /// Makes the account's channel. Nothing is sent before it listens or replies.
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
 }

@@ -146,7 +146,6 @@ const LATER: &[&str] = &[
     "reasoning",
     "stream_usage",
     "streaming",
-    "supports_vision",
     "use_responses_api",
     "write_timeout",
 ];
