@@ -354,7 +354,7 @@ mod tests {
              channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nmemory: {}\n\
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
-        let expected = "config.yaml:6:79: warning: channels.bot.colour: pudu does not know this key
+        let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
   mend: remove it, or see docs/configuration.md for the keys there are
 config.yaml: note: not used by this version: memory
 config.yaml can be used, with 1 warning:
