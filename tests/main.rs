@@ -29,6 +29,7 @@ mod page;
 mod platforms;
 mod postgres;
 mod scenarios;
+mod shipped;
 mod skills;
 mod slack;
 mod talk;
