@@ -199,3 +199,49 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
     ada.reads("I stopped.").await;
     assert_eq!(times(&house), Some(2));
 }
+
+/// Where the daemon is root, `read_file` is not: it sees of a mount what a command sees, and leaves its owners alone.
+#[tokio::test]
+async fn file_tools_of_a_daemon_that_is_root_have_the_rights_of_its_commands() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only as root does the daemon have rights to keep from its tools");
+    }
+    let host = tempfile::tempdir().unwrap();
+    let at = |name: &str| host.path().join(name);
+    for (name, mode) in [("", 0o755), ("secret", 0o600), ("shown", 0o644), ("annes", 0o666)] {
+        if !name.is_empty() {
+            std::fs::write(at(name), "of the host").unwrap();
+        }
+        std::fs::set_permissions(at(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    chown(at("annes"), Some(12_345), Some(12_345)).unwrap();
+    let mounts = format!(
+        "sandbox:\n  mounts:\n    - host_path: {}\n      container_path: /mnt/host\n",
+        host.path().display()
+    );
+    let mut house = House::furnish(Default::default(), "", &mounts).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    for (tool, args, expect) in [
+        ("read_file", json!({"path": "/mnt/host/shown"}), "of the host"),
+        ("read_file", json!({"path": "/mnt/host/secret"}), "Error: /mnt/host/secret: Permission denied"),
+        ("grep", json!({"pattern": "host", "path": "/mnt/host", "glob": "secret"}), "No line matches"),
+        (
+            "write_file",
+            json!({"path": "/mnt/host/new", "content": "x"}),
+            "Error: /mnt/host/new: Permission denied",
+        ),
+        ("write_file", json!({"path": "/mnt/host/annes", "content": "x", "append": true}), "OK"),
+        ("read_file", json!({"path": "/mnt/host/annes"}), "of the hostx"),
+        ("write_file", json!({"path": "/mnt/host/annes", "content": "new"}), "OK"),
+        ("view_image", json!({"image_path": "/mnt/host/secret"}), "Error: "),
+    ] {
+        let said = call(&house, &ada, tool, args.clone()).await;
+        assert!(said.starts_with(expect), "{tool} {args}: {said}");
+    }
+    assert_eq!(std::fs::read(at("annes")).unwrap(), b"new");
+    let owners = ["", "secret", "shown", "annes"].map(|name| std::fs::metadata(at(name)).unwrap().uid());
+    assert_eq!(owners, [0, 0, 0, 12_345]);
+    assert!(!at("new").exists());
+}
