@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 const FILE: &str = "/mnt/user-data/workspace/a.txt";
@@ -94,19 +95,24 @@ async fn forty_reads_of_large_files_in_one_reply_wait_for_each_other() {
     let (house, ada) = house().await;
     call(&house, &ada, "write_file", json!({"path": FILE, "content": "small"})).await;
     let line = format!("{}\n", "x".repeat(999));
-    std::fs::write(workspace(&house).join("large.txt"), line.repeat(16_000)).unwrap();
+    std::fs::write(workspace(&house).join("large.txt"), line.repeat(8_000)).unwrap();
     let before = peak(&house);
-    let read = json!({"path": "/mnt/user-data/workspace/large.txt", "end_line": 15_999});
+    let read = json!({"path": "/mnt/user-data/workspace/large.txt", "end_line": 7_999});
     let reply = (1..40).fold(Reply::tool("read_file", &read), |reply, _| reply.tool("read_file", &read));
     house.model.next(reply);
     house.model.next(Reply::text("All read."));
-    ada.says("read it forty times", "All read.").await;
+    let asked = house.model.count();
+    ada.say("read it forty times");
+    // Without optimisation it takes a while to read so much.
+    let read = Duration::from_secs(180);
+    house.model.wait(read, |model| (model.count() >= asked + 2).then_some(())).await.unwrap();
+    ada.reads("All read.").await;
     let last = house.model.requests().pop().unwrap();
     let told: Vec<&Value> = last.messages().iter().filter(|message| message["role"] == "tool").collect();
     let read = |told: &&&Value| told["content"].as_str().is_some_and(|text| text.starts_with("xxx"));
     assert_eq!(told.iter().filter(read).count(), 40, "each is read in its turn");
     let grown = peak(&house) - before;
-    assert!(grown < 200, "the daemon took {grown} MiB more");
+    assert!(grown < 160, "the daemon took {grown} MiB more");
 }
 
 /// A page that is never answered, and how often somebody asked for it.
@@ -126,10 +132,10 @@ async fn silent() -> (String, Arc<AtomicUsize>) {
 
 /// Waits until a page was asked for so often.
 async fn reached(asked: &AtomicUsize, count: usize) {
-    let deadline = std::time::Instant::now() + SOON;
+    let deadline = Instant::now() + SOON;
     while asked.load(Ordering::SeqCst) < count {
-        assert!(std::time::Instant::now() < deadline, "it was not asked for {count} times");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        assert!(Instant::now() < deadline, "it was not asked for {count} times");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -182,18 +188,60 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
         Some(std::fs::read_to_string(thread.join("user-data/outputs/times")).ok()?.lines().count())
     };
     for death in 1..=2 {
-        let deadline = std::time::Instant::now() + SOON;
+        let deadline = Instant::now() + SOON;
         while times(&house) != Some(death) {
-            assert!(
-                std::time::Instant::now() < deadline,
-                "it was not run {death} times: {:?}",
-                times(&house)
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            assert!(Instant::now() < deadline, "it was not run {death} times: {:?}", times(&house));
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         house.kill();
         house.start();
     }
     ada.reads("I stopped.").await;
     assert_eq!(times(&house), Some(2));
+}
+
+/// Where the daemon is root, `read_file` is not: it sees of a mount what a command sees, and leaves its owners alone.
+#[tokio::test]
+async fn file_tools_of_a_daemon_that_is_root_have_the_rights_of_its_commands() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only as root does the daemon have rights to keep from its tools");
+    }
+    let host = tempfile::tempdir().unwrap();
+    let at = |name: &str| host.path().join(name);
+    for (name, mode) in [("", 0o755), ("secret", 0o600), ("shown", 0o644), ("annes", 0o666)] {
+        if !name.is_empty() {
+            std::fs::write(at(name), "of the host").unwrap();
+        }
+        std::fs::set_permissions(at(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    chown(at("annes"), Some(12_345), Some(12_345)).unwrap();
+    let mounts = format!(
+        "sandbox:\n  mounts:\n    - host_path: {}\n      container_path: /mnt/host\n",
+        host.path().display()
+    );
+    let mut house = House::furnish(Default::default(), "", &mounts).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    for (tool, args, expect) in [
+        ("read_file", json!({"path": "/mnt/host/shown"}), "of the host"),
+        ("read_file", json!({"path": "/mnt/host/secret"}), "Error: /mnt/host/secret: Permission denied"),
+        ("grep", json!({"pattern": "host", "path": "/mnt/host", "glob": "secret"}), "No line matches"),
+        (
+            "write_file",
+            json!({"path": "/mnt/host/new", "content": "x"}),
+            "Error: /mnt/host/new: Permission denied",
+        ),
+        ("write_file", json!({"path": "/mnt/host/annes", "content": "x", "append": true}), "OK"),
+        ("read_file", json!({"path": "/mnt/host/annes"}), "of the hostx"),
+        ("write_file", json!({"path": "/mnt/host/annes", "content": "new"}), "OK"),
+        ("view_image", json!({"image_path": "/mnt/host/secret"}), "Error: "),
+    ] {
+        let said = call(&house, &ada, tool, args.clone()).await;
+        assert!(said.starts_with(expect), "{tool} {args}: {said}");
+    }
+    assert_eq!(std::fs::read(at("annes")).unwrap(), b"new");
+    let owners = ["", "secret", "shown", "annes"].map(|name| std::fs::metadata(at(name)).unwrap().uid());
+    assert_eq!(owners, [0, 0, 0, 12_345]);
+    assert!(!at("new").exists());
 }

@@ -36,6 +36,7 @@ mod postgres;
 mod refused;
 mod scenarios;
 mod secrets;
+mod shipped;
 mod skills;
 mod slack;
 mod slack_troubles;

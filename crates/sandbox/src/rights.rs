@@ -86,7 +86,7 @@ mod tests {
         assert_eq!((meta.uid(), meta.gid()), (65_533, 65_534));
         let given = with(owner, || std::os::unix::fs::chown(&made, Some(0), None).is_err()).unwrap();
         assert!(given, "what is made cannot be given to root");
-        assert!(with(owner, || panic!("broken")).map(|()| ()).is_err());
+        assert!(with::<()>(owner, || panic!("broken")).is_err());
         assert_eq!(std::fs::read(&secret).unwrap(), b"of root");
         assert_eq!(with(None, || std::fs::read(&secret).unwrap()).unwrap(), b"of root");
     }
