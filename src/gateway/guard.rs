@@ -112,7 +112,7 @@ impl Guard {
         if given(headers).is_none() {
             return Shown::Nothing;
         }
-        let slow = !visitor.has_proved() && self.slow_down(from).await;
+        let slow = self.slow_down(from).await;
         if self.shows_token(headers) {
             visitor.prove();
             return Shown::Token;

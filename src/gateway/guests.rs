@@ -42,11 +42,6 @@ impl Visitor {
     pub(super) fn prove(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
-
-    /// Whether that was noted.
-    pub(super) fn has_proved(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// One that is connected, as long as this is there.

@@ -1,15 +1,23 @@
 //! How slowly a request's body may come. What a peer is waited for is bounded as a whole, not piece by piece: who sends a byte
 //! every few seconds is as good as silent. Time in which nobody reads the body does not count.
 
+use super::guard::refuse;
 use axum::{
     BoxError,
     body::{Body, Bytes},
     extract::Request,
+    http::StatusCode,
     middleware::Next,
     response::Response,
 };
 use futures_util::{Stream, StreamExt, stream};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::{Instant, timeout};
 
 /// So long is waited for a body that does not come.
@@ -17,9 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What comes at this rate is waited for without end, in bytes for each second.
 const RATE: u32 = 8 * 1024;
 
-/// Has the body of a request come in time.
+/// Has the body of a request come in time. Whoever reads it sees an error; what is answered is told here.
 pub(super) async fn pace(request: Request, next: Next) -> Response {
-    next.run(request.map(|body| Body::from_stream(paced(body.into_data_stream())))).await
+    let late = Arc::<AtomicBool>::default();
+    let body = |body: Body| Body::from_stream(paced(body.into_data_stream(), late.clone()));
+    let answer = next.run(request.map(body)).await;
+    match late.load(Ordering::Relaxed) {
+        true => refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+        false => answer,
+    }
 }
 
 /// The body came too slowly.
@@ -30,9 +44,10 @@ struct TooSlow;
 /// Passes pieces on for as long as there is patience: waiting costs it, and what comes gives it back.
 fn paced<E: Into<BoxError> + Send + 'static>(
     pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    late: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
-    stream::unfold(Some((Box::pin(pieces), PATIENCE)), |state| async move {
-        let (mut pieces, patience) = state?;
+    stream::unfold(Some((Box::pin(pieces), PATIENCE, late)), |state| async move {
+        let (mut pieces, patience, late) = state?;
         let begin = Instant::now();
         match timeout(patience, pieces.next()).await {
             Ok(piece) => {
@@ -40,9 +55,12 @@ fn paced<E: Into<BoxError> + Send + 'static>(
                 let bytes = piece.as_ref().map_or(0, Bytes::len);
                 let earned = Duration::from_secs(bytes as u64) / RATE;
                 let patience = (patience.saturating_sub(begin.elapsed()) + earned).min(PATIENCE);
-                Some((piece, Some((pieces, patience))))
+                Some((piece, Some((pieces, patience, late))))
             }
-            Err(_) => Some((Err(TooSlow.into()), None)),
+            Err(_) => {
+                late.store(true, Ordering::Relaxed);
+                Some((Err(TooSlow.into()), None))
+            }
         }
     })
 }
@@ -59,7 +77,7 @@ mod tests {
             sleep(Duration::from_secs(pause)).await;
             (sent < times).then(|| (Ok::<_, Infallible>(Bytes::from(vec![0; bytes as usize])), sent + 1))
         });
-        let (mut pieces, begin) = (pin!(paced(pieces)), Instant::now());
+        let (mut pieces, begin) = (pin!(paced(pieces, Arc::default())), Instant::now());
         let mut all = 0;
         while let Some(Ok(piece)) = pieces.next().await {
             all += piece.len();
