@@ -75,7 +75,8 @@ async fn slow_uploads_shut_uploads_for_nobody_else() {
         slow.push(begin(&house, head).await);
     }
     let form = Form::new().part("files", Part::bytes(b"quick".to_vec()).file_name("quick.txt"));
-    let put = http().post(format!("http://{}/api/threads/quick/uploads", house.address)).multipart(form).send();
+    let put =
+        http().post(format!("http://{}/api/threads/quick/uploads", house.address)).multipart(form).send();
     let put = timeout(Duration::from_secs(5), put).await.expect("uploads are shut").unwrap();
     assert_eq!(put.status(), 200);
     // And those that are slow are told so, soon.
@@ -101,7 +102,9 @@ async fn wrong_tokens_are_slowed_down_and_the_right_one_is_let_in_all_the_same()
         assert!(took(begin), "{path}");
     }
     let begin = Instant::now();
-    let login = http().post(format!("http://{}/api/session", house.address)).json(&serde_json::json!({"token": "no"}));
+    let login = http()
+        .post(format!("http://{}/api/session", house.address))
+        .json(&serde_json::json!({"token": "no"}));
     assert_eq!(login.send().await.unwrap().status(), 429);
     assert!(took(begin));
     assert_eq!(status(&house, "/api/audit", Some(&token)).await, 200);

@@ -1,4 +1,4 @@
-//! Whose word a file is. Some files name programs that are run, or open the daemon's doors: one that another user of the
+//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that another user of the
 //! machine has put here, or can change, is not the operator's word.
 //!
 //! Deliberately absent: files that only hold data, and whoever may read them.
@@ -16,15 +16,15 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Why a file is not taken.
+/// The reason why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not taken: {what}. {mend}", file.display())]
 pub(crate) struct Untrusted {
     /// The file.
     pub(crate) file: PathBuf,
-    /// What is wrong with it.
+    /// The fault, in words.
     pub(crate) what: String,
-    /// What the operator can do.
+    /// The operator's way out.
     pub(crate) mend: String,
 }
 
@@ -117,7 +117,11 @@ mod tests {
             mode(a.join("open"), 0o777);
         };
         assert!(objection(elsewhere).unwrap().contains("may write to /a/open"));
-        assert!(objection(|a| std::fs::remove_file(a.join("b/file")).unwrap()).unwrap().contains("cannot be told"));
+        assert!(
+            objection(|a| std::fs::remove_file(a.join("b/file")).unwrap())
+                .unwrap()
+                .contains("cannot be told")
+        );
     }
 
     /// Only root can give files away.
@@ -130,11 +134,17 @@ mod tests {
         let expected = "/a/b/file is not taken: /a/b/file belongs to user 12345, and pudu runs as user 0. \
                         If you have read it and trust it: chown 0 /a/b/file";
         assert_eq!(said, expected);
-        assert!(objection(|a| chown(a, Some(12_345), None).unwrap()).unwrap().contains("/a belongs to user 12345"));
-        assert!(objection(|a| {
-            mode(a.join("b"), 0o770);
-            chown(a.join("b"), None, Some(12_345)).unwrap();
-        })
-        .is_some());
+        assert!(
+            objection(|a| chown(a, Some(12_345), None).unwrap())
+                .unwrap()
+                .contains("/a belongs to user 12345")
+        );
+        assert!(
+            objection(|a| {
+                mode(a.join("b"), 0o770);
+                chown(a.join("b"), None, Some(12_345)).unwrap();
+            })
+            .is_some()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Who is connected and has proved nothing yet. Such a guest has a place only as long as nobody else needs it: so whoever
+//! Connections that have proved nothing yet. Such a guest has a place only as long as nobody else needs it: so whoever
 //! opens many connections and says nothing over them shuts out himself.
 
 use super::failures::network;
@@ -24,10 +24,10 @@ pub(super) struct Guests {
 #[derive(Default)]
 struct Book {
     next: u64,
-    guests: BTreeMap<u64, Entry>,
+    guests: BTreeMap<u64, Stay>,
 }
 
-struct Entry {
+struct Stay {
     from: IpAddr,
     proved: Arc<AtomicBool>,
     leave: CancellationToken,
@@ -76,7 +76,10 @@ impl Guests {
         let mut book = self.lock();
         let number = book.next;
         book.next += 1;
-        book.guests.insert(number, Entry { from: network(from.to_canonical()), proved: proved.clone(), leave: leave.clone() });
+        book.guests.insert(
+            number,
+            Stay { from: network(from.to_canonical()), proved: proved.clone(), leave: leave.clone() },
+        );
         (Visitor(proved), Guest { all: self.all.clone(), number, leave })
     }
 
@@ -108,8 +111,8 @@ impl Guests {
 }
 
 impl Book {
-    fn unproved(&self) -> impl Iterator<Item = &Entry> {
-        let open = |entry: &&Entry| !entry.proved.load(Ordering::Relaxed) && !entry.leave.is_cancelled();
+    fn unproved(&self) -> impl Iterator<Item = &Stay> {
+        let open = |entry: &&Stay| !entry.proved.load(Ordering::Relaxed) && !entry.leave.is_cancelled();
         self.guests.values().filter(open)
     }
 }
@@ -119,7 +122,8 @@ mod tests {
     use super::*;
 
     fn gone(guests: &[(Visitor, Guest)]) -> Vec<usize> {
-        let gone = |(index, (_, guest)): (usize, &(Visitor, Guest))| guest.leave.is_cancelled().then_some(index);
+        let gone =
+            |(index, (_, guest)): (usize, &(Visitor, Guest))| guest.leave.is_cancelled().then_some(index);
         guests.iter().enumerate().filter_map(gone).collect()
     }
 

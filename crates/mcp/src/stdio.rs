@@ -88,7 +88,9 @@ fn is_there(command: &Command) -> io::Result<()> {
     let path = command.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
     let there = match command.program.contains('/') {
         true => Path::new(&command.program).is_file(),
-        false => std::env::split_paths(path.unwrap_or_default()).any(|at| at.join(&command.program).is_file()),
+        false => {
+            std::env::split_paths(path.unwrap_or_default()).any(|at| at.join(&command.program).is_file())
+        }
     };
     if there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }

@@ -22,8 +22,8 @@ const OWN: &str = "daemon";
 /// How groups of commands are called.
 const COMMAND: &str = "command-";
 
-/// Whether the kernel ended something is looked at this often.
-const LOOK: Duration = Duration::from_millis(100);
+/// The pause between looks whether the kernel ended something.
+const OOM_LOOK: Duration = Duration::from_millis(100);
 
 /// Where groups of commands are made.
 #[derive(Debug)]
@@ -102,7 +102,9 @@ impl Groups {
     /// Makes a group for one command; `None` where that fails, which leaves the limits by process.
     pub(crate) fn open_one(&self, limits: &Limits) -> Option<Group> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain(|folder| fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
+        left.retain(|folder| {
+            fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        });
         drop(left);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{COMMAND}{}-{number}", std::process::id());
@@ -195,7 +197,7 @@ impl Group {
     /// Returns when that has happened: in version 1 the kernel leaves the others alone.
     pub(crate) async fn starved(&self) {
         while !self.out_of_memory() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(OOM_LOOK).await;
         }
     }
 }

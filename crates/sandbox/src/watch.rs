@@ -147,7 +147,8 @@ impl<'a> Watch<'a> {
                 hold.hold(true);
             }
             self.last = Count::of(&self.folder).await;
-            self.judged = judge(Some(allowed), self.last.bytes(), self.last.room.bytes, self.limit, self.cleaning);
+            self.judged =
+                judge(Some(allowed), self.last.bytes(), self.last.room.bytes, self.limit, self.cleaning);
             self.note();
             if long && self.judged.is_ok() {
                 hold.hold(false);

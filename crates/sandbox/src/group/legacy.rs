@@ -19,7 +19,10 @@ impl Own {
         let folder = |counted| {
             let path = path(own, counted)?;
             // A mount may be covered by a later one.
-            mounts.lines().filter_map(|mount| shown(mount, counted, path)).find(|at| at.join("cgroup.procs").exists())
+            mounts
+                .lines()
+                .filter_map(|mount| shown(mount, counted, path))
+                .find(|at| at.join("cgroup.procs").exists())
         };
         Some(Self { memory: folder("memory")?, pids: folder("pids")? })
     }
@@ -80,7 +83,10 @@ mod tests {
         assert_eq!(find("4:cpu,memory:/a/b\n8:freezer:/\n"), None);
         // A container is shown a part.
         let part = mounts.replace(" 0:1 / ", " 0:1 /docker/x ");
-        assert_eq!(Own::find("4:memory:/docker/x/a/b\n8:pids:/\n", &part).map(|own| own.memory), Some(at("memory/a/b")));
+        assert_eq!(
+            Own::find("4:memory:/docker/x/a/b\n8:pids:/\n", &part).map(|own| own.memory),
+            Some(at("memory/a/b"))
+        );
         assert_eq!(Own::find("4:memory:/a/b\n8:pids:/\n", &part), None);
     }
 
@@ -95,8 +101,10 @@ mod tests {
         fs::create_dir(own.memory.join(&alive)).unwrap();
         own.sweep("command-");
         let left = |folder: &Path| {
-            let mut names: Vec<String> =
-                fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<String> = fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
             names.sort();
             names
         };

@@ -1,7 +1,11 @@
 //! The first process: still the daemon's user in the daemon's file system, it leaves the namespaces, starts the
 //! second, and waits for it.
 
-use super::{Fault, NAME, Trying, quota::{self, Proc}, wire};
+use super::{
+    Fault, NAME, Trying,
+    quota::{self, Proc},
+    wire,
+};
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
     process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior, setsid},

@@ -52,6 +52,7 @@ pub(super) fn set(proc: &Proc) {
 /// Tells whether commands have their own share of what they would take from the daemon first.
 pub(super) fn are_set(proc: &Proc) -> bool {
     let mut text = String::new();
-    let read = proc.file(INSTANCES, OFlags::RDONLY).ok().and_then(|mut file| file.read_to_string(&mut text).ok());
+    let read =
+        proc.file(INSTANCES, OFlags::RDONLY).ok().and_then(|mut file| file.read_to_string(&mut text).ok());
     read.is_some() && text.trim().parse().is_ok_and(|most: u32| most <= MOST_INSTANCES)
 }

@@ -82,7 +82,8 @@ pub(super) fn until_the_end(
         if Instant::now() >= due {
             let begin = Instant::now();
             let Some(left) = usage.left() else { return Ok(Word::Memory) };
-            let pause = Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1).max(begin.elapsed() * SHARE);
+            let pause =
+                Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1).max(begin.elapsed() * SHARE);
             due = Instant::now() + pause;
         }
     }

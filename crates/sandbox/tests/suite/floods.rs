@@ -35,22 +35,18 @@ const FLOODS: &[(&str, &str)] = &[
     (
         "what waits in sockets",
         r"
-total, step = 0, 0
-for child in range(40):
-    if os.fork(): continue
-    ends = []
-    try:
-        for n in range(450):
-            pair = socket.socketpair(); ends.append(pair)
-            for end in pair:
-                end.setblocking(False)
-                try:
-                    while True: end.send(bytes(32768))
-                except BlockingIOError: pass
-    except OSError: pass
-    time.sleep(20); os._exit(0)
-time.sleep(0.2)
-for n in range(100): time.sleep(0.1)
+keep, total = [], 0
+try:
+    while total < MOST * MIB:
+        pair = socket.socketpair(); keep += pair
+        for end in pair:
+            end.setblocking(False)
+            try:
+                while True: total += end.send(bytes(32768))
+            except BlockingIOError: pass
+        got(total // MIB)
+except OSError: pass
+time.sleep(5)
 ",
     ),
     (
@@ -79,32 +75,26 @@ time.sleep(10)
     ),
     (
         "semaphores",
-        "for n in range(0, MOST, 2):\n  if libc.semget(0, 32000, 0o1600) < 0: break\n  got(n + 2)\ntime.sleep(5)",
+        "for n in range(0, MOST, 2):\n  if libc.semget(0, 32000, 0o1600) < 0: raise SystemExit\n  got(n + 2)\ntime.sleep(5)",
     ),
     (
         "watched files",
         r"
-fds, total = [], 0
+fds, keep, total = [], [], 0
 try:
     while True: fds.append(os.dup(0))
 except OSError: pass
-for fd in fds[-400:]: os.close(fd)
-fds = fds[:-400]
+half = len(fds) // 2
+for fd in fds[half:]: os.close(fd)
 r, w = os.pipe()
-for fd in fds: os.dup2(r, fd)
-for n in range(390):
-    e = select.epoll()
-    for fd in fds: e.register(fd, select.EPOLLIN); total += 1
-    if n % 4 == 0: got(total * 200 // MIB)
-for child in range(60):
-    if os.fork() == 0:
-        for n in range(390):
-            e = select.epoll(); keep = globals().setdefault('keep', []); keep.append(e)
-            try:
-                for fd in fds: e.register(fd, select.EPOLLIN)
-            except OSError: pass
-        time.sleep(20); os._exit(0)
-time.sleep(10)
+for fd in fds[:half]: os.dup2(r, fd)
+try:
+    while True:
+        e = select.epoll(); keep.append(e)
+        for fd in fds[:half]: e.register(fd, select.EPOLLIN)
+        total += half; got(total * 200 // MIB)
+except OSError: pass
+time.sleep(5)
 ",
     ),
     (
@@ -219,7 +209,8 @@ async fn no_flood_of_memory_gets_around_the_limit() {
         for (what, flood) in FLOODS {
             let home = Home::new();
             let script = format!("python3 - <<'X'\n{BEGIN}{flood}\nX");
-            let done = home.run(way, &["run", home.path().to_str().unwrap(), &script, &MEMORY.to_string(), "64"]);
+            let done =
+                home.run(way, &["run", home.path().to_str().unwrap(), &script, &MEMORY.to_string(), "64"]);
             let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
             let took: u64 = out.lines().filter_map(|line| line.parse().ok()).max().unwrap_or(0);
             println!("{who}, {what}: {took} MiB, {}", err.lines().last().unwrap_or_default());
@@ -238,10 +229,22 @@ async fn no_flood_of_memory_gets_around_the_limit() {
 
 /// What the kernel counts by user, as long as there is any.
 const GREED: &[(&str, &str)] = &[
-    ("epoll", "import os,select,time\nfds=[os.dup(0) for n in range(300)]\nr,w=os.pipe()\nfor fd in fds: os.dup2(r,fd)\nkeep=[]\nfor c in range(250):\n  if os.fork()==0:\n    try:\n      while True:\n        e=select.epoll(); keep.append(e)\n        for fd in fds: e.register(fd,1)\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(5)"),
-    ("inotify", "import ctypes,time\nlibc=ctypes.CDLL(None)\nfor n in range(4000): libc.inotify_init()\ntime.sleep(3)"),
-    ("pipe", "import os,time\nfor c in range(20):\n  if os.fork()==0:\n    keep=[]\n    try:\n      while True: keep.append(os.pipe())\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(5)"),
-    ("command", "import array,os,socket,time\nkeep=[]\nfor c in range(8):\n  if os.fork()==0:\n    try:\n      while True:\n        a,b=socket.socketpair(); keep+=[a,b]\n        for n in range(4): a.sendmsg([b'x'],[(1,1,array.array('i',[0]*250))])\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(4)"),
+    (
+        "epoll",
+        "import os,select,time\nfds=[os.dup(0) for n in range(300)]\nr,w=os.pipe()\nfor fd in fds: os.dup2(r,fd)\nkeep=[]\nfor c in range(250):\n  if os.fork()==0:\n    try:\n      while True:\n        e=select.epoll(); keep.append(e)\n        for fd in fds: e.register(fd,1)\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(5)",
+    ),
+    (
+        "inotify",
+        "import ctypes,time\nlibc=ctypes.CDLL(None)\nfor n in range(4000): libc.inotify_init()\ntime.sleep(3)",
+    ),
+    (
+        "pipe",
+        "import os,time\nfor c in range(20):\n  if os.fork()==0:\n    keep=[]\n    try:\n      while True: keep.append(os.pipe())\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(5)",
+    ),
+    (
+        "command",
+        "import array,os,socket,time\nkeep=[]\nfor c in range(8):\n  if os.fork()==0:\n    try:\n      while True:\n        a,b=socket.socketpair(); keep+=[a,b]\n        for n in range(4): a.sendmsg([b'x'],[(1,1,array.array('i',[0]*250))])\n    except OSError: pass\n    time.sleep(20)\ntime.sleep(4)",
+    ),
 ];
 
 #[tokio::test]
@@ -292,7 +295,10 @@ async fn a_folder_of_many_files_grows_no_further_than_one_of_few() {
         let everything = Command::new("chown").args(["-R", "12345:12345"]).arg(home.path()).status().unwrap();
         assert!(everything.success());
         if way == Way::Root {
-            let all = Command::new("chown").args(["-R", "65533:65533"]).arg(home.path().join("users/default/threads/t")).status();
+            let all = Command::new("chown")
+                .args(["-R", "65533:65533"])
+                .arg(home.path().join("users/default/threads/t"))
+                .status();
             assert!(all.unwrap().success());
         }
         let write = "for i in $(seq 100); do head -c 20M /dev/zero > f$i || exit 1; done; echo all";
