@@ -285,7 +285,7 @@ async fn a_folder_of_many_files_grows_no_further_than_one_of_few() {
     for (who, _, way) in ways().await.into_iter().filter(|(_, _, way)| *way != Way::Covered) {
         let home = Home::new();
         let workspace = home.path().join("users/default/threads/t/user-data/workspace");
-        for folder in 0..250 {
+        for folder in 0..100 {
             let folder = workspace.join(folder.to_string());
             std::fs::create_dir_all(&folder).unwrap();
             for file in 0..1000 {
