@@ -88,7 +88,7 @@ impl Guests {
         let (book, from) = (self.lock(), network(from.to_canonical()));
         let mut own = book.unproved().filter(|entry| entry.from == from);
         let first = own.next();
-        if let Some(first) = first.filter(|_| own.count() + 1 > self.share) {
+        if let Some(first) = first.filter(|_| own.count() + 1 >= self.share) {
             first.leave.cancel();
         }
     }
