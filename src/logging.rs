@@ -13,10 +13,10 @@ use std::{
 use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// No line is longer, in bytes.
-const LONGEST: usize = 16 * 1024;
-/// So many lines of libraries are written in a minute.
-const STRANGE: u32 = 100;
+/// The longest line of the log, in bytes.
+const LONGEST_LINE: usize = 16 * 1024;
+/// The lines of libraries that are written in a minute.
+const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
@@ -70,7 +70,7 @@ struct Scrubbing {
     flood: Arc<Mutex<Flood>>,
 }
 
-/// What libraries have said within the last minute. What they complain of is often what a stranger sent, as often as he likes.
+/// The lines of libraries within the last minute. They complain of what strangers send, as often as strangers like.
 #[derive(Default)]
 struct Flood {
     since: Option<Instant>,
@@ -84,7 +84,7 @@ impl Flood {
             *self = Self { since: Some(now), lines: 0 };
         }
         self.lines = self.lines.saturating_add(1);
-        (self.lines > STRANGE, self.lines == STRANGE)
+        (self.lines > LIBRARY_LINES, self.lines == LIBRARY_LINES)
     }
 }
 
@@ -121,7 +121,7 @@ impl fmt::MakeWriter<'_> for Scrubbing {
     }
 }
 
-/// What becomes of a line.
+/// The fate of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Said,
@@ -138,13 +138,13 @@ struct Line {
 }
 
 impl Line {
-    /// What is written: as a whole, or its beginning in a line of the same kind.
+    /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
     fn shown(&self) -> String {
         let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
-        let mut shown = if text.len() <= LONGEST {
+        let mut shown = if text.len() <= LONGEST_LINE {
             text
         } else {
-            let beginning = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default();
+            let beginning = text.get(..text.floor_char_boundary(LONGEST_LINE)).unwrap_or_default();
             match text.starts_with('{') {
                 true => format!("{}\n", json!({ "cut_line": beginning, "bytes": text.len() })),
                 false => format!("{beginning}… ({} bytes)\n", text.len()),
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn a_line_is_bounded_and_of_its_kind() {
         assert_eq!(shown("short\n", Fate::Said), "short\n");
-        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(LONGEST));
+        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(LONGEST_LINE));
         let cut: serde_json::Value = serde_json::from_str(&shown(&long, Fate::Said)).unwrap();
         assert_eq!(cut["bytes"], long.len());
-        assert!(cut["cut_line"].as_str().unwrap().len() > LONGEST - 4);
-        assert!(shown(&"x".repeat(2 * LONGEST), Fate::Said).ends_with("… (32768 bytes)\n"));
+        assert!(cut["cut_line"].as_str().unwrap().len() > LONGEST_LINE - 4);
+        assert!(shown(&"x".repeat(2 * LONGEST_LINE), Fate::Said).ends_with("… (32768 bytes)\n"));
         let last = shown("{\"a\":1}\n", Fate::Last);
         assert!(last.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{last}");
         assert_eq!(last.lines().count(), 2);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn libraries_say_so_much_in_a_minute() {
         let (mut flood, start) = (Flood::default(), Instant::now());
-        for line in 1..STRANGE {
+        for line in 1..LIBRARY_LINES {
             assert_eq!(flood.count(start), (false, false), "{line}");
         }
         assert_eq!((flood.count(start), flood.count(start)), ((false, true), (true, false)));

@@ -61,7 +61,7 @@ async fn a_body_that_comes_a_byte_at_a_time_is_not_waited_for() {
     let told = timeout(Duration::from_secs(16), read.read_exact(&mut answer)).await;
     dripping.abort();
     assert!(told.is_ok(), "it is still waited for");
-    assert!(answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+    assert!(answer.ends_with(b" 408"), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +82,7 @@ async fn slow_uploads_shut_uploads_for_nobody_else() {
     // And those that are slow are told so, soon.
     let mut answer = [0; 12];
     timeout(Duration::from_secs(16), slow[0].read_exact(&mut answer)).await.unwrap().unwrap();
-    assert!(answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+    assert!(answer.ends_with(b" 408"), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Whose word a file is. Some files name programs that are run, or open the daemon's doors: one that another user of the
+//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that another user of the
 //! machine has put here, or can change, is not the operator's word.
 //!
 //! Deliberately absent: files that only hold data, and whoever may read them.
@@ -16,15 +16,15 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Why a file is not taken.
+/// The reason why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not taken: {what}. {mend}", file.display())]
 pub(crate) struct Untrusted {
     /// The file.
     pub(crate) file: PathBuf,
-    /// What is wrong with it.
+    /// The fault, in words.
     pub(crate) what: String,
-    /// What the operator can do.
+    /// The operator's way out.
     pub(crate) mend: String,
 }
 

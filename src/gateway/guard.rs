@@ -34,8 +34,7 @@ const COOKIE: &str = "pudu_token";
 /// What who shows no token is told.
 const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
 
-/// Where an address has shown too many wrong tokens, further ones are looked at so much later. So is the right one: it is let
-/// in all the same.
+/// The delay of an address that has shown too many wrong tokens. The right one has it too, and is let in all the same.
 const PENALTY: Duration = Duration::from_secs(1);
 
 pub(super) struct Guard {
@@ -107,12 +106,12 @@ impl Guard {
         given(headers).is_some_and(|given| same(given, &self.token.secret))
     }
 
-    /// Tells whether a request shows the token, and notes what that says of its connection. Wrong ones take time.
+    /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
     async fn examine(&self, headers: &HeaderMap, from: IpAddr, visitor: &Visitor) -> Shown {
         if given(headers).is_none() {
             return Shown::Nothing;
         }
-        let slow = !visitor.has_proved() && self.slow_down(from).await;
+        let slow = self.slow_down(from).await;
         if self.shows_token(headers) {
             visitor.prove();
             return Shown::Token;
@@ -122,7 +121,7 @@ impl Guard {
     }
 }
 
-/// What a request has to show.
+/// The proof that a request shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Token,

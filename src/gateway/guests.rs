@@ -1,4 +1,4 @@
-//! Who is connected and has proved nothing yet. Such a guest has a place only as long as nobody else needs it: so whoever
+//! Connections that have proved nothing yet. Such a guest has a place only as long as nobody else needs it: so whoever
 //! opens many connections and says nothing over them shuts out himself.
 
 use super::failures::network;
@@ -24,10 +24,10 @@ pub(super) struct Guests {
 #[derive(Default)]
 struct Book {
     next: u64,
-    guests: BTreeMap<u64, Entry>,
+    guests: BTreeMap<u64, Stay>,
 }
 
-struct Entry {
+struct Stay {
     from: IpAddr,
     proved: Arc<AtomicBool>,
     leave: CancellationToken,
@@ -41,11 +41,6 @@ impl Visitor {
     /// Notes that it is somebody's who may be here.
     pub(super) fn prove(&self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether that was noted.
-    pub(super) fn has_proved(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -83,7 +78,7 @@ impl Guests {
         book.next += 1;
         book.guests.insert(
             number,
-            Entry { from: network(from.to_canonical()), proved: proved.clone(), leave: leave.clone() },
+            Stay { from: network(from.to_canonical()), proved: proved.clone(), leave: leave.clone() },
         );
         (Visitor(proved), Guest { all: self.all.clone(), number, leave })
     }
@@ -93,7 +88,7 @@ impl Guests {
         let (book, from) = (self.lock(), network(from.to_canonical()));
         let mut own = book.unproved().filter(|entry| entry.from == from);
         let first = own.next();
-        if let Some(first) = first.filter(|_| own.count() + 1 > self.share) {
+        if let Some(first) = first.filter(|_| own.count() + 1 >= self.share) {
             first.leave.cancel();
         }
     }
@@ -116,8 +111,8 @@ impl Guests {
 }
 
 impl Book {
-    fn unproved(&self) -> impl Iterator<Item = &Entry> {
-        let open = |entry: &&Entry| !entry.proved.load(Ordering::Relaxed) && !entry.leave.is_cancelled();
+    fn unproved(&self) -> impl Iterator<Item = &Stay> {
+        let open = |entry: &&Stay| !entry.proved.load(Ordering::Relaxed) && !entry.leave.is_cancelled();
         self.guests.values().filter(open)
     }
 }

@@ -27,9 +27,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 const MOST: usize = 512;
 /// So many more hear that there is no room; further ones wait until one of those was told.
 const SPARE: usize = 32;
-/// One address has this part of them at most, as long as it proves nothing.
+/// The part of them that one address has at most, as long as it proves nothing.
 const SHARE: usize = 2;
-/// Who is sent away is gone within this time.
+/// The time within which a connection that was sent away is gone.
 const LEAVING: Duration = Duration::from_millis(500);
 /// A request's head comes within this time, or its connection is closed.
 const HEAD: Duration = Duration::from_secs(10);
@@ -55,7 +55,8 @@ async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToke
         // Where both versions are spoken, the first bytes are waited for without end.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
-        let (visitor, guest) = guests.enter(peer.ip());
+        // Who is only told that there is no room has no place to give up.
+        let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
         let app = app.clone().layer(Extension(ConnectInfo(peer))).layer(Extension::<Visitor>(visitor));
         let connection =
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();

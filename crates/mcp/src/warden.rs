@@ -45,13 +45,13 @@ mod linux {
         /// Ours.
         _writer: OwnedFd,
         /// The warden's; only until it was started.
-        reader: Option<OwnedFd>,
+        _reader: Option<OwnedFd>,
     }
 
     impl Hold {
         /// Lets go of what only the warden needs.
         pub(crate) fn started(self) -> Self {
-            Self { reader: None, ..self }
+            Self { _reader: None, ..self }
         }
     }
 
@@ -62,7 +62,7 @@ mod linux {
         let reader = dup(&reader)?;
         let mut command = tokio::process::Command::new(warden);
         command.arg0(NAME).arg(reader.as_raw_fd().to_string()).arg(program);
-        Ok((command, Hold { _writer: writer, reader: Some(reader) }))
+        Ok((command, Hold { _writer: writer, _reader: Some(reader) }))
     }
 
     /// See [`super::enter`].

@@ -22,8 +22,8 @@ const OWN: &str = "daemon";
 /// How groups of commands are called.
 const COMMAND: &str = "command-";
 
-/// Whether the kernel ended something is looked at this often.
-const LOOK: Duration = Duration::from_millis(100);
+/// The pause between looks whether the kernel ended something.
+const OOM_LOOK: Duration = Duration::from_millis(100);
 
 /// Where groups of commands are made.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl Group {
     /// Returns when that has happened: in version 1 the kernel leaves the others alone.
     pub(crate) async fn starved(&self) {
         while !self.out_of_memory() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(OOM_LOOK).await;
         }
     }
 }

@@ -93,7 +93,7 @@ fn give_up(plan: &Plan, proc: Proc) -> Result<(), Fault> {
     privileges::drop_all().trying("dropping capabilities")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("hiding from the command")?;
     die_with_parent()?;
-    seccomp::install(&seccomp::Wish { net: plan.net, counted: plan.counted, inotify })
+    seccomp::install(&seccomp::Filter { net: plan.net, counted: plan.counted, inotify })
 }
 
 fn start(plan: &Plan) -> Result<Child, Fault> {

@@ -125,8 +125,8 @@ const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 /// all, reach the machine around the namespace.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// What is refused besides, or not.
-pub(super) struct Wish {
+/// The choices that a filter has.
+pub(super) struct Filter {
     /// What there is of a network.
     pub(super) net: Net,
     /// Whether a control group counts memory that belongs to no process.
@@ -136,8 +136,8 @@ pub(super) struct Wish {
 }
 
 /// Installs it for this process and all that it will start. Nothing takes it away again.
-pub(super) fn install(wish: &Wish) -> Result<(), Fault> {
-    for program in [foreign(wish.counted), forbidden(wish).trying("writing the filter of calls")?] {
+pub(super) fn install(filter: &Filter) -> Result<(), Fault> {
+    for program in [foreign(filter.counted), forbidden(filter).trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
     }
     Ok(())
@@ -206,7 +206,7 @@ fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, here)?.try_into()
 }
 
-fn forbidden(wish: &Wish) -> Result<BpfProgram, seccompiler::BackendError> {
+fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
     let mask = |bit: u64| Op::MaskedEq(bit);
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
@@ -222,7 +222,7 @@ fn forbidden(wish: &Wish) -> Result<BpfProgram, seccompiler::BackendError> {
         libc::SYS_prctl,
         vec![when(&[(0, Len::Dword, Op::Eq, DUMPABLE), (1, Len::Qword, Op::Eq, 0)])?],
     );
-    if !wish.inotify {
+    if !filter.inotify {
         #[cfg(target_arch = "x86_64")]
         rules.insert(libc::SYS_inotify_init, Vec::new());
         rules.insert(libc::SYS_inotify_init1, Vec::new());
@@ -242,7 +242,7 @@ fn forbidden(wish: &Wish) -> Result<BpfProgram, seccompiler::BackendError> {
     let others: Vec<_> =
         FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
     let mut sockets = vec![when(&others)?];
-    if wish.net != Net::Shared {
+    if filter.net != Net::Shared {
         // Of netlink only what lists interfaces.
         let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
         sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);

@@ -9,6 +9,7 @@ use nix::sched::{CloneFlags, unshare};
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, mount_remount, unmount},
     process::{getegid, geteuid, pivot_root, setsid},
+    thread::capabilities,
 };
 use std::{fs, io};
 
@@ -32,10 +33,14 @@ fn work() -> Result<(), Fault> {
     if leave(from_root).is_ok() {
         empty_root().ok();
     }
-    privileges::empty_bounding_set().trying("emptying the bounding set")?;
-    if from_root {
-        let (user, group) = NOBODY_ELSE;
-        privileges::become_user(user, group)?;
+    // Without a right, and without a namespace that gave some, there is nothing to give up, and nothing to give it up with.
+    let powerless = capabilities(None).is_ok_and(|sets| sets.permitted.is_empty());
+    if !powerless {
+        privileges::empty_bounding_set().trying("emptying the bounding set")?;
+        if from_root {
+            let (user, group) = NOBODY_ELSE;
+            privileges::become_user(user, group)?;
+        }
     }
     privileges::drop_all().trying("dropping capabilities")?;
     seccomp::install_for_thinking()
