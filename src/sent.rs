@@ -35,6 +35,15 @@ pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result
     Ok(kept)
 }
 
+/// Keeps a text that is to be sent as a file and returns where it is.
+pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
+    let folder = home.join(FOLDER);
+    tokio::fs::create_dir_all(&folder).await?;
+    let path = folder.join(MessageId::fresh().as_str());
+    tokio::fs::write(&path, text).await?;
+    Ok(path)
+}
+
 /// Removes the oldest until the rest is within its bounds. The newest stays in any case. Their names tell their age:
 /// they are made of the time.
 fn make_room(folder: &Path, room: u64, most: usize) -> io::Result<()> {

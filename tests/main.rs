@@ -25,6 +25,7 @@ mod lifecycle;
 mod numbers;
 mod output;
 mod page;
+mod people;
 mod platforms;
 mod postgres;
 mod scenarios;

@@ -9,6 +9,7 @@ mod approval;
 mod cut;
 mod event;
 pub mod foreign;
+mod frame;
 mod id;
 mod log;
 mod message;

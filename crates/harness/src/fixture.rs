@@ -235,12 +235,7 @@ impl Bench {
 }
 
 pub(crate) fn human(id: &str, text: &str) -> Update {
-    Update::Message(Arc::new(Message::Human(Human {
-        id: id.into(),
-        text: text.into(),
-        sender: None,
-        files: vec![],
-    })))
+    Update::Message(Arc::new(Message::Human(Human::new(id, text))))
 }
 
 pub(crate) fn assistant(calls: Vec<ToolCall>) -> Update {

@@ -77,6 +77,6 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
     assert_eq!(refused, StoreError::Newer { found: 99, known: 4 });
-    let text = "the database has schema version 99, this pudu knows 4: run a newer pudu";
+    let text = "the database has schema version 99, this pudu knows 5: run a newer pudu";
     assert_eq!(refused.to_string(), text);
 }
