@@ -65,7 +65,8 @@ fn size(message: &Message) -> u64 {
             // As much stands before the words at most, besides the files.
             const HEAD: usize = 256;
             let guide = human.guide.as_ref().map_or(0, String::len);
-            human.files.iter().map(|file| file.told().len()).sum::<usize>() + guide + HEAD
+            let head = if human.at.is_some() || human.sender.is_some() { HEAD } else { 0 };
+            human.files.iter().map(|file| file.told().len()).sum::<usize>() + guide + head
         }
         Message::Tool(_) => 0,
     };

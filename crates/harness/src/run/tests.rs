@@ -215,7 +215,7 @@ struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
 
 impl Approver for Boss {
     fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
-        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone() });
+        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone(), whole: None });
         let word = self.0.lock().unwrap().take().unwrap();
         Box::pin(async move { word.await.unwrap() })
     }

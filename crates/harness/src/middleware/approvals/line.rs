@@ -169,22 +169,22 @@ mod tests {
 
     #[test]
     fn what_a_line_leaves_out_can_be_read_whole() {
-        let whole = |tool: &str, args: Value| {
+        let all = |tool: &str, args: Value| {
             let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
-            super::whole(&call, call.args.get("command").and_then(Value::as_str))
+            whole(&call, call.args.get("command").and_then(Value::as_str))
         };
-        assert_eq!(whole("bash", json!({"command": "ls"})), None);
-        assert_eq!(whole("t", json!({"a": 1, "b": "x".repeat(140)})), None);
+        assert_eq!(all("bash", json!({"command": "ls"})), None);
+        assert_eq!(all("t", json!({"a": 1, "b": "x".repeat(140)})), None);
         let script = format!("echo {}\nrm\u{200b} -rf ~", "x".repeat(800));
         let expect = format!("echo {}\nrm<U+200B> -rf ~", "x".repeat(800));
-        assert_eq!(whole("bash", json!({"command": script})), Some(expect));
+        assert_eq!(all("bash", json!({"command": script})), Some(expect));
         let long = "y".repeat(200);
         let args =
             json!({"content": format!("{long}\npath: /safe"), "list": [1, {"a": 2}], "path": "/danger"});
         let expect = format!(
             "write_file\ncontent:\n  | {long}\n  | path: /safe\nlist:\n  [\n    1,\n    {{\n      \"a\": 2\n    }}\n  ]\npath: /danger\n"
         );
-        assert_eq!(whole("write_file", args), Some(expect));
+        assert_eq!(all("write_file", args), Some(expect));
     }
 
     #[test]
