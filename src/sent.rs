@@ -14,6 +14,8 @@ use std::{
 
 /// The folder's name in the home.
 const FOLDER: &str = "sent";
+/// The name under which people get what they are asked to approve.
+pub(crate) const ASKED: &str = "what-i-ask.txt";
 /// Nothing is sent that is older.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -33,6 +35,12 @@ pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result
         tracing::warn!(%error, "there is no room for files that are sent");
     }
     Ok(kept)
+}
+
+/// Returns where something that is sent is kept, by the last part of its path: nothing else is found by it.
+pub(crate) fn kept(home: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    plain.then(|| home.join(FOLDER).join(name))
 }
 
 /// Keeps a text that is to be sent as a file and returns where it is.

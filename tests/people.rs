@@ -9,6 +9,7 @@ use crate::{
 use pudu_sim::{
     model::{Ask, Reply, RetryAfter},
     platform::Shown,
+    telegram::Fault,
 };
 use serde_json::{Value, json};
 
@@ -256,6 +257,35 @@ async fn one_platform_that_is_away_is_named_and_the_others_stay_ready() {
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((status, &told["ready"], &told["away"]), (200, &json!(true), &json!(["other"])), "{told}");
     assert_eq!(told["channels"]["telegram"], "ready", "{told}");
+}
+
+/// Where the platform does not take the file.
+#[tokio::test]
+async fn what_is_to_be_approved_can_be_read_by_a_link() {
+    let rest = "approvals: {tools: [write_file]}\ngateway: {public_url: https://pudu.example.com}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.telegram.fail_next("sendDocument", Fault::Refused(400, "Bad Request: not here".into()));
+    let long = format!("{} the middle {}", "begin ".repeat(5_000), "end ".repeat(5_000));
+    let args = json!({"path": "/mnt/user-data/outputs/a.txt", "content": long});
+    house.model.next(Reply::tool("write_file", &args));
+    ada.say("write it");
+    let link = house.telegram.wait(SOON, |view| {
+        let answers = view.answers(ada.chat);
+        let asked =
+            answers.iter().any(|one| one.buttons.iter().flatten().any(|button| button.text == "Approve"));
+        let told = answers.iter().find(|one| one.text.contains("This is all of what I ask for."))?;
+        let link = told.entities.iter().find_map(|entity| entity.url.clone())?;
+        asked.then_some(link)
+    });
+    let link = link.await.unwrap();
+    let path = link.strip_prefix("https://pudu.example.com").unwrap();
+    let (status, whole) = house.get(path).await;
+    assert_eq!(status, 200, "{whole}");
+    assert!(whole.contains(" the middle "), "all of it is there");
+    let (status, _) = house.get(&format!("{}x", path)).await;
+    assert_eq!(status, 404, "nobody makes such a link");
 }
 
 #[tokio::test]

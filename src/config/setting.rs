@@ -128,12 +128,8 @@ impl<'r> Section<'r> {
         let show = |zone: &TimeZone| zone.iana_name().unwrap_or("the system's").to_owned();
         self.scalar(key, "time zone", false, show, |value| {
             let Some(text) = text(value)? else { return Ok(None) };
-            let unknown = || {
-                format!(
-                    "write a time zone that this machine knows, such as Europe/Berlin: \"{text}\" is none"
-                )
-            };
-            TimeZone::get(&text).map(Some).map_err(|_| unknown())
+            let help = "write the name of one that this machine knows, such as Europe/Berlin";
+            TimeZone::get(&text).map(Some).map_err(|_| help.to_owned())
         })
     }
 

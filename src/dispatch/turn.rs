@@ -224,8 +224,10 @@ fn hand_over<'a>(
                 return;
             }
         };
-        let text = "📄 This is all of what I ask for.".to_owned();
-        let files = vec![OutFile { name: "what-i-ask.txt".to_owned(), path }];
+        let link = shared.links.to_kept(&job.thread, &path, clock::now());
+        let link = link.map(|link| format!(" It can be read [here]({link}), too.")).unwrap_or_default();
+        let text = format!("📄 This is all of what I ask for.{link}");
+        let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
         let view = FinalView { text, files, ..FinalView::default() };
         let parcel = Parcel { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
         let placement = account.channel().beside(&job.placement);

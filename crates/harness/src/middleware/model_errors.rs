@@ -32,10 +32,10 @@ pub fn failure(error: &ModelError) -> Failure {
             FailureClass::Unavailable,
             format!("The model cannot be reached ({detail}). Try again in a moment."),
         ),
-        ModelError::Garbled(detail) => (
-            FailureClass::Unavailable,
-            format!("The model's answer could not be read ({detail}). Try again."),
-        ),
+        // What cannot be read is quoted in no chat: it may be anything.
+        ModelError::Garbled(_) => {
+            (FailureClass::Unavailable, "The model's answer could not be read. Try again.".to_owned())
+        }
         ModelError::Auth(detail) => (
             FailureClass::Auth,
             format!("The model's provider refused the key ({detail}). Whoever runs this bot has to mend it."),

@@ -1,4 +1,5 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied.
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
+//! is told by [`Human::told`](pudu_base::Human::told).
 
 use super::Settings;
 use base64::prelude::{BASE64_STANDARD, Engine};
