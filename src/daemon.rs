@@ -3,8 +3,8 @@
 use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
-    config::{self, Backend, CLOSING, Config, FollowUps, Loaded, Start, Watcher},
-    dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
+    config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
+    dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
     extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
     home::Home,
@@ -304,8 +304,8 @@ fn rules(live: &config::Live) -> Rules {
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
 fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
     let accounts = Accounts::default();
-    let own = Policy::open(Access::everyone(), FollowUps::Queue);
-    accounts.put(local::ACCOUNT, Arc::new(Account::new(local.clone() as Arc<dyn Channel>, own)));
+    let own = local.clone() as Arc<dyn Channel>;
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, lines::own_policy(live))));
     for account in wanted {
         let policy = lines::policy(live, &account.name);
         accounts.put(&account.name, Arc::new(Account::new(lines::channel(account)?, policy)));

@@ -7,6 +7,7 @@ mod account;
 mod agent;
 mod answer;
 mod approval;
+mod choice;
 pub(crate) mod command;
 mod conversation;
 mod mode;
@@ -134,7 +135,8 @@ impl Shared {
                     let key = key.to_owned();
                     self.decide(&account, arrival, &key, approve).await;
                 }
-                None => self.welcome(&account, arrival).await,
+                None if self.choose(&account, &arrival).await => self.welcome(&account, arrival).await,
+                None => self.ignore(&arrival),
             },
             Verdict::Refuse => self.refuse(&account, arrival),
             Verdict::Ignore => self.ignore(&arrival),

@@ -2,7 +2,7 @@
 
 use crate::{
     bus::Inbox,
-    config::{self, Live, Manners},
+    config::{self, FollowUps, Live, Manners},
     dispatch::{Access, Account, Policy, Shared, command},
     local::{self, Local},
 };
@@ -197,9 +197,16 @@ pub(crate) fn policy(live: &Live, name: &str) -> Policy {
             pairing: manners.pairing,
         };
         let (session, approvers) = (manners.session.clone(), manners.approvers.clone());
-        Policy { access, mode: manners.follow_ups, session, approvers, agent_choice: manners.agent_choice }
+        let (agent_choice, timezone) = (manners.agent_choice, manners.timezone.clone());
+        Policy { access, mode: manners.follow_ups, session, approvers, agent_choice, timezone }
     };
     live.manners.get(name).map_or_else(Policy::closed, open)
+}
+
+/// Returns how the page and the terminal treat people.
+pub(crate) fn own_policy(live: &Live) -> Policy {
+    let timezone = live.timing.timezone.clone();
+    Policy { timezone, ..Policy::open(Access::everyone(), FollowUps::Queue) }
 }
 
 /// Makes edited manners count from the next message on.
@@ -207,7 +214,7 @@ pub(crate) fn apply_policies(shared: &Shared, live: &Live) {
     for (name, account) in shared.accounts.all() {
         match live.manners.contains_key(&name) {
             true => account.set_policy(policy(live, &name)),
-            false if name == local::ACCOUNT => {}
+            false if name == local::ACCOUNT => account.set_policy(own_policy(live)),
             // Its connection ends soon.
             false => account.close(),
         }

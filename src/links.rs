@@ -12,6 +12,9 @@ use sha2::Sha256;
 use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 use url::Url;
 
+/// Before the name of something that was kept to be sent, where a link opens that.
+const KEPT: &str = "sent:";
+
 /// How long a link is good.
 pub(crate) const GOOD_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// The key's file in the home.
@@ -39,6 +42,13 @@ pub(crate) struct Opened {
     until: i64,
 }
 
+impl Opened {
+    /// Returns the name of what was kept to be sent, where the link opens that and no file of the thread.
+    pub(crate) fn kept(&self) -> Option<&str> {
+        self.path.strip_prefix(KEPT)
+    }
+}
+
 impl Links {
     /// Reads the key of a home; makes one if there is none. Without a public address no link is made.
     pub(crate) fn open(home: &Path, base: Option<Url>) -> Result<Self> {
@@ -60,6 +70,11 @@ impl Links {
         let mut url = self.base.clone()?;
         url.path_segments_mut().ok()?.pop_if_empty().extend(["files", &token]);
         Some(url)
+    }
+
+    /// Makes a link to what was kept to be sent; `None` where nobody could open it.
+    pub(crate) fn to_kept(&self, thread: &ThreadId, path: &Path, now: i64) -> Option<Url> {
+        self.to(thread, &format!("{KEPT}{}", path.file_name()?.to_str()?), now)
     }
 
     /// Opens a link; `None` for one that is not ours, or not any more.

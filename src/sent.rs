@@ -14,6 +14,8 @@ use std::{
 
 /// The folder's name in the home.
 const FOLDER: &str = "sent";
+/// The name under which people get what they are asked to approve.
+pub(crate) const ASKED: &str = "what-i-ask.txt";
 /// Nothing is sent that is older.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -33,6 +35,21 @@ pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result
         tracing::warn!(%error, "there is no room for files that are sent");
     }
     Ok(kept)
+}
+
+/// Returns where something that is sent is kept, by the last part of its path: nothing else is found by it.
+pub(crate) fn kept(home: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    plain.then(|| home.join(FOLDER).join(name))
+}
+
+/// Keeps a text that is to be sent as a file and returns where it is.
+pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
+    let folder = home.join(FOLDER);
+    tokio::fs::create_dir_all(&folder).await?;
+    let path = folder.join(MessageId::fresh().as_str());
+    tokio::fs::write(&path, text).await?;
+    Ok(path)
 }
 
 /// Removes the oldest until the rest is within its bounds. The newest stays in any case. Their names tell their age:

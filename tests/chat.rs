@@ -339,4 +339,10 @@ async fn what_waits_for_a_decision_is_decided_at_the_terminal_and_told_to_a_prog
     assert!(well && out.contains("⌛ Nobody allowed `write_file"), "{out}{err}");
     assert!(err.starts_with("🔐 May I? `write_file") && err.contains("This waits for a person"), "{err}");
     assert_eq!(err.matches("May I?").count(), 1, "{err}");
+
+    let long = format!("{}\n\nthe middle\n\n{}", "begin ".repeat(200), "end ".repeat(200));
+    let write = json!({"path": "/mnt/user-data/outputs/a.txt", "content": long});
+    house.model.next(Reply::tool("write_file", &write));
+    let (_, out, err) = piped(&house.path(""), "0", &["--url", &url, "--name", "third"], "long\n").await;
+    assert!(err.contains("May I?") && err.contains("  | the middle\n"), "all of it can be read: {out}{err}");
 }

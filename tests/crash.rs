@@ -188,8 +188,8 @@ fn number(name: &str) -> Option<u64> {
 
 /// Each named point, and each kind of send from both sides, once.
 fn every_death(sends: &[&'static str], random: &mut fastrand::Rng) -> Vec<Death> {
-    // Nobody pairs here; the store's own tests kill at those points.
-    let elsewhere = |point: &str| point.starts_with("pairing.");
+    // Nobody pairs or chooses here; the store's own tests kill at those points.
+    let elsewhere = |point: &str| ["pairing.", "choice."].iter().any(|kind| point.starts_with(kind));
     let points = crash::POINTS.iter().filter(|point| !elsewhere(point));
     let mut deaths: Vec<Death> = points.map(|point| Death::Point((*point).to_owned(), 1)).collect();
     for method in sends {

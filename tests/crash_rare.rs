@@ -150,3 +150,27 @@ async fn a_run_that_failed_is_not_run_again() {
     let answer = ada.reads_so(|text| text.starts_with('⚠')).await;
     assert_eq!((texts(&ada), house.model.count()), (vec![answer], 1));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pressed_choice_survives() {
+    let asked = serde_json::json!({"question": "Which?", "clarification_type": "approach_choice", "options": ["Asia", "Europe"]});
+    for side in SIDES {
+        let point = format!("choice.choose.{side}");
+        let (mut house, ada) = doomed("", &point).await;
+        house.model.next(Reply::tool("ask_clarification", &asked));
+        ada.say("travel");
+        let offers = |text: &str| text.contains("Which?");
+        ada.reads_so(offers).await;
+        let offered = house.telegram.wait(SOON, |view| {
+            let last = view.answers(ada.chat).pop()?;
+            last.buttons.iter().flatten().any(|button| button.text == "Asia").then_some(last.id)
+        });
+        let message = offered.await.unwrap();
+        house.telegram.press(ada.chat, ada.person, message, "Asia").unwrap();
+        again(&mut house, &point).await;
+        ada.reads("echo: Asia").await;
+        let texts = texts(&ada);
+        assert!(texts.iter().any(|text| text.contains("Ada chose: Asia")), "{point}: {texts:?}");
+        assert_eq!(house.model.count(), 2, "{point}: {texts:?}");
+    }
+}

@@ -327,6 +327,9 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let answered = |_: &[Shown]| scene.feishu.presses().last()?.answer.clone();
     assert_eq!(scene.sees(&scene.chat, answered).await, json!({"toast": {"type": "info", "content": "👌"}}));
     // Where the platform does not say it, nothing is guessed.
+    scene.say("/mode");
+    let again = |shown: &[Shown]| offered(shown).filter(|again| again.id != offer.id);
+    let offer = scene.sees(&scene.chat, again).await;
     scene.house.kill();
     scene.feishu.take_scope("im:message");
     scene.start().await;

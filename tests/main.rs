@@ -31,6 +31,7 @@ mod numbers;
 mod outage;
 mod output;
 mod page;
+mod people;
 mod platforms;
 mod postgres;
 mod refused;

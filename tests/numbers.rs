@@ -5,6 +5,7 @@ use crate::{
     scenarios::{Scene, is_final},
 };
 use pudu_sim::{DingTalk, Fault, Feishu, Platform, dingtalk, feishu, model::Reply, platform::Shown};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// Makes a module of tests for each way in which nothing can be pressed.
@@ -26,6 +27,7 @@ in_each_way!(dingtalk_without_cards dingtalk_cards_without_buttons feishu_withou
     somebody_elses_number_decides_nothing
     a_restart_keeps_the_question_and_its_numbers
     a_number_decides_one_question_and_not_the_next
+    what_a_number_decides_can_be_read_whole
 ]);
 
 const CAREFUL: &str = "approvals: {tools: [write_file]}\n";
@@ -147,6 +149,30 @@ async fn a_number_decides_one_question_and_not_the_next(scene: Scene) {
     scene.say("4");
     says(&scene, &scene.chat, &[" approved write_file", " did not allow write_file"]).await;
     says(&scene, &scene.chat, &["echo: 1"]).await;
+}
+
+async fn what_a_number_decides_can_be_read_whole(scene: Scene) {
+    for (n, long) in [1_200, 30_000].into_iter().enumerate() {
+        let words = format!("{} the middle {n} {}", "begin ".repeat(long / 6), "end ".repeat(long / 4));
+        let args = json!({"path": "/mnt/user-data/outputs/a.txt", "content": words});
+        scene.house.model.next(Reply::tool("write_file", &args));
+        scene.say("write it");
+        let (middle, approve) = (format!("the middle {n}"), format!("{} = Approve", 2 * n + 1));
+        let readable = |shown: &[Shown]| {
+            let words: String = shown.iter().map(|one| one.text.as_str()).collect();
+            let mut files = shown.iter().flat_map(|one| &one.files);
+            let file = files.any(|(_, bytes)| String::from_utf8_lossy(bytes).contains(&middle));
+            // Feishu takes cards again for the next reply.
+            let button = shown.iter().find(|one| one.buttons.iter().any(|button| button == "Approve"));
+            let asked = button.is_some() || words.contains(&approve);
+            (asked && (file || words.contains(&middle))).then(|| button.map(|one| one.id.clone()))
+        };
+        match scene.sees(&scene.chat, readable).await {
+            Some(message) => assert!(scene.platform.press(&scene.chat, &scene.ada, &message, "Approve")),
+            None => drop(scene.say(&(2 * n + 1).to_string())),
+        }
+        says(&scene, &scene.chat, &[" approved write_file"]).await;
+    }
 }
 
 /// A sending that fails for a moment leaves nobody waiting for a question that they do not see.

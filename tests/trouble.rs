@@ -145,13 +145,13 @@ async fn a_model_that_fails_for_good_is_told_with_a_way_on() {
 }
 
 #[tokio::test]
-async fn what_a_tool_does_is_shown_and_only_the_answer_stays() {
+async fn what_a_tool_does_is_shown_and_only_words_stay() {
     let house = House::open("").await;
     let ada = Talker::new(&house, "Ada");
     let args = serde_json::json!({"path": "/mnt/user-data/outputs/a.txt", "content": "secret plan"});
     house.model.next(Reply::text("Let me write it down.").tool("write_file", &args));
     house.model.next(Reply::text("Done.").after(Duration::from_millis(1500)));
-    ada.says("write it down", "Done.").await;
+    ada.says("write it down", "Let me write it down.\n\nDone.").await;
     let texts: Vec<String> =
         house.telegram.history(ada.chat, ada.answers()[0].id).into_iter().map(|shown| shown.text).collect();
     assert!(texts.iter().any(|text| text.starts_with("Let me write it down.")), "{texts:?}");

@@ -47,6 +47,12 @@ pub trait Channel: Send + Sync {
     /// Starts a reply, or takes up one that a restart cut.
     fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply>;
 
+    /// Returns where a second reply to the same event goes, which stands beside the first and never takes its
+    /// place.
+    fn beside(&self, placement: &Placement) -> Placement {
+        Placement { saved: None, ..placement.clone() }
+    }
+
     /// Shows the sender of `message` that it is seen and waits its turn. Saying it twice shows it once.
     fn acknowledge<'a>(
         &'a self,

@@ -31,6 +31,7 @@ use crate::{
     LiveReply, Placement, SendError, clock::now, live::Reply,
 };
 use client::Client;
+use deferred::Hint;
 use ears::Ears;
 use failure::ApiError;
 use messages::DiscordMessages;
@@ -152,6 +153,13 @@ impl Channel for Discord {
     fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
         let messages = DiscordMessages::new(Arc::clone(&self.ears.office), &placement);
         Box::new(Reply::open(messages, &placement, journal))
+    }
+
+    fn beside(&self, placement: &Placement) -> Placement {
+        // An interaction has one answer: what stands beside it is an ordinary message.
+        let answers = matches!(Hint::read(placement.hint.as_ref()), Some(Hint::Answer { .. }));
+        let hint = placement.hint.clone().filter(|_| !answers);
+        Placement { saved: None, hint, ..placement.clone() }
     }
 
     fn acknowledge<'a>(

@@ -7,8 +7,9 @@ use crate::{
 use pudu_channels::{
     BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
 };
-use pudu_client::store::{Db, ItemId, NewTurn, Shown, TurnId};
+use pudu_client::store::{Db, Delivered, ItemId, NewTurn, Shown, TurnId};
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -104,7 +105,7 @@ impl Outbox {
         hurry: &CancellationToken,
     ) {
         reply.hurry(hurry.clone());
-        let (mut attempt, mut hurried) = (0u32, false);
+        let (mut view, mut attempt, mut hurried) = (Cow::Borrowed(view), 0u32, false);
         // A word that a reply is too old comes late by itself.
         let fresh = !self.too_old(parcel);
         let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
@@ -113,8 +114,15 @@ impl Outbox {
             if fresh && self.too_old(parcel) {
                 return self.park(parcel, "too old to be sent").await;
             }
-            let error = match reply.finish(view).await {
-                Ok(()) => return self.done(parcel).await,
+            let error = match reply.finish(&view).await {
+                // Somebody chose something below it meanwhile: that is shown, too.
+                Ok(()) => match self.done(parcel, &view).await {
+                    Some(newer) => {
+                        view = Cow::Owned(newer);
+                        continue;
+                    }
+                    None => return,
+                },
                 Err(SendError::Refused(reason)) => return self.park(parcel, &reason).await,
                 Err(error) => error,
             };
@@ -158,9 +166,24 @@ impl Outbox {
         self.release(patiently("a reply could not be given up", park).await);
     }
 
-    async fn done(&self, parcel: &Parcel) {
-        let done = || self.db.delivered(&parcel.turn, clock::now());
-        self.release(patiently("a delivered reply could not be marked", done).await);
+    /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
+    async fn done(&self, parcel: &Parcel, view: &FinalView) -> Option<FinalView> {
+        let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
+        loop {
+            let done = || self.db.delivered(&parcel.turn, shown.as_deref(), keep, clock::now());
+            match patiently("a delivered reply could not be marked", done).await {
+                Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
+                    Ok(newer) if newer != *view => return Some(newer),
+                    // Another version wrote it in other letters.
+                    _ => shown = None,
+                },
+                Some(Delivered::Done(events)) => {
+                    self.release(Some(events));
+                    return None;
+                }
+                None => return None,
+            }
+        }
     }
 
     fn release(&self, events: Option<Vec<ItemId>>) {

@@ -21,6 +21,7 @@ use super::{
     reader::{Effect, Key, Section},
 };
 use indexmap::IndexMap;
+use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, Command};
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::Session;
@@ -122,6 +123,8 @@ pub(crate) struct Manners {
     pub(crate) session: Session,
     /// Whether people choose who answers; if nothing is said, they do unless `session` names an agent.
     pub(crate) agent_choice: Option<Choosing>,
+    /// The time zone of its people, which the model is told.
+    pub(crate) timezone: TimeZone,
 }
 
 impl Manners {
@@ -184,6 +187,8 @@ pub(crate) struct Timing {
     pub(crate) follow_up_window: Duration,
     /// A reply that is older than this is not sent any more.
     pub(crate) outbox_max_age: Duration,
+    /// The time zone of people whose account names none.
+    pub(crate) timezone: TimeZone,
 }
 
 /// How much may wait and run; set once at the start.
@@ -221,7 +226,12 @@ pub(super) fn timing(top: &Section<'_>) -> Timing {
             .or(Duration::from_secs(3)),
         follow_up_window: Duration::from_millis(window),
         outbox_max_age: section.seconds("outbox_max_age_seconds", 1.0).or(Duration::from_secs(6 * 3600)),
+        timezone: timezone(&section),
     }
+}
+
+fn timezone(wide: &Section<'_>) -> TimeZone {
+    wide.timezone("timezone").or_told(TimeZone::system(), "the system's")
 }
 
 /// Reads the accounts that are on.
@@ -264,7 +274,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
     let told = "create; fixed where `session` names an agent";
     let choosing = wide.choice("agent_choice", CHOOSING).optional(told);
-    let common = session::read(&wide);
+    let (common, zone) = (session::read(&wide), timezone(&wide));
     let one = |Found { name, kind, section }: Found<'_>| {
         let Kind::Ours(reader) = kind else { return None };
         let manners = Manners {
@@ -278,6 +288,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
                 .choice("agent_choice", CHOOSING)
                 .optional("`channels.agent_choice`")
                 .or(choosing),
+            timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
         };
         section.is_needed().then(|| (name.to_owned(), manners))
     };
@@ -312,6 +323,7 @@ const WIDE: &[&str] = &[
     "outbox_max_age_seconds",
     "session",
     "shutdown_grace_period_seconds",
+    "timezone",
 ];
 
 /// Finds the accounts. A key that is neither an account nor known stays unknown.

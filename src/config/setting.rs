@@ -8,6 +8,7 @@ use super::{
     raw::{Node, Value},
     reader::{Section, describe, kind},
 };
+use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
@@ -126,6 +127,16 @@ impl<'r> Section<'r> {
             let Some(text) = text(value)? else { return Ok(None) };
             let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             Ok(Some(url.ok_or("begin it with https:// or http://")?))
+        })
+    }
+
+    /// Reads the name of a time zone, as the system knows it.
+    pub(super) fn timezone<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, TimeZone> {
+        let show = |zone: &TimeZone| zone.iana_name().unwrap_or("the system's").to_owned();
+        self.scalar(key, "time zone", false, show, |value| {
+            let Some(text) = text(value)? else { return Ok(None) };
+            let help = "write the name of one that this machine knows, such as Europe/Berlin";
+            TimeZone::get(&text).map(Some).map_err(|_| help.to_owned())
         })
     }
 

@@ -1,7 +1,11 @@
 //! The accounts that there are, and how each treats people.
 
 use super::{Access, Mode};
-use crate::config::{self, Choosing};
+use crate::{
+    clock,
+    config::{self, Choosing},
+};
+use jiff::tz::TimeZone;
 use pudu_channels::Channel;
 use pudu_client::{Authoring, agents::is_lead};
 use serde_json::Value;
@@ -29,6 +33,8 @@ pub(crate) struct Policy {
     pub(crate) approvers: BTreeSet<String>,
     /// Whether people choose who answers, where the configuration says so.
     pub(crate) agent_choice: Option<Choosing>,
+    /// The time zone of its people, which the model is told.
+    pub(crate) timezone: TimeZone,
 }
 
 /// Who answers a person, and with what settings.
@@ -48,7 +54,12 @@ impl Policy {
     /// A policy without settings for runs.
     pub(crate) fn open(access: Access, mode: Mode) -> Self {
         let (session, approvers) = (config::Session::default(), BTreeSet::new());
-        Self { access, mode, session, approvers, agent_choice: None }
+        Self { access, mode, session, approvers, agent_choice: None, timezone: TimeZone::system() }
+    }
+
+    /// Returns the day, the time and the time zone of its people, in words for the model.
+    pub(super) fn now(&self) -> String {
+        clock::told(clock::now(), &self.timezone)
     }
 
     /// Returns what holds for runs that answer a person.

@@ -197,7 +197,7 @@ impl Conversation {
             && let Some(slot) = running.control.steering.reserve()
             && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
         {
-            slot.fill(turn::human(&arrival, &text));
+            slot.fill(turn::human(&arrival, &text, &self.account.policy()));
             running.steered.push(arrival);
             return;
         }

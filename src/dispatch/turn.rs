@@ -1,12 +1,14 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Policy, Session, Shared, recover, view};
+use super::{Account, Policy, Session, Shared, conversation::new_turn, recover, view};
 use crate::{
     bus::{Arrival, Parcel, patiently},
+    clock,
     config::Uploads,
+    sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{Attachment, FinalView, Kind, LiveReply, Placement, SendError};
+use pudu_channels::{Attachment, BoxFuture, FinalView, Kind, LiveReply, OutFile, Placement, SendError};
 use pudu_client::{
     Asker, Control, Ended, Run, Task,
     base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
@@ -70,7 +72,8 @@ impl Job {
         let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
-        Task { thread, run, input, first, again, model, agent, authoring, asker, steps }
+        let at = Some(policy.now());
+        Task { thread, run, input, first, again, at, model, agent, authoring, asker, steps }
     }
 }
 
@@ -143,7 +146,7 @@ async fn shown(db: &Db, turn: &TurnId, placement: Placement) -> Placement {
     row.and_then(|row| recover::placement(&row)).unwrap_or(placement)
 }
 
-async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Delivering) -> TurnEnd {
+async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, delivering: &Delivering) -> TurnEnd {
     let journal = shared.outbox.journal(&job.parcel);
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
@@ -155,7 +158,9 @@ async fn work(shared: &Shared, account: &Account, job: &Job, delivering: &Delive
     let others = policy.has_others_decide(&job.placement.sender);
     let task = job.task(&policy, input, again);
     let mut run = shared.client.start(task, job.control.clone());
-    let Some(ended) = show(&mut run, &mut *reply, others).await else { return TurnEnd::default() };
+    let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
+    let shown = show(&mut run, &mut *reply, others, hand_over).await;
+    let Some(ended) = shown else { return TurnEnd::default() };
     let mut view = view::finished(shared, account.channel().limits(), &job.thread, &ended).await;
     if !notes.is_empty() {
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
@@ -185,8 +190,14 @@ async fn extended(shared: &Shared, job: &Job) -> bool {
 }
 
 /// Shows a run's progress until it ends: always the newest view, whenever the platform may be given one.
-async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<Ended> {
-    let mut ticks = run.replay.ticks();
+/// A question that is too long for the reply is handed over as a file, once.
+async fn show<'a>(
+    run: &mut Run,
+    reply: &mut dyn LiveReply,
+    others: bool,
+    hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
+) -> Option<Ended> {
+    let (mut ticks, mut handed) = (run.replay.ticks(), None);
     let mut shown = view::waiting();
     let mut fate = fate_of(reply.update(&shown).await);
     loop {
@@ -202,6 +213,12 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<
             fate = Fate::Deaf;
         }
         let progress = run.replay.progress();
+        if let Some((key, whole)) = view::file_to_read(&progress)
+            && handed.as_deref() != Some(key)
+        {
+            hand_over(key, whole).await;
+            handed = Some(key.to_owned());
+        }
         let view = view::live(&progress, others);
         // After the last event only the final view is worth a call.
         if fate != Fate::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
@@ -209,6 +226,42 @@ async fn show(run: &mut Run, reply: &mut dyn LiveReply, others: bool) -> Option<
             shown = view;
         }
     }
+}
+
+/// Sends what is asked as a file, beside the reply. Its turn is the question's own: however often a restart asks
+/// again, it goes out once.
+fn hand_over<'a>(
+    shared: &'a Arc<Shared>,
+    account: &'a Arc<Account>,
+    job: &'a Job,
+    key: &str,
+    whole: &str,
+) -> BoxFuture<'a, ()> {
+    let (turn, whole) = (TurnId(format!("asked-{key}")), whole.to_owned());
+    Box::pin(async move {
+        let path = match sent::keep_text(&shared.home, &whole).await {
+            Ok(path) => path,
+            Err(error) => {
+                tracing::error!(%error, "failed to write what is asked to a file");
+                return;
+            }
+        };
+        let link = shared.links.to_kept(&job.thread, &path, clock::now());
+        let link = link.map(|link| format!(" It can be read [here]({link}), too.")).unwrap_or_default();
+        let text = format!("📄 This is all of what I ask for.{link}");
+        let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
+        let view = FinalView { text, files, ..FinalView::default() };
+        let parcel = Parcel { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
+        let placement = account.channel().beside(&job.placement);
+        let row = new_turn(&parcel, &placement, Vec::new(), serde_json::to_string(&view).ok());
+        if !shared.outbox.open(&row).await {
+            return;
+        }
+        let (shared, account) = (shared.clone(), account.clone());
+        shared.tasks.clone().spawn(async move {
+            deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await
+        });
+    })
 }
 
 /// What became of an unfinished view.
@@ -268,13 +321,14 @@ fn fate_of(result: Result<(), SendError>) -> Fate {
 async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec<String>) {
     let (mut input, mut notes) = (Vec::new(), Vec::new());
     let mut basket = Basket::new(shared, account, job);
+    let policy = account.policy();
     for arrival in job.said.iter().filter(|_| !job.again) {
         let (text, attachments) = match &arrival.inbound.kind {
             Kind::Message { text, attachments, .. } => (text, attachments.as_slice()),
             Kind::Press { action } => (action, [].as_slice()),
             Kind::Edit { .. } | Kind::Recall => continue,
         };
-        let mut human = human(arrival, text);
+        let mut human = human(arrival, text, &policy);
         if !attachments.is_empty() && known(shared, job, &human.id).await {
             continue;
         }
@@ -286,7 +340,7 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
                 }
                 Err(reason) => {
                     let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
-                    human.text = format!("{}\n[{note}]", human.text);
+                    human.notes.push(note.clone());
                     notes.push(note);
                 }
             }
@@ -308,9 +362,11 @@ async fn known(shared: &Shared, job: &Job, id: &MessageId) -> bool {
 }
 
 /// Returns an arrival's words as a message of the thread.
-pub(super) fn human(arrival: &Arrival, text: &str) -> Human {
-    let sender = (!arrival.inbound.private).then(|| arrival.inbound.sender.name.clone());
-    Human { id: message_id(arrival), text: text.to_owned(), sender, files: Vec::new() }
+pub(super) fn human(arrival: &Arrival, text: &str, policy: &Policy) -> Human {
+    let sender = &arrival.inbound.sender;
+    let (name, id) = (sender.name.clone(), sender.id.clone());
+    let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
+    Human { sender, person, at: Some(policy.now()), ..Human::new(message_id(arrival), text) }
 }
 
 /// The files that come with one turn, and how much of them is still taken.

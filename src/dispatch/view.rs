@@ -5,7 +5,7 @@ use crate::{clock, sent};
 use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView};
 use pudu_client::{
     Ended,
-    base::{Decision, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
+    base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
     harness::{Activity, Progress, Working},
 };
 use std::path::Path;
@@ -14,6 +14,15 @@ use url::Url;
 /// An option that is longer is no button, in bytes: not every platform shows more.
 const LONGEST_LABEL: usize = 40;
 
+/// Said where the provider's filter ended an answer.
+const FILTERED: &str = "⚠️ *The provider's content filter ended this answer. Ask in other words, or leave out what it may have taken offence at.*";
+/// Said where an answer is as long as the model makes one.
+const LENGTH: &str =
+    "⚠️ *This is as long as the model makes one answer (`max_tokens`); write \"go on\" and I continue.*";
+/// Bytes of a question that stand in the message; more of it stands in a file.
+const MAX_ASKED_BYTES: usize = 3_000;
+/// Said of what does not.
+const IN_FILE: &str = "(All of it is in the file that I send with this question: read it first.)";
 /// Said below a question that others decide.
 const OTHERS: &str = "(Only those whom whoever runs this bot named decide that.)";
 /// Said of what nobody was asked about.
@@ -35,9 +44,14 @@ fn retry() -> Choice {
 pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     let asked = progress.asked.first();
     let whose = if others { OTHERS } else { "" };
-    let ask = asked.map(|asked| Ask {
-        text: paragraphs(&[&format!("🔐 May I? {}", asked.wish), whose]),
-        choices: decide(&asked.key),
+    let ask = asked.map(|asked| {
+        let what = format!("🔐 May I? {}", asked.wish);
+        let more = match asked.whole.as_deref() {
+            None => String::new(),
+            Some(whole) if is_file(whole) => IN_FILE.to_owned(),
+            Some(whole) => fenced(whole),
+        };
+        Ask { text: paragraphs(&[&what, &more, whose]), choices: decide(&asked.key) }
     });
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
@@ -45,6 +59,25 @@ pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     };
     let text = paragraphs(&[&progress.text, &decisions(&progress.decided)]);
     ReplyView { text, activity, ask, choices: vec![stop()] }
+}
+
+/// Whether all of what is asked is too long for a message.
+fn is_file(whole: &str) -> bool {
+    whole.len() > MAX_ASKED_BYTES
+}
+
+/// Returns what is to be read in a file before somebody decides: what the question leaves out.
+pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
+    let asked = progress.asked.first()?;
+    let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
+    Some((&asked.key, whole))
+}
+
+/// Returns a text as code that nothing in it ends.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 fn decide(key: &str) -> Vec<Choice> {
@@ -120,7 +153,11 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
     let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
     let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
-        Outcome::Success => (question, options),
+        Outcome::Success => match (ended.finish, &ended.question) {
+            (Finish::Filtered, None) => (FILTERED.to_owned(), Vec::new()),
+            (Finish::Length, None) => (LENGTH.to_owned(), Vec::new()),
+            _ => (question, options),
+        },
         Outcome::Stopped => ("*Stopped.*".to_owned(), Vec::new()),
         Outcome::Timeout => ("⚠️ *I ran out of time; this is as far as I got.*".to_owned(), vec![retry()]),
         Outcome::Limit => {
@@ -207,6 +244,15 @@ mod tests {
         assert_eq!(ask(&["a", "/new"]), ("Which?\n\n1. a\n2. /new".to_owned(), numbers()));
         let long = "x".repeat(41);
         assert_eq!(ask(&["a", &long]), (format!("Which?\n\n1. a\n2. {long}"), numbers()));
+    }
+
+    #[test]
+    fn code_is_not_ended_by_what_is_in_it() {
+        let check = |text: &str, fence: &str| {
+            assert_eq!(fenced(text), format!("{fence}\n{text}\n{fence}"));
+        };
+        check("ls", "```");
+        check("a `b` ```` c", "`````");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! download, and all of it in a sandbox of the browser's.
 
 use super::{Gateway, guests::Visitor};
-use crate::clock;
+use crate::{clock, sent};
 use axum::{
     Extension,
     body::Body,
@@ -55,6 +55,12 @@ pub(super) async fn linked(
         || (StatusCode::NOT_FOUND, "this link does not open a file, or not any more\n").into_response();
     let Some(opened) = shared.links.read(&token, clock::now()) else { return gone() };
     visitor.prove();
+    if let Some(kept) = opened.kept() {
+        let Some(path) = sent::kept(&shared.home, kept) else { return gone() };
+        let Ok(file) = tokio::fs::File::open(path).await else { return gone() };
+        let file = file.into_std().await;
+        return send(&headers, file, sent::ASKED, Show::Download).await.unwrap_or_else(|_| gone());
+    }
     let Ok((file, _)) = shared.client.files(&opened.thread).open(&opened.path).await else { return gone() };
     let name = opened.path.rsplit('/').next().unwrap_or_default();
     send(&headers, file, name, Show::Download).await.unwrap_or_else(|_| gone())

@@ -1,6 +1,7 @@
 //! Whether the daemon lives, and whether it can do its work.
 
 use super::Gateway;
+use crate::local;
 use axum::{Json, extract::State, http::StatusCode};
 use pudu_channels::HealthState;
 use serde_json::{Value, json};
@@ -12,8 +13,9 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Json<Value> {
     )
 }
 
-/// Says whether work can be done: the store answers, there is room, there is a model, channels have not
-/// been refused, and the daemon is not on its way out.
+/// Readiness: the store answers, there is room, there is a model, one of the platforms is
+/// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
+/// daemon would take it from all the others.
 pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<Value>) {
     let shared = &gateway.0.shared;
     let store = shared.db.ping().await.is_ok();
@@ -21,12 +23,18 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<V
     let model = !shared.client.models().is_empty();
     let draining = shared.drain.is_cancelled();
     let mut channels = serde_json::Map::new();
-    let mut connected = true;
+    let (mut there, mut away) = (0, Vec::new());
     for (name, account) in shared.accounts.all() {
-        let health = account.channel().health();
-        connected &= matches!(health.state, HealthState::Ready);
-        channels.insert(name, json!(health.state));
+        let state = account.channel().health().state;
+        channels.insert(name.clone(), json!(state));
+        match state {
+            // The page is this process: it says nothing of platforms.
+            _ if name == local::ACCOUNT => {}
+            HealthState::Ready => there += 1,
+            _ => away.push(name),
+        }
     }
+    let connected = there > 0 || away.is_empty();
     let ready = store && room && model && connected && !draining;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let facts = json!({
@@ -35,6 +43,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<V
         "inbox_has_room": room,
         "model": model,
         "draining": draining,
+        "away": away,
         "channels": channels,
     });
     (status, Json(facts))

@@ -195,12 +195,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> Message {
-        Message::Human(Human {
-            id: format!("in-{text}").into(),
-            text: text.into(),
-            sender: None,
-            files: vec![],
-        })
+        Message::Human(Human::new(format!("in-{text}"), text))
     }
 
     fn answered(text: &str) -> Message {

@@ -2,6 +2,7 @@
 
 use crate::{BoxFuture, CallId, Decision, RunId, Tell, ThreadId};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Something that is not done before somebody approves it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Wish {
     pub args: Value,
     /// What is to be done, in a line for people.
     pub line: String,
+    /// All of it, where the line leaves something out.
+    pub whole: Option<Arc<str>>,
 }
 
 /// Knows the people who approve.

@@ -2,7 +2,7 @@
 
 use crate::{CallId, Decision, MessageId, Usage};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// Something that happened in a run. Readers get these from a replay ring; what must not be lost is
 /// in the thread log as well.
@@ -61,6 +61,9 @@ pub enum Event {
         key: String,
         /// What is to be done, in a line for people.
         wish: String,
+        /// All of it, where the line leaves something out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<Arc<str>>,
     },
     /// Somebody decided, or time ran out.
     Decided {

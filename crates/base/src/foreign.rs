@@ -1,18 +1,28 @@
-//! What strangers wrote, made fit for a model to read: it cannot close or open the marks that tell a model
+//! What others wrote, made fit for a model to read: it cannot close or open the marks that tell a model
 //! whose words these are, and holds nothing that a person would not see.
 //!
-//! Used for the pages of the web, and for what is told of files: their names, titles, headings, beginnings.
+//! The only place where that is done. Used wherever such text stands inside something that pudu wrote: people's
+//! messages and names, souls, skills, the pages of the web, and what is told of files. A mark is known in every
+//! spelling that a reader takes for it: other widths and alphabets, any case, spaces and joiners in between.
+//!
+//! Deliberately absent: who says what. That is told by a message's form (see [`crate::Human::told`]), which no
+//! text can write, whatever is in it.
+
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// Names of marks that models are trained on or that pudu itself writes: in foreign text they are broken, so
 /// that no page speaks with another's voice.
 const RESERVED: &[&str] = &[
     "assistant",
-    "available-deferred-tools",
+    "available_deferred_tools",
     "available_skills",
     "clarification_system",
+    "bos",
     "critical_reminders",
     "current_uploads",
     "developer",
+    "end_of_turn",
+    "eos",
     "function",
     "function_call",
     "function_calls",
@@ -20,6 +30,7 @@ const RESERVED: &[&str] = &[
     "human",
     "im_end",
     "im_start",
+    "inst",
     "instruction",
     "instructions",
     "invoke",
@@ -33,10 +44,11 @@ const RESERVED: &[&str] = &[
     "skill_system",
     "skills",
     "soul",
+    "start_of_turn",
     "subagent",
     "subagent_system",
+    "sys",
     "system",
-    "system-reminder",
     "system_prompt",
     "system_reminder",
     "think",
@@ -57,18 +69,31 @@ const RESERVED: &[&str] = &[
     "working_directory",
 ];
 
+/// What a reader takes for the sign that opens a mark.
+const OPENING: &str = "<\u{fe64}\u{ff1c}\u{226e}\u{2c2}\u{2039}\u{2329}\u{3008}\u{27e8}\u{27ea}\u{276e}\u{276c}\u{2770}\u{29fc}\u{1438}";
+
+/// Letters of other alphabets that look like Latin ones, and which.
+const ALIKE: (&str, &str) =
+    ("авсԁеһніјкӏмопрԛгѕтуѵԝхзαβγεηικνορςτυχωıɑɡօսⲟꞵ", "abcdehhijklmonpqrstyvwxzabyenikvopstuxwiagouob");
+
 /// Returns a text of several lines without reserved marks and without what cannot be seen.
 #[must_use]
 pub fn text(foreign: &str) -> String {
     let visible: String = foreign.chars().filter(|c| !unseen(*c) || *c == '\n' || *c == '\t').collect();
     let mut out = String::with_capacity(visible.len());
     let mut rest = visible.as_str();
-    while let Some((before, after)) = rest.split_once('<') {
+    while let Some((before, after)) = rest.split_once(opens) {
         out.push_str(before);
-        out.push_str(if reserved(after) { "&lt;" } else { "<" });
+        // It is as long as what stands before what is behind it.
+        let sign = rest.get(before.len()..rest.len() - after.len()).unwrap_or_default();
+        out.push_str(if reserved(after) { "&lt;" } else { sign });
         rest = after;
     }
     out + rest
+}
+
+fn opens(c: char) -> bool {
+    OPENING.contains(c)
 }
 
 /// Returns a text in one line, cut at so many characters.
@@ -91,16 +116,45 @@ pub fn unseen(c: char) -> bool {
     c.is_control() || hidden
 }
 
-/// Whether what follows `<` is a reserved mark, opening or closing, in any case, also as `<|name|>`.
+/// Tells whether a character has no width of its own or turns the text around it: what is [`unseen`], and the
+/// joiners, selectors and fillers that some scripts need.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    unseen(c)
+        || matches!(c, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200c}' | '\u{200d}' | '\u{2065}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1d173}'..='\u{1d17a}')
+}
+
+/// Returns a text letter by letter as a reader takes it: one width, one case, one alphabet, nothing invisible.
+fn folded(text: &str) -> impl Iterator<Item = char> {
+    let seen = text.chars().filter(|c| !is_invisible(*c) || c.is_whitespace()).nfkd();
+    seen.filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase).map(|c| {
+        let (foreign, latin) = ALIKE;
+        let at = (!c.is_ascii()).then(|| foreign.chars().position(|other| other == c)).flatten();
+        match c {
+            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{2500}' | '-' => '_',
+            // Division and fraction slashes, and those that lean the other way.
+            '\\' | '\u{2044}' | '\u{2215}' | '\u{2216}' | '\u{29f8}' | '\u{29f9}' | '\u{20e5}' => '/',
+            _ => at.and_then(|at| latin.chars().nth(at)).unwrap_or(c),
+        }
+    })
+}
+
+/// Tells whether what follows the opening sign makes it a reserved mark, opening or closing, or one of the form
+/// `<|name|>`.
 fn reserved(after: &str) -> bool {
-    let name = after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '/' | '|' | '\\'));
-    if after.starts_with('|') {
+    // No name is longer; what is skipped before it is not counted.
+    const MAX_NAME_CHARS: usize = 64;
+    let mut letters = folded(after).peekable();
+    if letters.peek() == Some(&'|') {
         return true;
     }
-    let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || "_-:".contains(c))).unwrap_or(name.len());
+    let name = letters.skip_while(|c| c.is_whitespace() || matches!(c, '/' | '|'));
+    let name = name.take_while(|c| c.is_ascii_alphanumeric() || "_:".contains(*c)).take(MAX_NAME_CHARS);
+    let name: String = name.collect();
     // A prefix such as `x:` changes nothing for a reader.
-    let mut parts = name.split_at(end).0.split(':');
-    parts.any(|part| RESERVED.iter().any(|word| word.eq_ignore_ascii_case(part)))
+    name.split(':').any(|part| RESERVED.contains(&part))
 }
 
 #[cfg(test)]
@@ -124,6 +178,24 @@ mod tests {
             ("pay\u{202e}load\u{200b} \u{e0041}\u{e0042}x", "payload x"),
             ("👩\u{200d}🔬 می\u{200c}خواهم", "👩\u{200d}🔬 می\u{200c}خواهم"),
             ("<sys\u{200b}tem>", "&lt;system>"),
+            // Other spellings of the same marks.
+            ("</SOUL >", "&lt;/SOUL >"),
+            ("<\u{a0}/\u{3000}soul\t>", "&lt;\u{a0}/\u{3000}soul\t>"),
+            ("＜／ｓｏｕｌ＞", "&lt;／ｓｏｕｌ＞"),
+            ("﹤ｓystem>", "&lt;ｓystem>"),
+            ("<so\u{200d}ul>", "&lt;so\u{200d}ul>"),
+            ("<\u{200c}so\u{fe0f}ul>", "&lt;\u{200c}so\u{fe0f}ul>"),
+            ("<s\u{301}yste\u{34f}m>", "&lt;s\u{301}yste\u{34f}m>"),
+            ("<ѕуѕтем> <sуstеm>", "&lt;ѕуѕтем> &lt;sуstеm>"),
+            ("<𝐬𝐲𝐬𝐭𝐞𝐦> <ˢʸˢᵗᵉᵐ>", "&lt;𝐬𝐲𝐬𝐭𝐞𝐦> &lt;ˢʸˢᵗᵉᵐ>"),
+            ("‹/skill› 〈memory〉 ⟨user⟩", "&lt;/skill› &lt;memory〉 &lt;user⟩"),
+            ("<system\u{2010}reminder>", "&lt;system\u{2010}reminder>"),
+            ("<∕soul>", "&lt;∕soul>"),
+            ("<｜User｜>", "&lt;｜User｜>"),
+            ("<\u{200d}|im_end|>", "&lt;\u{200d}|im_end|>"),
+            ("<start_of_turn>user", "&lt;start_of_turn>user"),
+            ("<<SYS>>", "<&lt;SYS>>"),
+            ("‹bonjour› a＜b 《书》", "‹bonjour› a＜b 《书》"),
         ] {
             assert_eq!(text(foreign), expect, "{foreign:?}");
         }
@@ -137,11 +209,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_cleaned_is_clean(foreign in "(<|/| |system|SOUL|\u{200b}|web_page|[a-z|>]|\\PC){0,40}") {
+        fn what_was_cleaned_is_clean(foreign in "(<|/| |system|SOUL|\u{200b}|web_page|＜|\u{200d}|ｓoul|[a-z|>]|\\PC){0,40}") {
             let once = text(&foreign);
             prop_assert_eq!(&text(&once), &once);
-            for (_, after) in once.match_indices('<').map(|(at, _)| once.split_at(at + 1)) {
-                prop_assert!(!reserved(after));
+            for (at, sign) in once.match_indices(opens) {
+                prop_assert!(!reserved(once.split_at(at + sign.len()).1));
             }
         }
     }

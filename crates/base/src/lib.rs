@@ -10,6 +10,7 @@ mod cut;
 pub mod danger;
 mod event;
 pub mod foreign;
+mod frame;
 mod id;
 mod log;
 mod message;

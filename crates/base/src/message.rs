@@ -45,9 +45,21 @@ pub struct Human {
     pub id: MessageId,
     /// The words, mention tokens removed.
     pub text: String,
-    /// Who said it, where several people share a thread.
+    /// Who said it, where several people share a thread: the name that people see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
+    /// The platform's id of that person. Anybody may take another's name, and nobody another's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// When it was said, with the time zone, in words for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// What pudu has to say of it, a line each: of files that could not be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Instructions that stand below it in a request. No thread keeps them.
+    #[serde(skip)]
+    pub guide: Option<String>,
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SharedFile>,

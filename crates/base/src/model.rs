@@ -96,6 +96,18 @@ pub enum ModelError {
     /// The account has no credit. Asking again does not help.
     #[error("the model's provider reports no credit: {0}")]
     Quota(String),
+    /// There is nothing that answers where the model is looked for. Asking again does not help.
+    #[error("there is no model API at this address: {0}")]
+    NoApi(String),
+    /// The provider does not know a model of this name. Asking again does not help.
+    #[error("the model's provider does not know the model: {0}")]
+    UnknownModel(String),
+    /// What was said is too much for the model. Asking less helps.
+    #[error("the request is too long for the model: {0}")]
+    TooLong(String),
+    /// The provider's content filter refused the request. Asking otherwise helps.
+    #[error("the provider's content filter refused the request: {0}")]
+    Filtered(String),
     /// The request was not accepted. Asking again does not help.
     #[error("the model's provider rejected the request: {0}")]
     Rejected(String),

@@ -206,7 +206,7 @@ mod tests {
     use serde_json::json;
 
     fn human(id: &str, text: &str) -> Update {
-        let human = Human { id: id.into(), text: text.into(), sender: None, files: vec![] };
+        let human = Human::new(id, text);
         Update::Message(Arc::new(Message::Human(human)))
     }
 

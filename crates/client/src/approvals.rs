@@ -126,7 +126,7 @@ impl Approver for Desk {
             }
             let asked = self.approvals.ask(self.question(wish), |found| {
                 let (call, key) = (wish.call.clone(), found.id.clone());
-                tell(Event::Asked { call, key, wish: wish.line.clone() });
+                tell(Event::Asked { call, key, wish: wish.line.clone(), whole: wish.whole.clone() });
             });
             let ruling = asked.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "nobody could be asked for approval");
@@ -206,6 +206,7 @@ mod tests {
             tool: "write_file".into(),
             args,
             line: "`write_file`".into(),
+            whole: None,
         };
         let (bell, mut rings) = mpsc::channel(1);
         let tell: Tell = Arc::new(move |event| {

@@ -9,7 +9,7 @@ use crate::{
     lent::Lent,
     results::Kept,
 };
-use pudu_base::{Approver, Skill, Tool, erase};
+use pudu_base::{Approver, Skill, Tool, erase, foreign};
 use pudu_harness::{Agent, Bounds, Nobody, Results, Toolbox, searching, skills_prompt};
 use pudu_skills::Catalog;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn system(setup: &Setup, role: &Role, changes: bool, skills: &[Skill], catalog: 
     let parts = match role {
         Role::Lead => vec![Some(setup.system.to_string()), skills_prompt(skills)],
         Role::Custom(persona) => {
-            let soul = persona.profile.soul.trim().replace("</soul>", "‹/soul›");
+            let soul = foreign::text(persona.profile.soul.trim());
             let soul = (!soul.is_empty()).then(|| format!("<soul>\n{soul}\n</soul>"));
             let changes = changes.then(|| CHANGES.to_owned());
             vec![Some(setup.system.to_string()), soul, changes, skills_prompt(skills)]

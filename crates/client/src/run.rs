@@ -6,8 +6,8 @@ use crate::{
     now,
 };
 use pudu_base::{
-    Decision, Event, Failure, FailureClass, Human, Message, MessageId, Outcome, Question, RunId, ThreadId,
-    ThreadState, Update, Usage,
+    Assistant, Decision, Event, Failure, FailureClass, Finish, Human, Message, MessageId, Outcome, Question,
+    RunId, ThreadId, ThreadState, Update, Usage,
 };
 use pudu_harness::{Replay, SkillPolicy, Steering, Turn, lead_chain};
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Why a call is not made that an earlier run left open.
 const EARLIER: &str = "an earlier run ended before it";
+
+/// No more of the assistant's words are shown, in bytes, besides its last reply.
+const MAX_EARLIER_BYTES: usize = 128 * 1024;
 
 /// Said when the thread cannot take what people said.
 const UNHEARD: &str =
@@ -36,6 +39,8 @@ pub struct Task {
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
+    /// When it is asked again, with the time zone, in words for the model.
+    pub at: Option<String>,
     /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
     /// Who answers; the lead agent if none.
@@ -104,8 +109,10 @@ impl Run {
 pub struct Ended {
     /// How.
     pub outcome: Outcome,
-    /// The assistant's last words, whole or partial; empty if it said nothing.
+    /// The assistant's words since somebody spoke to it, whole or partial; empty if it said nothing.
     pub text: String,
+    /// Why its last words end where they do.
+    pub finish: Finish,
     /// What it asks people, if it waits for their answer.
     pub question: Option<Question>,
     /// What people approved or did not, in order.
@@ -144,6 +151,7 @@ pub(crate) async fn work(
         Some(outcome) => (tell(&turn, outcome), true),
         None => {
             hear(&mut turn, &task);
+            tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
             match turn.commit(&client.0.threads.log()).await {
                 Ok(()) => (answer(&client, &task, &mut turn, &steering, &cancel).await, true),
@@ -156,7 +164,8 @@ pub(crate) async fn work(
     };
     drop(admitted);
     let ended = Ended {
-        text: last_words(turn.state()),
+        text: words(turn.state()),
+        finish: last_reply(turn.state()).map(|reply| reply.finish).unwrap_or_default(),
         question: turn.state().question().cloned(),
         decisions: decisions(turn.state()),
         artifacts: artifacts(turn.state(), &task.run),
@@ -220,7 +229,7 @@ fn hear(turn: &mut Turn, task: &Task) {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
     let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
-        ask_again(turn, id);
+        ask_again(turn, id, task.at.clone());
     }
     if !goes_on {
         turn.give_up_calls(EARLIER);
@@ -233,7 +242,7 @@ fn hear(turn: &mut Turn, task: &Task) {
 }
 
 /// Takes back what followed the last question, and asks it under a new id.
-fn ask_again(turn: &mut Turn, id: &MessageId) {
+fn ask_again(turn: &mut Turn, id: &MessageId, now: Option<String>) {
     let messages = &turn.state().messages;
     let Some(at) = messages.values().rposition(|message| matches!(**message, Message::Human(_))) else {
         return;
@@ -246,14 +255,46 @@ fn ask_again(turn: &mut Turn, id: &MessageId) {
         turn.apply(Update::Remove(message));
     }
     turn.give_up_calls(EARLIER);
-    turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), ..human }))));
+    let at = now.or_else(|| human.at.clone());
+    turn.apply(Update::Message(Arc::new(Message::Human(Human { id: id.clone(), at, ..human }))));
 }
 
-/// Returns the assistant's last words since somebody spoke to it.
-fn last_words(state: &ThreadState) -> String {
+/// Returns the assistant's replies since somebody spoke to it, newest first.
+fn replies(state: &ThreadState) -> impl Iterator<Item = &Assistant> {
     let since = state.messages.values().rev().take_while(|message| !matches!(***message, Message::Human(_)));
-    let mut spoken = since.filter(|message| matches!(***message, Message::Assistant(_)));
-    spoken.find(|message| !message.text().trim().is_empty()).map(|m| m.text().to_owned()).unwrap_or_default()
+    since.filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(reply),
+        Message::Human(_) | Message::Tool(_) => None,
+    })
+}
+
+fn last_reply(state: &ThreadState) -> Option<&Assistant> {
+    replies(state).next()
+}
+
+/// Returns the assistant's words since somebody spoke to it, those before its tool calls too; of very many the
+/// last.
+fn words(state: &ThreadState) -> String {
+    let mut room = MAX_EARLIER_BYTES;
+    let mut kept = Vec::new();
+    for words in replies(state).map(|reply| reply.text.trim()).filter(|words| !words.is_empty()) {
+        let Some(left) = room.checked_sub(words.len()).or(kept.is_empty().then_some(0)) else {
+            kept.push("…");
+            break;
+        };
+        room = left;
+        kept.push(words);
+    }
+    kept.reverse();
+    kept.join("\n\n")
+}
+
+/// Tells readers what was said before a restart: what is said now stands below it.
+fn tell_before(turn: &Turn) {
+    let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
+    for reply in said.into_iter().rev() {
+        turn.tell(Event::Text { message: reply.id.clone(), delta: reply.text.clone() });
+    }
 }
 
 /// Returns what people decided since somebody spoke last, about calls and those that these made themselves.
@@ -277,6 +318,7 @@ pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> 
     Ended {
         outcome,
         text: String::new(),
+        finish: Finish::default(),
         question: None,
         decisions: Vec::new(),
         artifacts: Vec::new(),

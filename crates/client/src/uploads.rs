@@ -94,7 +94,7 @@ impl Client {
 
 /// The first line of a text that was made here: it says of which document, so that it goes with it.
 fn mark(name: &str) -> String {
-    format!("<!-- the text of {} -->", name.replace("--", "- -"))
+    format!("<!-- the text of {} -->", foreign::line(name, usize::MAX).replace("--", "- -"))
 }
 
 /// Returns a file's first bytes, and leaves it at its beginning.

@@ -6,7 +6,7 @@
 mod search;
 
 use crate::{Agent, Toolbox};
-use pudu_base::{ToolSpec, erase};
+use pudu_base::{ToolSpec, erase, foreign};
 use search::Search;
 use sha2::{Digest, Sha256};
 use std::{collections::HashSet, fmt::Write, sync::Arc};
@@ -108,7 +108,7 @@ fn prompt(specs: &[Arc<ToolSpec>]) -> String {
             let _ = writeln!(names, "({} more are not listed; tool_search finds them)", specs.len() - at);
             break;
         }
-        let _ = writeln!(names, "{}", spec.name);
+        let _ = writeln!(names, "{}", foreign::line(&spec.name, usize::MAX));
     }
     format!("\n\n{ABOUT}\n\n<available-deferred-tools>\n{names}</available-deferred-tools>")
 }

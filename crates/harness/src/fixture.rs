@@ -45,7 +45,7 @@ impl Model for Scripted {
 
     fn stream(&self, request: Request) -> ModelStream {
         let line = |message: &Arc<Message>| match &**message {
-            Message::Human(human) => format!("human: {}", human.text),
+            Message::Human(human) => format!("human: {}", human.told()),
             Message::Assistant(reply) => format!("assistant: {}", reply.text),
             Message::Tool(result) => format!("tool: {}", result.text),
         };
@@ -237,12 +237,7 @@ impl Bench {
 }
 
 pub(crate) fn human(id: &str, text: &str) -> Update {
-    Update::Message(Arc::new(Message::Human(Human {
-        id: id.into(),
-        text: text.into(),
-        sender: None,
-        files: vec![],
-    })))
+    Update::Message(Arc::new(Message::Human(Human::new(id, text))))
 }
 
 pub(crate) fn assistant(calls: Vec<ToolCall>) -> Update {

@@ -11,6 +11,7 @@ mod subagent_limit;
 mod tool_errors;
 mod window;
 
+pub(crate) use approvals::whole;
 pub use approvals::{Approvals, Dangerous, Policy};
 pub use dangling::Dangling;
 pub use deferred_tools::DeferredTools;

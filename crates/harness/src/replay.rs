@@ -12,10 +12,13 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// No more of the words before the newest message are kept, in bytes.
+const MAX_EARLIER_BYTES: usize = 128 * 1024;
+
 /// The fold of a run's events: what a person would want to know at a glance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// The assistant's newest words, whole.
+    /// The assistant's words, whole, those before its tool calls too; of very many the last.
     pub text: String,
     /// What the agent does at the moment.
     pub activity: Activity,
@@ -32,6 +35,8 @@ pub struct Progress {
     /// How it ended, once it has.
     pub outcome: Option<Outcome>,
     message: Option<MessageId>,
+    /// Offset in `text` at which the words of that message begin.
+    begin: usize,
 }
 
 /// A call that waits for somebody's approval.
@@ -42,6 +47,8 @@ pub struct Asked {
     pub key: String,
     /// What is to be done, in a line for people.
     pub wish: String,
+    /// All of it, where the line leaves something out.
+    pub whole: Option<Arc<str>>,
 }
 
 /// A sub-agent at work.
@@ -91,15 +98,14 @@ impl Progress {
             Event::Thinking => self.activity = Activity::Thinking,
             Event::Text { message, delta } => {
                 if self.message.as_ref() != Some(message) {
-                    self.message = Some(message.clone());
-                    self.text.clear();
+                    self.next(message);
                 }
                 self.text.push_str(delta);
                 self.activity = Activity::Talking;
             }
             Event::Retract { message } => {
                 if self.message.as_ref() == Some(message) {
-                    self.text.clear();
+                    self.text.truncate(self.begin);
                 }
             }
             Event::Retry { reason, .. } => self.activity = Activity::Retrying { reason: reason.clone() },
@@ -119,9 +125,10 @@ impl Progress {
                     }
                 }
             }
-            Event::Asked { call, key, wish } => {
+            Event::Asked { call, key, wish, whole } => {
                 self.asked.retain(|asked| asked.call != *call);
-                self.asked.push(Asked { call: call.clone(), key: key.clone(), wish: wish.clone() });
+                let (call, key, wish) = (call.clone(), key.clone(), wish.clone());
+                self.asked.push(Asked { call, key, wish, whole: whole.clone() });
             }
             Event::Decided { call, decision } => {
                 self.asked.retain(|asked| asked.call != *call);
@@ -138,6 +145,20 @@ impl Progress {
 }
 
 impl Progress {
+    /// Begins another message below the words that are there.
+    fn next(&mut self, message: &MessageId) {
+        self.message = Some(message.clone());
+        self.text.truncate(self.text.trim_end().len());
+        if self.text.len() > MAX_EARLIER_BYTES {
+            let at = (self.text.len() - MAX_EARLIER_BYTES..).find(|at| self.text.is_char_boundary(*at));
+            self.text.replace_range(..at.unwrap_or(self.text.len()), "…");
+        }
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.begin = self.text.len();
+    }
+
     fn task(&mut self, call: &CallId, stage: &TaskStage) {
         match stage {
             TaskStage::Started { about, .. } => {
@@ -347,7 +368,8 @@ mod tests {
         assert_eq!(seen.activity, Activity::Tools(vec![("2".into(), "bash".into())]));
         replay.publish(Event::Text { message: "n".into(), delta: "42".into() });
         replay.publish(Event::Retract { message: "n".into() });
+        assert_eq!(replay.progress().text, "Let me look.\n\n");
         replay.publish(Event::Text { message: "n".into(), delta: "43".into() });
-        assert_eq!(replay.progress().text, "43");
+        assert_eq!(replay.progress().text, "Let me look.\n\n43");
     }
 }

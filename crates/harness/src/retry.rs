@@ -1,12 +1,12 @@
 //! A model that is asked again when asking again may help.
 
 use futures_util::{StreamExt, stream};
-use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
+use pudu_base::{Delta, Finish, Model, ModelError, ModelStream, Request};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 /// The first wait; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -16,10 +16,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const BROKEN_AFTER: u32 = 5;
 /// How long.
 const REST: Duration = Duration::from_secs(30);
+/// A request waits no longer, all in all, for a provider that rests or asks for time.
+const MAX_TOTAL_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// Wraps a model: waits and asks again on failures that may pass, honours the provider's own waiting
-/// time, and after many failures rests the provider instead of making everybody wait. The count lives as
-/// long as the model, so it spans runs.
+/// time, and after many failures rests the provider: one request then tries, and the others wait for what
+/// comes of it. The count lives as long as the model, so it spans runs.
 pub struct Retry {
     model: Arc<dyn Model>,
     tries: u32,
@@ -54,6 +56,8 @@ impl Model for Retry {
             breaker: self.breaker.clone(),
             request,
             attempt: 0,
+            failures: 0,
+            began: Instant::now(),
             state: State::Ask(Duration::ZERO),
             spoke: false,
         };
@@ -68,6 +72,9 @@ struct Asking {
     breaker: Arc<Breaker>,
     request: Request,
     attempt: u32,
+    /// Those of the tries that failed without the provider asking for time.
+    failures: u32,
+    began: Instant,
     state: State,
     /// Whether this try gave words or calls.
     spoke: bool,
@@ -76,6 +83,8 @@ struct Asking {
 enum State {
     /// Ask after a wait.
     Ask(Duration),
+    /// Ask as soon as the provider does not rest any more; whether that was told.
+    Rest(bool),
     /// An answer comes.
     Reading(ModelStream),
     /// Nothing more comes.
@@ -89,13 +98,13 @@ impl Asking {
                 State::Over => return None,
                 State::Ask(wait) => {
                     tokio::time::sleep(*wait).await;
-                    if let Err(error) = self.breaker.admit() {
-                        self.state = State::Over;
-                        return Some(Err(error));
+                    self.state = State::Rest(false);
+                }
+                State::Rest(told) => {
+                    let told = *told;
+                    if let Some(next) = self.rest(told).await {
+                        return Some(next);
                     }
-                    self.attempt += 1;
-                    self.spoke = false;
-                    self.state = State::Reading(self.model.stream(self.request.clone()));
                 }
                 State::Reading(stream) => {
                     let next = stream.next().await;
@@ -105,9 +114,37 @@ impl Asking {
         }
     }
 
+    /// Waits while the provider rests, and asks it then. Tells of it once.
+    async fn rest(&mut self, told: bool) -> Option<Result<Delta, ModelError>> {
+        let breaker = self.breaker.clone();
+        // Made before the look, so that nothing is missed in between.
+        let awake = breaker.awake.notified();
+        let Some(left) = breaker.admit() else {
+            self.attempt += 1;
+            self.spoke = false;
+            self.state = State::Reading(self.model.stream(self.request.clone()));
+            return None;
+        };
+        if self.began.elapsed() >= MAX_TOTAL_WAIT {
+            self.state = State::Over;
+            return Some(Err(ModelError::Unreachable("it has failed again and again for a while".into())));
+        }
+        if told {
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                () = awake => {}
+            }
+            return None;
+        }
+        self.state = State::Rest(true);
+        let reason = "the model failed often and rests".to_owned();
+        Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason }))
+    }
+
     fn judge(&mut self, next: Option<Result<Delta, ModelError>>) -> Result<Delta, ModelError> {
         match next {
-            Some(Ok(Delta::Finish(_))) if !self.spoke => {
+            // What a filter or a limit ended before a word came ends there the next time, too.
+            Some(Ok(Delta::Finish(Finish::Complete))) if !self.spoke => {
                 self.again(ModelError::Garbled("an empty answer".into()))
             }
             Some(Ok(delta)) => {
@@ -125,24 +162,36 @@ impl Asking {
 
     /// Decides whether another try is made, and tells the reader.
     fn again(&mut self, error: ModelError) -> Result<Delta, ModelError> {
-        let patience =
-            !matches!(&error, ModelError::Busy { retry_after: Some(asked), .. } if *asked > LONGEST_WAIT);
-        if !error.retriable() || !patience || self.attempt >= self.tries {
+        let asked = match &error {
+            ModelError::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        // Who asks for time works; that is no reason to fail, but some day the person wants to know.
+        let is_over = match asked {
+            Some(asked) => asked > LONGEST_WAIT || self.began.elapsed() + asked > MAX_TOTAL_WAIT,
+            None => {
+                self.failures += 1;
+                self.failures >= self.tries
+            }
+        };
+        if !error.retriable() || is_over {
             self.state = State::Over;
             self.breaker.failed(&error);
             return Err(error);
         }
-        let wait = wait(&error, self.attempt);
+        let wait = wait(asked, self.attempt, self.tries);
         self.state = State::Ask(wait);
         Ok(Delta::Again { attempt: self.attempt, wait, reason: reason(&error).to_owned() })
     }
 }
 
-fn wait(error: &ModelError, attempt: u32) -> Duration {
-    let own = FIRST_WAIT * 2u32.saturating_pow(attempt.saturating_sub(1));
-    match error {
-        ModelError::Busy { retry_after: Some(asked), .. } => *asked,
-        _ => own.min(LONGEST_WAIT),
+/// Returns how long to wait: as long as the provider asks, and longer each time where that does not help.
+fn wait(asked: Option<Duration>, attempt: u32, tries: u32) -> Duration {
+    let own = |steps: u32| FIRST_WAIT.saturating_mul(2u32.saturating_pow(steps)).min(LONGEST_WAIT);
+    match asked {
+        Some(asked) if attempt < tries => asked,
+        Some(asked) => asked.max(own(attempt - tries)),
+        None => own(attempt.saturating_sub(1)),
     }
 }
 
@@ -156,7 +205,11 @@ fn reason(error: &ModelError) -> &'static str {
 
 /// Rests a provider that keeps failing.
 #[derive(Debug, Default)]
-struct Breaker(Mutex<Circuit>);
+struct Breaker {
+    circuit: Mutex<Circuit>,
+    /// Rings when it works again.
+    awake: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Circuit {
@@ -165,24 +218,20 @@ struct Circuit {
 }
 
 impl Breaker {
-    /// Lets a request through. While the provider rests, one request after the rest is the probe.
-    fn admit(&self) -> Result<(), ModelError> {
-        let mut circuit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match circuit.rests_until {
-            Some(until) if Instant::now() < until => {
-                let left = until - Instant::now();
-                Err(ModelError::Unreachable(format!("it failed often and rests {} s", left.as_secs().max(1))))
-            }
-            Some(_) => {
-                circuit.rests_until = Some(Instant::now() + REST);
-                Ok(())
-            }
-            None => Ok(()),
+    /// Lets a request through, or says how long the provider rests still. One request after the rest is the probe.
+    fn admit(&self) -> Option<Duration> {
+        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, now) = (circuit.rests_until?, Instant::now());
+        if now < until {
+            return Some(until - now);
         }
+        circuit.rests_until = Some(now + REST);
+        None
     }
 
     fn worked(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Circuit::default();
+        *self.circuit.lock().unwrap_or_else(PoisonError::into_inner) = Circuit::default();
+        self.awake.notify_waiters();
     }
 
     fn failed(&self, error: &ModelError) {
@@ -190,7 +239,7 @@ impl Breaker {
         if !error.retriable() || matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
             return;
         }
-        let mut circuit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
         circuit.failures += 1;
         if circuit.failures >= BROKEN_AFTER {
             circuit.rests_until = Some(Instant::now() + REST);
@@ -201,7 +250,6 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_base::Finish;
     use std::collections::VecDeque;
 
     const TRIES: u32 = 4;
@@ -279,13 +327,42 @@ mod tests {
     async fn a_provider_that_keeps_failing_rests_and_is_then_probed() {
         let mut replies = vec![vec![Err(busy(None))]; (TRIES * BROKEN_AFTER) as usize];
         replies.push(vec![text("back"), finish()]);
+        replies.push(vec![text("on"), finish()]);
         let model = model(replies);
         for _ in 0..BROKEN_AFTER {
             assert_eq!(ask(&model).await.pop(), Some(Err(busy(None))));
         }
-        let resting = ModelError::Unreachable("it failed often and rests 30 s".into());
-        assert_eq!(ask(&model).await, [Err(resting)]);
-        tokio::time::advance(REST).await;
-        assert_eq!(ask(&model).await, [text("back"), finish()]);
+        let start = Instant::now();
+        let waits = || again(1, 30_000, "the model failed often and rests");
+        let (one, two) = tokio::join!(ask(&model), ask(&model));
+        let first = [waits(), text("back"), finish()];
+        let (first, second) = if one == first { (one, two) } else { (two, one) };
+        assert_eq!(first, [waits(), text("back"), finish()]);
+        assert_eq!(second, [waits(), text("on"), finish()], "it need not rest once more: the first tried");
+        assert_eq!(start.elapsed(), REST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_asks_for_time_is_waited_for_but_not_for_ever() {
+        let busy_for = |seconds, count| vec![vec![Err(busy(Some(seconds)))]; count];
+        let mut replies = busy_for(2, 9);
+        replies.push(vec![text("at last"), finish()]);
+        assert_eq!(ask(&model(replies)).await.pop(), Some(finish()));
+        let stubborn = model(busy_for(60, 100));
+        let start = Instant::now();
+        assert_eq!(ask(&stubborn).await.pop(), Some(Err(busy(Some(60)))));
+        assert!(
+            (MAX_TOTAL_WAIT - LONGEST_WAIT..=MAX_TOTAL_WAIT).contains(&start.elapsed()),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_filter_or_a_limit_ended_is_not_asked_again() {
+        for why in [Finish::Filtered, Finish::Length] {
+            let model = model(vec![vec![Ok(Delta::Finish(why))]]);
+            assert_eq!(ask(&model).await, [Ok(Delta::Finish(why))]);
+        }
     }
 }

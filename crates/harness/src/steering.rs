@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn human(id: &str) -> Human {
-        Human { id: id.into(), text: id.into(), sender: None, files: vec![] }
+        Human::new(id, id)
     }
 
     #[tokio::test]

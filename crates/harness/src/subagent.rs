@@ -266,7 +266,7 @@ async fn work(
 
 /// Begins a thread in which nothing but the task was said.
 fn turn(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> Turn {
-    let human = Human { id: "task".into(), text: prompt, sender: None, files: Vec::new() };
+    let human = Human::new("task", prompt);
     let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
     // The parent's run, and its call, name what is done in the sandbox and what people are asked.
     let run = RunId::from(format!("{}.{}", cx.run, cx.call));
@@ -332,8 +332,8 @@ impl Approver for Above {
             let (task, above) = (self.task.clone(), self.tell.clone());
             let tell: Tell = Arc::new(move |event| {
                 above(match event {
-                    Event::Asked { call, key, wish } => {
-                        Event::Asked { call: Self::named(&task, &call), key, wish }
+                    Event::Asked { call, key, wish, whole } => {
+                        Event::Asked { call: Self::named(&task, &call), key, wish, whole }
                     }
                     other => other,
                 });

@@ -85,7 +85,7 @@ mod tests {
     use std::sync::Arc;
 
     fn ask(text: &str) -> Vec<Delta> {
-        let human = Human { id: "1".into(), text: text.into(), sender: None, files: vec![] };
+        let human = Human::new("1", text);
         reply(&Request { messages: vec![Arc::new(Message::Human(human))], ..Request::default() })
     }
 

@@ -104,7 +104,17 @@ async fn begin(
         .await
         .map_err(|_| silent(settings.gap))?
         .map_err(|error| unreachable(&error))?;
-    if response.status().is_success() { Ok(response) } else { Err(refusal::read(response).await) }
+    if !response.status().is_success() {
+        return Err(refusal::read(response).await);
+    }
+    match kind(&response).starts_with("text/html") {
+        true => Err(ModelError::NoApi("a web page answers".to_owned())),
+        false => Ok(response),
+    }
+}
+
+fn kind(response: &reqwest::Response) -> &str {
+    response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Where a reply stands while its bytes come.
@@ -118,11 +128,7 @@ struct Reading {
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
 fn deltas(response: reqwest::Response, settings: &Settings, until: Instant) -> ModelStream {
-    let whole = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|kind| kind.starts_with("application/json"));
+    let whole = kind(&response).starts_with("application/json");
     let decoder = Decoder::new(whole, settings.thoughts.is_some());
     let bytes = response.bytes_stream().boxed();
     let reading = Reading { bytes, decoder, gap: settings.gap, until, over: false };

@@ -35,6 +35,7 @@ writes! {
     DELIVERED "turn.delivered",
     FAILED "turn.failed",
     PARK "turn.park",
+    CHOOSE "choice.choose",
     BIND "talk.bind",
     SET_MODEL "talk.model",
     SET_MODE "talk.mode",

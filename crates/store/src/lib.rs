@@ -11,6 +11,7 @@
 
 mod approvals;
 mod audit;
+mod choices;
 pub mod crash;
 mod db;
 mod engine;
@@ -30,6 +31,7 @@ mod writer;
 
 pub use approvals::{Approval, Ruling};
 pub use audit::{Deed, DeedId};
+pub use choices::{ChoiceOutcome, Offered};
 pub use db::{Claim, Db};
 pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
@@ -37,4 +39,4 @@ pub use location::{Location, PostgresUrl};
 pub use pairing::{MOST_CODES, Paired};
 pub use sweep::{KEEP_APPROVALS, KEEP_AUDIT, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{Conversation, Room};
-pub use turns::{NewTurn, Shown, TurnId, TurnRow};
+pub use turns::{Delivered, NewTurn, Shown, TurnId, TurnRow};

@@ -171,9 +171,7 @@ mod tests {
 
     fn update() -> impl Strategy<Value = Update> {
         let id = || (0u8..6).prop_map(|n| n.to_string());
-        let human = (id(), ".{0,40}").prop_map(|(id, text)| {
-            Message::Human(Human { id: id.as_str().into(), text, sender: None, files: Vec::new() })
-        });
+        let human = (id(), ".{0,40}").prop_map(|(id, text)| Message::Human(Human::new(id.as_str(), text)));
         let tool = (id(), id(), ".{0,40}", any::<bool>()).prop_map(|(id, call, text, error)| {
             let (id, call) = (id.as_str().into(), call.as_str().into());
             Message::Tool(ToolResult {

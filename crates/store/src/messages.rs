@@ -10,6 +10,8 @@ pub(crate) struct Recorded {
     pub(crate) messages: Vec<String>,
     pub(crate) conversation: String,
     pub(crate) ours: bool,
+    /// The reply that they show.
+    pub(crate) turn: Option<String>,
 }
 
 impl Db {
@@ -29,6 +31,7 @@ impl Db {
             messages: messages.to_vec(),
             conversation: conversation.to_owned(),
             ours,
+            turn: None,
         };
         self.write(&crash::RECORD, (recorded, now), |(recorded, now), tx| {
             Box::pin(record(tx, recorded, *now))
@@ -74,13 +77,15 @@ pub(crate) async fn seen(
 
 /// A message that was ours once stays ours.
 pub(crate) async fn record(tx: &mut AnyConnection, recorded: &Recorded, now: i64) -> Result<(), StoreError> {
-    let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at)
-        VALUES ($1, $2, $3, $4, $5, $6)
+    let sql = "INSERT INTO messages (account, chat, message, conversation, ours, at, turn)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (account, chat, message) DO UPDATE SET conversation = excluded.conversation,
+            turn = COALESCE(excluded.turn, messages.turn),
             ours = CASE WHEN messages.ours = 1 THEN 1 ELSE excluded.ours END";
     for message in &recorded.messages {
         let insert = sqlx::query(sql).bind(&recorded.account).bind(&recorded.chat).bind(message);
         let insert = insert.bind(&recorded.conversation).bind(i64::from(recorded.ours)).bind(now);
+        let insert = insert.bind(recorded.turn.as_deref());
         insert.execute(&mut *tx).await?;
     }
     Ok(())

@@ -53,6 +53,15 @@ pub struct Shown {
     pub messages: Vec<String>,
 }
 
+/// What came of a reply that people see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// It is done, and so are these events.
+    Done(Vec<ItemId>),
+    /// It reads otherwise by now, JSON: that is to be shown.
+    Outdated(String),
+}
+
 /// An open turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRow {
@@ -105,6 +114,7 @@ impl Db {
             messages: shown.messages.clone(),
             conversation: shown.conversation.clone(),
             ours: true,
+            turn: Some(turn.0.clone()),
         };
         let data = (turn.clone(), shown.handle.clone(), recorded, now);
         self.write(&crash::SAVE_HANDLE, data, |(turn, handle, recorded, now), tx| {
@@ -131,10 +141,20 @@ impl Db {
         self.write(&crash::LEAVE_TURN, data, |(turn, items), tx| Box::pin(leave(tx, turn, items))).await
     }
 
-    /// The reply is where people see it: the turn and its events are done. Returns the events.
-    pub async fn delivered(&self, turn: &TurnId, now: i64) -> Result<Vec<ItemId>, StoreError> {
-        let data = (turn.clone(), now);
-        self.write(&crash::DELIVERED, data, |(turn, now), tx| Box::pin(delivered(tx, turn, *now))).await
+    /// The reply is where people see it: the turn and its events are done. `shown` is the reply that they see,
+    /// JSON, where it matters that it is the newest; `keep` says that something can be chosen below it.
+    pub async fn delivered(
+        &self,
+        turn: &TurnId,
+        shown: Option<&str>,
+        keep: bool,
+        now: i64,
+    ) -> Result<Delivered, StoreError> {
+        let data = (turn.clone(), shown.map(str::to_owned), keep, now);
+        self.write(&crash::DELIVERED, data, |(turn, shown, keep, now), tx| {
+            Box::pin(delivered(tx, turn, shown.as_deref(), *keep, *now))
+        })
+        .await
     }
 
     /// Delivering failed and may be tried again at `next_at`.
@@ -276,13 +296,32 @@ async fn conclude(tx: &mut AnyConnection, turn: &TurnId, final_view: &str) -> Re
     update.fetch_optional(tx).await?.ok_or(SETTLED)
 }
 
-/// The words are in the thread's log and on the platform; a third copy would only cost room.
-async fn delivered(tx: &mut AnyConnection, turn: &TurnId, now: i64) -> Result<Vec<ItemId>, StoreError> {
-    let sql = "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, final_view = NULL,
-        handle = NULL, error = NULL WHERE id = $2";
+/// The words are in the thread's log and on the platform; a third copy would only cost room. They are kept where
+/// somebody may choose something below them: the choice is noted there.
+async fn delivered(
+    tx: &mut AnyConnection,
+    turn: &TurnId,
+    shown: Option<&str>,
+    keep: bool,
+    now: i64,
+) -> Result<Delivered, StoreError> {
+    if let Some(shown) = shown {
+        let sql = "SELECT final_view FROM turns WHERE id = $1 AND delivered IS NULL";
+        let newest: Option<Option<String>> =
+            sqlx::query_scalar(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+        if let Some(newer) = newest.flatten().filter(|newest| newest != shown) {
+            return Ok(Delivered::Outdated(newer));
+        }
+    }
+    let sql = if keep {
+        "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, error = NULL WHERE id = $2"
+    } else {
+        "UPDATE turns SET delivered = COALESCE(delivered, $1), parked = NULL, error = NULL, final_view = NULL,
+            handle = NULL WHERE id = $2"
+    };
     changed(sqlx::query(sql).bind(now).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE turn = $2 AND done IS NULL RETURNING id";
-    settle(tx, sql, turn, now).await
+    Ok(Delivered::Done(settle(tx, sql, turn, now).await?))
 }
 
 async fn failed(tx: &mut AnyConnection, turn: &TurnId, error: &str, next_at: i64) -> Result<(), StoreError> {
@@ -315,8 +354,8 @@ async fn settle(
     Ok(done.into_iter().map(ItemId).collect())
 }
 
-const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
+pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 
-fn changed(rows: u64) -> Result<(), StoreError> {
+pub(crate) fn changed(rows: u64) -> Result<(), StoreError> {
     if rows == 0 { Err(SETTLED) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! Lists the files that people sent.
 
 use crate::failed;
-use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool, foreign};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,7 +36,9 @@ impl TypedTool for ListUploadedFiles {
             let text = if wanted.is_empty() { "Nobody sent a file." } else { "No file has such a name." };
             return Ok(text.to_owned().into());
         }
-        let lines = files.iter().map(|file| format!("{} ({} bytes)", file.path, file.size));
+        let lines = files
+            .iter()
+            .map(|file| format!("{} ({} bytes)", foreign::line(&file.path, usize::MAX), file.size));
         let text = lines.collect::<Vec<_>>().join("\n");
         Ok(if more { format!("{text}\n[… more files …]") } else { text }.into())
     }

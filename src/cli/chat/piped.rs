@@ -102,7 +102,8 @@ impl Pipe {
     fn tell_decision(&mut self) {
         let Some((line, choices)) = self.talk.decision() else { return };
         if choices != self.told {
-            let question = line.text.rsplit("\n\n").next().unwrap_or_default();
+            // From its sign on, all of it: what is asked may have paragraphs.
+            let question = line.text.find('🔐').and_then(|at| line.text.get(at..)).unwrap_or(&line.text);
             eprintln!("{question}\n{WAITS}");
             self.told = choices;
         }

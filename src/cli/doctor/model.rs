@@ -1,9 +1,12 @@
-//! Whether a model's provider can be reached and takes the key: its list of models is asked for, which costs
-//! nothing. A provider without such a list has answered too.
+//! Whether a model's provider can be reached, is a model's API, and takes the key: its list of models is asked for,
+//! which costs nothing. A provider without such a list is asked something empty, which costs nothing either.
 
 use crate::config::ModelConfig;
 use pudu_channels::Check;
-use pudu_client::net;
+use pudu_client::net::{
+    self,
+    reqwest::{Client, Error, Method, Response, header},
+};
 use secrecy::ExposeSecret;
 use std::time::Duration;
 
@@ -13,31 +16,88 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Looks at one model.
 pub(super) async fn check(config: &ModelConfig) -> Check {
     let what = format!("model {}", config.name);
-    let url = format!("{}/models", config.base_url.as_str().trim_end_matches('/'));
     let Ok(http) = net::client() else {
         return Check::bad(what, "no HTTP client can be made", "see the log");
     };
-    let mut request = http.get(url).timeout(PATIENCE);
+    let place = config.base_url.host_str().unwrap_or_default();
+    let base = config.base_url.as_str().trim_end_matches('/');
+    match look(&http, config, base).await {
+        Ok(ServerKind::Api) => Check::good(what, format!("{} at {place} answers", config.model)),
+        Ok(ServerKind::Refused) => {
+            Check::bad(what, format!("{place} refused the key"), "see `api_key` of this model")
+        }
+        Ok(ServerKind::Broken(status)) => {
+            let help = "try again; see the provider's status page";
+            Check::poor(what, format!("{place} answers {status}"), help)
+        }
+        Ok(ServerKind::NoApi) => {
+            let longer = format!("{base}/v1");
+            let help = match look(&http, config, &longer).await {
+                Ok(ServerKind::Api | ServerKind::Refused) => format!("write `base_url: {longer}`"),
+                _ => "see `base_url` of this model: that of most providers ends in /v1".to_owned(),
+            };
+            Check::bad(what, format!("there is no model API at {base}"), help)
+        }
+        Err(error) => {
+            let why = format!("{place} cannot be reached: {}", error.without_url());
+            Check::bad(what, why, "see `base_url` of this model, and whether this machine reaches it")
+        }
+    }
+}
+
+/// Kind of server at an address.
+enum ServerKind {
+    /// A model's API, which takes the key.
+    Api,
+    /// One that does not.
+    Refused,
+    /// Something that fails, with this status.
+    Broken(u16),
+    /// Something else, or nothing.
+    NoApi,
+}
+
+/// Looks for an API.
+async fn look(http: &Client, config: &ModelConfig, base: &str) -> Result<ServerKind, Error> {
+    let list = ask(http, config, Method::GET, format!("{base}/models")).await?;
+    if is_json(&list) && list.status().is_success() {
+        return Ok(ServerKind::Api);
+    }
+    if let Some(kind) = told(&list) {
+        return Ok(kind);
+    }
+    let chat = ask(http, config, Method::POST, format!("{base}/chat/completions")).await?;
+    // Who says in JSON what is wrong with an empty question knows questions. That of a path that is not there is
+    // 404, whoever says it.
+    let is_api = is_json(&chat) && !matches!(chat.status().as_u16(), 404 | 405);
+    Ok(told(&chat).unwrap_or(if is_api { ServerKind::Api } else { ServerKind::NoApi }))
+}
+
+/// Returns what a status alone tells.
+fn told(answer: &Response) -> Option<ServerKind> {
+    match answer.status().as_u16() {
+        401 | 403 => Some(ServerKind::Refused),
+        status @ 500.. => Some(ServerKind::Broken(status)),
+        _ => None,
+    }
+}
+
+async fn ask(http: &Client, config: &ModelConfig, method: Method, url: String) -> Result<Response, Error> {
+    let empty = (method == Method::POST).then_some("{}");
+    let mut request = http.request(method, url).timeout(PATIENCE);
     for (name, value) in &config.default_headers {
         request = request.header(name, value.expose_secret());
     }
     if let Some(key) = &config.api_key {
         request = request.bearer_auth(key.expose_secret());
     }
-    let place = config.base_url.host_str().unwrap_or_default();
-    match request.send().await {
-        Ok(answer) => match answer.status().as_u16() {
-            401 | 403 => Check::bad(what, format!("{place} refused the key"), "see `api_key` of this model"),
-            status @ 500.. => Check::poor(
-                what,
-                format!("{place} answers {status}"),
-                "try again; see the provider's status page",
-            ),
-            _ => Check::good(what, format!("{} at {place} answers", config.model)),
-        },
-        Err(error) => {
-            let why = format!("{place} cannot be reached: {}", error.without_url());
-            Check::bad(what, why, "see `base_url` of this model, and whether this machine reaches it")
-        }
+    if let Some(body) = empty {
+        request = request.header(header::CONTENT_TYPE, "application/json").body(body);
     }
+    request.send().await
+}
+
+fn is_json(answer: &Response) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
 }

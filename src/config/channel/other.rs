@@ -14,8 +14,16 @@ pub(super) struct Other {
     keys: &'static [&'static str],
 }
 
-const COMMON: &[&str] =
-    &["agent_choice", "allowed_chats", "allowed_users", "api_url", "follow_ups", "pairing", "session"];
+const COMMON: &[&str] = &[
+    "agent_choice",
+    "allowed_chats",
+    "allowed_users",
+    "api_url",
+    "follow_ups",
+    "pairing",
+    "session",
+    "timezone",
+];
 
 const OTHERS: &[Other] = &[
     Other { name: "wecom", credentials: &["bot_id", "bot_secret"], keys: &["working_message"] },

@@ -9,6 +9,16 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
+fn a_time_zone_is_one_that_there_is() {
+    check(
+        "channels: {timezone: Mars/Olympus}\n",
+        "
+config.yaml:2:22: error: channels.timezone: found \"Mars/Olympus\", expected time zone
+  mend: write the name of one that this machine knows, such as Europe/Berlin",
+    );
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once_with_its_place_and_the_mend() {
     let text = "\
 log_level: inof

@@ -510,6 +510,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
         shutdown_grace_period: Duration::from_millis(1500),
         follow_up_window: Duration::ZERO,
         outbox_max_age: Duration::from_secs(60),
+        timezone: jiff::tz::TimeZone::system(),
     };
     assert_eq!(live.timing, timing);
     let manners = |name: &str| {

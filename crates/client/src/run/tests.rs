@@ -3,7 +3,7 @@ use pudu_base::{Assistant, Finish, ToolCall, ToolResult};
 use serde_json::json;
 
 fn human(id: &str) -> Human {
-    Human { id: id.into(), text: id.to_owned(), sender: None, files: Vec::new() }
+    Human::new(id, id)
 }
 
 fn task(input: Vec<Human>, again: Option<&str>) -> Task {
@@ -12,6 +12,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> Task {
         run: "r".into(),
         input,
         first: None,
+        at: None,
         again: again.map(Into::into),
         model: None,
         agent: None,

@@ -80,6 +80,11 @@ impl Middleware for Approvals {
     }
 }
 
+/// Returns all that a call would do, where a line for people leaves something of it out.
+pub(crate) fn whole(call: &ToolCall) -> Option<Arc<str>> {
+    line::whole(call, script(call)).map(Into::into)
+}
+
 /// Returns the command that a call would run.
 fn script(call: &ToolCall) -> Option<&str> {
     (call.name == "bash").then(|| call.args.get("command")?.as_str()).flatten()

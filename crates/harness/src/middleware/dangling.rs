@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     fn human(id: &str) -> Arc<Message> {
-        Arc::new(Message::Human(Human { id: id.into(), text: id.into(), sender: None, files: vec![] }))
+        Arc::new(Message::Human(Human::new(id, id)))
     }
 
     fn calls(id: &str, ids: &[&str]) -> Arc<Message> {

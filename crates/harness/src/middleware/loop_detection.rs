@@ -170,7 +170,8 @@ impl Middleware for LoopDetection {
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         for text in self.hints.drain(..) {
-            let hint = Human { id: MessageId::fresh(), text, sender: None, files: Vec::new() };
+            let guide = Some(format!("<notice>\n{text}\n</notice>"));
+            let hint = Human { guide, ..Human::new(MessageId::fresh(), "") };
             request.messages.push(Arc::new(Message::Human(hint)));
         }
         Box::pin(std::future::ready(Ok(())))
@@ -271,7 +272,7 @@ mod tests {
         assert_eq!(bench.reads.calls.load(std::sync::atomic::Ordering::SeqCst), 4, "the fifth is not made");
         let asked = bench.asked();
         let hinted =
-            |n: usize| asked[n].last().unwrap().starts_with("human: You have made the same calls 3 times");
+            |n: usize| asked[n].last().unwrap().contains("<notice>\nYou have made the same calls 3 times");
         assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{asked:?}");
         assert!(!bench.thread().iter().any(|text| text.contains("You have made")), "a hint is never kept");
         assert_eq!(bench.thread().last().unwrap(), said);
@@ -286,7 +287,7 @@ mod tests {
         let (outcome, seen) = bench.run(Some("go")).await;
         assert_eq!(outcome, Outcome::Success);
         assert!(seen.text.starts_with("I called reads 4 times and stopped there."), "{}", seen.text);
-        assert!(bench.asked()[2].last().unwrap().starts_with("human: You have called reads 2 times."));
+        assert!(bench.asked()[2].last().unwrap().contains("<notice>\nYou have called reads 2 times."));
     }
 
     #[tokio::test]

@@ -32,10 +32,10 @@ pub fn failure(error: &ModelError) -> Failure {
             FailureClass::Unavailable,
             format!("The model cannot be reached ({detail}). Try again in a moment."),
         ),
-        ModelError::Garbled(detail) => (
-            FailureClass::Unavailable,
-            format!("The model's answer could not be read ({detail}). Try again."),
-        ),
+        // What cannot be read is quoted in no chat: it may be anything.
+        ModelError::Garbled(_) => {
+            (FailureClass::Unavailable, "The model's answer could not be read. Try again.".to_owned())
+        }
         ModelError::Auth(detail) => (
             FailureClass::Auth,
             format!("The model's provider refused the key ({detail}). Whoever runs this bot has to mend it."),
@@ -46,9 +46,38 @@ pub fn failure(error: &ModelError) -> Failure {
                 "The model's account has no credit left ({detail}). Whoever runs this bot has to mend it."
             ),
         ),
+        ModelError::NoApi(detail) => (
+            FailureClass::Rejected,
+            format!(
+                "There is no model where I look for it ({detail}). Whoever runs this bot has to mend the \
+                 model's `base_url`, which often ends in /v1; `pudu doctor` looks at it."
+            ),
+        ),
+        ModelError::UnknownModel(detail) => (
+            FailureClass::Rejected,
+            format!(
+                "The model's provider does not know this model ({detail}). /models lists those to choose \
+                 from; whoever runs this bot has to mend its name."
+            ),
+        ),
+        ModelError::TooLong(detail) => (
+            FailureClass::Rejected,
+            format!(
+                "This conversation has become too long for the model ({detail}). /new starts a fresh one."
+            ),
+        ),
+        ModelError::Filtered(_) => (
+            FailureClass::Rejected,
+            "The provider's content filter refused this. Say it in other words, or leave out what it may \
+             have taken offence at."
+                .to_owned(),
+        ),
         ModelError::Rejected(detail) => (
             FailureClass::Rejected,
-            format!("The model did not accept the request ({detail}). /new starts a fresh conversation."),
+            format!(
+                "The model's provider did not accept the request ({detail}). Asking again does not help. \
+                 Whoever runs this bot has to look at the model's settings."
+            ),
         ),
     };
     Failure { class, hint }

@@ -6,7 +6,7 @@
 
 use super::{Gate, Middleware};
 use crate::Turn;
-use pudu_base::{BoxFuture, Failure, Human, Message, MessageId, Request, Skill, ToolCall};
+use pudu_base::{BoxFuture, Failure, Human, Message, MessageId, Request, Skill, ToolCall, foreign};
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 /// What any skill may use: to look around, to ask, and to hand over what it made.
@@ -100,8 +100,8 @@ impl Middleware for SkillPolicy {
             if let Message::Human(human) = &**message
                 && let Some(skill) = asked(&self.skills, human)
             {
-                let text = format!("{}\n\n{}", human.text, block(skill));
-                *message = Arc::new(Message::Human(Human { text, ..human.clone() }));
+                let guide = Some(block(skill));
+                *message = Arc::new(Message::Human(Human { guide, ..human.clone() }));
             }
         }
         Box::pin(std::future::ready(Ok(())))
@@ -148,7 +148,7 @@ fn block(skill: &Skill) -> String {
     };
     format!(
         "<skill name=\"{name}\" path=\"{path}\">\n{}\n</skill>\n\nThe message above asks for the skill {name} by its first word; what follows that word is the request. Do it as the skill says. Its other files are in {folder}.{limits}",
-        text.trim()
+        foreign::text(text.trim())
     )
 }
 

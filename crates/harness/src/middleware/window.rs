@@ -61,7 +61,13 @@ fn start(messages: &[Arc<Message>], budget: u64) -> usize {
 fn size(message: &Message) -> u64 {
     let arguments = match message {
         Message::Assistant(reply) => reply.calls.iter().map(|call| value(&call.args) + call.name.len()).sum(),
-        Message::Human(human) => human.files.iter().map(|file| file.told().len()).sum(),
+        Message::Human(human) => {
+            // As much stands before the words at most, besides the files.
+            const HEAD: usize = 256;
+            let guide = human.guide.as_ref().map_or(0, String::len);
+            let head = if human.at.is_some() || human.sender.is_some() { HEAD } else { 0 };
+            human.files.iter().map(|file| file.told().len()).sum::<usize>() + guide + head
+        }
         Message::Tool(_) => 0,
     };
     (message.text().len() + arguments) as u64 + 16
@@ -88,12 +94,7 @@ mod tests {
     fn talk(turns: usize, bytes: usize) -> Vec<Arc<Message>> {
         let text = "x".repeat(bytes - 16);
         let turn = |n: usize| {
-            let human = Human {
-                id: format!("h{n}").as_str().into(),
-                text: text.clone(),
-                sender: None,
-                files: vec![],
-            };
+            let human = Human::new(format!("h{n}"), text.clone());
             let reply = Assistant {
                 id: format!("a{n}").as_str().into(),
                 text: text.clone(),

@@ -186,6 +186,7 @@ fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
         call: call.id.clone(),
         tool: call.name.clone(),
         args: call.args.clone(),
+        whole: crate::middleware::whole(call),
         line,
     }
 }

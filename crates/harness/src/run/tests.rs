@@ -151,7 +151,7 @@ async fn after_a_crash_no_finished_tool_is_repeated() {
 #[tokio::test]
 async fn after_a_crash_behind_the_answer_the_model_is_not_asked_again() {
     let bench = Bench::new(vec![]).past(vec![human("h", "go"), assistant(vec![])]);
-    let late = Human { id: "n".into(), text: "one more thing".into(), sender: None, files: vec![] };
+    let late = Human::new("n", "one more thing");
     bench.steering.reserve().unwrap().fill(late.clone());
     let (outcome, _) = bench.run(None).await;
     assert_eq!((outcome, bench.asked().len()), (Outcome::Success, 0));
@@ -161,7 +161,7 @@ async fn after_a_crash_behind_the_answer_the_model_is_not_asked_again() {
 #[tokio::test]
 async fn a_steering_message_enters_before_the_next_model_call() {
     let bench = Bench::new(vec![calls(vec![call("1", "reads", json!({}))]), says("ok")]);
-    let nudge = Human { id: "n".into(), text: "in French".into(), sender: None, files: vec![] };
+    let nudge = Human::new("n", "in French");
     bench.steering.reserve().unwrap().fill(nudge);
     bench.run(Some("go")).await;
     assert_eq!(bench.asked()[0], ["human: go", "human: in French"]);
@@ -227,7 +227,7 @@ struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
 
 impl Approver for Boss {
     fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
-        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone() });
+        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone(), whole: None });
         let word = self.0.lock().unwrap().take().unwrap();
         Box::pin(async move { word.await.unwrap() })
     }

@@ -181,7 +181,7 @@ struct Ada(tokio::sync::watch::Sender<bool>);
 impl Approver for Ada {
     fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         let (call, key) = (wish.call.clone(), wish.run.to_string());
-        tell(Event::Asked { call, key, wish: wish.line.clone() });
+        tell(Event::Asked { call, key, wish: wish.line.clone(), whole: None });
         Box::pin(async move {
             self.0.subscribe().wait_for(|word| *word).await.unwrap();
             yes(&wish.line)

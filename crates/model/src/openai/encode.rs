@@ -1,11 +1,12 @@
-//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied.
+//! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
+//! is told by [`Human::told`](pudu_base::Human::told).
 
 use super::Settings;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use pudu_base::{Assistant, Human, Message, Picture, Request, ToolCall, ToolResult, ToolSpec, foreign};
+use pudu_base::{Assistant, Message, Picture, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::BTreeMap, fmt::Write, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Writes a request's body.
 pub(super) fn body(settings: &Settings, request: &Request) -> serde_json::Result<Vec<u8>> {
@@ -137,7 +138,7 @@ fn shown(pictures: &[Picture]) -> Vec<Part<'_>> {
 impl<'a> Wire<'a> {
     fn new(message: &'a Message, thoughts: Option<&'static str>) -> Self {
         match message {
-            Message::Human(human) => Self::User { content: said(human) },
+            Message::Human(human) => Self::User { content: human.told() },
             Message::Assistant(Assistant { text, reasoning, calls, .. }) => Self::Assistant {
                 content: (!text.is_empty() || calls.is_empty()).then_some(text),
                 tool_calls: calls.iter().map(WireCall::from).collect(),
@@ -148,26 +149,6 @@ impl<'a> Wire<'a> {
             }
         }
     }
-}
-
-/// So many characters of a person's name.
-const NAME: usize = 100;
-
-/// Returns a person's words with who said them and which files came along.
-fn said(human: &Human) -> Cow<'_, str> {
-    if human.sender.is_none() && human.files.is_empty() {
-        return Cow::Borrowed(&human.text);
-    }
-    let mut text = String::new();
-    if let Some(sender) = &human.sender {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "[{}] ", foreign::line(sender, NAME));
-    }
-    text.push_str(&human.text);
-    for file in &human.files {
-        let _ = write!(text, "\n{}", file.told());
-    }
-    Cow::Owned(text)
 }
 
 #[derive(Serialize)]
@@ -219,14 +200,12 @@ impl Serialize for Tools<'_> {
 mod tests {
     use super::Settings;
     use super::*;
-    use pudu_base::{Finish, Image, SharedFile};
+    use pudu_base::{Finish, Human, Image, SharedFile};
     use serde_json::json;
     use std::time::Duration;
 
     fn request() -> Request {
         let human = Human {
-            id: "h".into(),
-            text: "count these".into(),
             sender: Some("Ada".into()),
             files: vec![SharedFile {
                 name: "a.csv".into(),
@@ -234,6 +213,7 @@ mod tests {
                 size: 7,
                 reading: None,
             }],
+            ..Human::new("h", "count these")
         };
         let call =
             ToolCall { id: "c1".into(), name: "bash".into(), args: json!({"command": "wc"}), garbled: None };
@@ -305,7 +285,7 @@ mod tests {
                 "stream_options": {"include_usage": true},
                 "messages": [
                     {"role": "system", "content": "Be brief."},
-                    {"role": "user", "content": "[Ada] count these\n[file: a.csv (7 bytes) at /mnt/user-data/uploads/a.csv]"},
+                    {"role": "user", "content": "{\"from\":{\"name\":\"Ada\"}}\n[file: a.csv (7 bytes) at /mnt/user-data/uploads/a.csv]\n\n> count these"},
                     {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
                         {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\":\"wc\"}"}}
                     ]},

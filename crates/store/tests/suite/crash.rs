@@ -60,7 +60,8 @@ async fn script(db: &Db) {
     db.conclude(&first, "said").await.unwrap();
     db.failed(&first, "flooded", NOW).await.unwrap();
     db.resume(&first).await.unwrap();
-    db.delivered(&first, NOW).await.unwrap();
+    db.choose_below(&first, one, "chosen", NOW).await.unwrap();
+    db.delivered(&first, None, false, NOW).await.unwrap();
     db.open_turn(&turn("second", &[])).await.unwrap();
     db.park(&second, "blocked", NOW).await.unwrap();
     db.record("telegram", "-100", &["10".into()], "key", true, NOW).await.unwrap();

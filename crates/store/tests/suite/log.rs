@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 /// An update that adds what a person said.
 pub(crate) fn said(id: &str, text: &str) -> Update {
-    let (id, text) = (id.into(), text.to_owned());
-    Update::Message(Arc::new(Message::Human(Human { id, text, sender: None, files: Vec::new() })))
+    Update::Message(Arc::new(Message::Human(Human::new(id, text))))
 }
 
 /// An update that shows people a file.

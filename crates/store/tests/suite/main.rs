@@ -57,6 +57,8 @@ on_every_engine! {
     turns::a_message_joins_a_turn_only_while_its_reply_is_open,
     turns::what_is_given_up_is_kept_to_look_at,
     turns::a_settled_turn_takes_nothing_more,
+    turns::one_event_chooses_and_the_reply_is_shown_anew,
+    turns::what_is_chosen_while_the_reply_is_delivered_is_shown_before_it_is_done,
     talk::a_place_keeps_its_choices_when_it_starts_anew,
     talk::the_conversation_that_was_talked_in_last_is_found,
     talk::a_conversation_is_at_work_from_its_question_until_its_reply_is_known,

@@ -66,7 +66,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     db.append(thread, at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
     db.run_ended(&id.as_str().into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
     db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
-    db.delivered(&turn_id, NOW).await.unwrap();
+    db.delivered(&turn_id, None, false, NOW).await.unwrap();
 }
 
 #[tokio::test]

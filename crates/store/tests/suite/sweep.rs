@@ -13,7 +13,7 @@ pub(crate) async fn what_is_old_goes_and_the_rest_stays(db: Db) {
     }
     let waiting = accept(&db, "waiting").await;
     db.open_turn(&turn("delivered", &done)).await.unwrap();
-    db.delivered(&TurnId("delivered".into()), NOW).await.unwrap();
+    db.delivered(&TurnId("delivered".into()), None, false, NOW).await.unwrap();
     db.open_turn(&turn("parked", &[])).await.unwrap();
     db.park(&TurnId("parked".into()), "blocked", NOW).await.unwrap();
     db.open_turn(&turn("open", &[waiting])).await.unwrap();

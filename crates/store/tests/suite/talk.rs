@@ -80,7 +80,7 @@ pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_
     assert_eq!(at_work(true).await, ["telegram:-100:7", "telegram:-100:m5"], "newest first");
     assert_eq!(at_work(false).await, ["telegram:-100:m5"]);
     db.conclude(&TurnId("a".into()), "{}").await.unwrap();
-    db.delivered(&TurnId("b".into()), NOW + 4).await.unwrap();
+    db.delivered(&TurnId("b".into()), None, false, NOW + 4).await.unwrap();
     assert_eq!(at_work(true).await, Vec::<String>::new());
 }
 

@@ -1,5 +1,5 @@
 use crate::fixture::{NOW, accept, turn};
-use pudu_store::{Db, NewTurn, Shown, StoreError, TurnId, TurnRow};
+use pudu_store::{ChoiceOutcome, Db, Delivered, ItemId, NewTurn, Shown, StoreError, TurnId, TurnRow};
 
 const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 const TAKEN: StoreError = StoreError::Conflict("the event is done or has another turn");
@@ -60,8 +60,8 @@ pub(crate) async fn a_turn_carries_its_events_to_the_end(db: Db) {
     let ours = Some(("telegram:-100".to_owned(), true));
     assert_eq!(db.conversation_of("telegram", "-100", "8").await.unwrap(), ours);
 
-    db.delivered(&id("t"), NOW + 6).await.unwrap();
-    db.delivered(&id("t"), NOW + 7).await.unwrap();
+    db.delivered(&id("t"), None, false, NOW + 6).await.unwrap();
+    db.delivered(&id("t"), None, false, NOW + 7).await.unwrap();
     assert_eq!(db.open_turns().await.unwrap(), []);
     assert_eq!(db.pending().await.unwrap(), []);
     assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0);
@@ -102,7 +102,7 @@ pub(crate) async fn a_message_joins_a_turn_only_while_its_reply_is_open(db: Db) 
     db.conclude(&id("t"), "said").await.unwrap();
     assert_eq!(db.join_turn(&id("t"), &[three]).await, Err(SETTLED), "the reply does not know of it");
     assert!(db.leave_turn(&id("t"), &[two]).await.is_err(), "the reply answers it");
-    assert_eq!(db.delivered(&id("t"), NOW).await.unwrap(), [one, two]);
+    assert_eq!(db.delivered(&id("t"), None, false, NOW).await.unwrap(), Delivered::Done(vec![one, two]));
     let left: Vec<_> = db.pending().await.unwrap().into_iter().map(|item| (item.id, item.turn)).collect();
     assert_eq!(left, [(three, None)]);
 }
@@ -115,7 +115,7 @@ pub(crate) async fn what_is_given_up_is_kept_to_look_at(db: Db) {
     assert_eq!(db.pending().await.unwrap(), []);
     assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 1);
     assert_eq!(db.parked_count("telegram:-200").await.unwrap(), 0);
-    db.delivered(&id("t"), NOW).await.unwrap();
+    db.delivered(&id("t"), None, false, NOW).await.unwrap();
     assert_eq!(db.parked_count("telegram:-100").await.unwrap(), 0, "it got through after all");
 }
 
@@ -125,13 +125,13 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
         match settled {
             "delivered" => {
                 db.open_turn(&turn(settled, &[])).await.unwrap();
-                db.delivered(&turn_id, NOW).await.unwrap();
+                db.delivered(&turn_id, None, false, NOW).await.unwrap();
             }
             "parked" => {
                 db.open_turn(&turn(settled, &[])).await.unwrap();
                 db.park(&turn_id, "too old", NOW).await.unwrap();
             }
-            _ => assert_eq!(db.delivered(&turn_id, NOW).await, Err(SETTLED)),
+            _ => assert_eq!(db.delivered(&turn_id, None, false, NOW).await, Err(SETTLED)),
         }
         assert_eq!(db.join_turn(&turn_id, &[]).await, Err(SETTLED), "{settled}");
         assert_eq!(db.save_handle(&turn_id, &shown("{}", &["9"]), NOW).await, Err(SETTLED), "{settled}");
@@ -140,4 +140,37 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
         assert_eq!(db.park(&turn_id, "why", NOW).await, Err(SETTLED), "{settled}");
     }
     assert_eq!(db.conversation_of("telegram", "-100", "9").await.unwrap(), None);
+}
+
+pub(crate) async fn one_event_chooses_and_the_reply_is_shown_anew(db: Db) {
+    let press = |n: i64| ItemId(n);
+    db.open_turn(&turn("t", &[])).await.unwrap();
+    db.save_handle(&id("t"), &shown("{}", &["7"]), NOW).await.unwrap();
+    db.conclude(&id("t"), "offer").await.unwrap();
+    let done = Delivered::Done(Vec::new());
+    assert_eq!(db.delivered(&id("t"), Some("offer"), true, NOW).await.unwrap(), done);
+    let offered = db.offered("telegram", "-100", "7").await.unwrap().unwrap();
+    assert_eq!((offered.final_view.as_deref(), offered.handle.as_deref()), (Some("offer"), Some("{}")));
+    assert_eq!(db.offered("telegram", "-100", "8").await.unwrap(), None);
+    assert_eq!(
+        db.choose_below(&id("t"), press(1), "chosen", NOW + 9).await.unwrap(),
+        ChoiceOutcome::Reopened
+    );
+    assert_eq!(db.choose_below(&id("t"), press(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);
+    assert_eq!(db.choose_below(&id("t"), press(2), "other", NOW).await.unwrap(), ChoiceOutcome::Late);
+    let [open] = &*db.open_turns().await.unwrap() else { panic!("it is shown anew") };
+    assert_eq!((open.final_view.as_deref(), open.created), (Some("chosen"), NOW + 9));
+    assert_eq!(db.delivered(&id("t"), Some("chosen"), false, NOW).await.unwrap(), done);
+    assert_eq!(db.offered("telegram", "-100", "7").await.unwrap().unwrap().chosen, Some(press(1)));
+}
+
+pub(crate) async fn what_is_chosen_while_the_reply_is_delivered_is_shown_before_it_is_done(db: Db) {
+    db.open_turn(&turn("t", &[])).await.unwrap();
+    db.conclude(&id("t"), "offer").await.unwrap();
+    assert_eq!(db.choose_below(&id("t"), ItemId(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);
+    let outdated = Delivered::Outdated("chosen".into());
+    assert_eq!(db.delivered(&id("t"), Some("offer"), true, NOW).await.unwrap(), outdated);
+    assert_eq!(db.open_turns().await.unwrap().len(), 1);
+    let done = Delivered::Done(Vec::new());
+    assert_eq!(db.delivered(&id("t"), Some("chosen"), false, NOW).await.unwrap(), done);
 }

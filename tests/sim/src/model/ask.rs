@@ -13,19 +13,30 @@ pub struct Ask {
     pub headers: BTreeMap<String, String>,
     /// Its body.
     pub body: Value,
+    /// The messages as the model takes them.
+    heard: Vec<Value>,
 }
 
 impl Ask {
+    /// Keeps a request.
+    pub(crate) fn new(at: Instant, headers: BTreeMap<String, String>, body: Value) -> Self {
+        let messages = body["messages"].as_array().into_iter().flatten();
+        let heard = messages.map(heard).collect();
+        Self { at, headers, body, heard }
+    }
+
     /// The model asked for.
     #[must_use]
     pub fn model(&self) -> &str {
         self.body["model"].as_str().unwrap_or_default()
     }
 
-    /// All messages.
+    /// All messages as the model takes them: a person's words without what stands before them, but with
+    /// `[name]` where that says who speaks, and with the lines about files behind them. The very bytes are in
+    /// `body`.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+        &self.heard
     }
 
     /// The role of the last message.
@@ -69,6 +80,35 @@ impl Ask {
         let found = self.messages().iter().rev().find(|message| message["role"] == role);
         found.map(|message| text(&message["content"])).unwrap_or_default()
     }
+}
+
+/// Reads what a message says of itself in its first lines, as the system prompt tells a model to.
+fn heard(message: &Value) -> Value {
+    let mut heard = message.clone();
+    if let (Some("user"), Some(content)) = (message["role"].as_str(), message["content"].as_str())
+        && let Some(words) = read(content)
+    {
+        heard["content"] = words.into();
+    }
+    heard
+}
+
+/// Returns who speaks, the words, and what is said of files; `None` where no first line says anything.
+fn read(content: &str) -> Option<String> {
+    let (before, words) = content.split_once("\n\n").unwrap_or((content, ""));
+    let (first, about) = before.split_once('\n').unwrap_or((before, ""));
+    let head: Value = serde_json::from_str(first).ok().filter(|head: &Value| head.is_object())?;
+    let mut text = match head["from"]["name"].as_str() {
+        Some(name) => {
+            let lines = words.lines().map(|line| line.strip_prefix("> ").unwrap_or(line));
+            format!("[{name}] {}", lines.collect::<Vec<_>>().join("\n"))
+        }
+        None => words.to_owned(),
+    };
+    if !about.is_empty() {
+        text = format!("{text}\n{about}");
+    }
+    Some(text)
 }
 
 /// Content is text, or parts of which some are text.

@@ -39,7 +39,7 @@ async fn complete(State(shared): State<Arc<Shared>>, request: Request) -> Respon
     let Ok(body) = serde_json::from_slice(&body) else {
         return refuse(&Reply::status(400).message("the body is no JSON"));
     };
-    let ask = Ask { at: Instant::now(), headers, body };
+    let ask = Ask::new(Instant::now(), headers, body);
     if ask.messages().is_empty() {
         return refuse(&Reply::status(400).message("'messages' must be a non-empty array"));
     }

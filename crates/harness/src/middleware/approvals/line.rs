@@ -1,9 +1,10 @@
-//! Says what a call would do, so that what people approve is what they see.
+//! Says what a call would do, so that what people approve is what they see: in a line, and whole where that leaves
+//! something out.
 //!
-//! Every argument shows, whatever the others are: each value is cut for itself, at both ends, with the count of
+//! In the line every argument shows, whatever the others are: each value is cut for itself, at both ends, with the count of
 //! what is left out. What would not show, or would show as something else, is written out.
 
-use pudu_base::ToolCall;
+use pudu_base::{ToolCall, foreign};
 use serde_json::Value;
 
 /// So many characters of a command's beginning and end show.
@@ -29,6 +30,57 @@ pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) ->
         Some(note) => format!("`{}: {what}`", cut(&shown(note), NOTE)),
         None => format!("`{what}`"),
     }
+}
+
+/// Returns all of a call, line by line; nothing if a line for people has all of it. A text of several lines has a
+/// sign before each, so that none passes for another argument.
+pub(super) fn whole(call: &ToolCall, script: Option<&str>) -> Option<String> {
+    let is_cut = match script {
+        Some(script) => is_longer(&shown(script), COMMAND),
+        None => is_cut(&call.args, DEPTH) || is_longer(&format!("{} {}", call.name, call.args), ALL),
+    };
+    let args = || match &call.args {
+        Value::Object(map) => map.iter().map(|(key, value)| argument(key, value)).collect::<String>(),
+        other => argument("arguments", other),
+    };
+    is_cut.then(|| match script {
+        Some(script) => lines(script, ""),
+        None => format!("{}\n{}", shown(&call.name), args()),
+    })
+}
+
+fn argument(key: &str, value: &Value) -> String {
+    let key = shown(key);
+    match value {
+        Value::String(text) if text.contains('\n') => format!("{key}:\n{}\n", lines(text, "  | ")),
+        Value::String(text) => format!("{key}: {}\n", shown(text)),
+        other => {
+            let written = serde_json::to_string_pretty(other).unwrap_or_default();
+            format!("{key}:\n{}\n", lines(&written, "  "))
+        }
+    }
+}
+
+fn lines(text: &str, sign: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    text.split('\n').map(|line| format!("{sign}{}", shown(line))).collect::<Vec<_>>().join("\n")
+}
+
+/// Tells whether [`brief`] leaves something out.
+fn is_cut(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::String(text) => is_longer(&shown(text), TEXT),
+        Value::Array(_) | Value::Object(_) if depth == 0 => true,
+        Value::Array(values) => values.len() > LIST || values.iter().any(|one| is_cut(one, depth - 1)),
+        Value::Object(map) => {
+            map.iter().any(|(key, one)| is_longer(&shown(key), TEXT) || is_cut(one, depth - 1))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn is_longer(text: &str, (head, tail): (usize, usize)) -> bool {
+    text.chars().count() > head + tail
 }
 
 /// Returns a value in which every key shows and no text is long.
@@ -69,22 +121,13 @@ fn shown(text: &str) -> String {
             '\t' => out.push('⇥'),
             // It would end the code that the line is shown as.
             '`' => out.push('ˋ'),
-            c if c != ' ' && (c.is_control() || c.is_whitespace() || is_unseen(c)) => {
+            c if c != ' ' && (c.is_whitespace() || foreign::is_invisible(c)) => {
                 out.push_str(&format!("<U+{:04X}>", u32::from(c)));
             }
             c => out.push(c),
         }
     }
     out
-}
-
-/// Tells whether a character has no width or turns the text around it.
-fn is_unseen(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -122,6 +165,26 @@ mod tests {
         let line = of("bash", json!({"command": script}), None);
         assert!(line.starts_with("`echo xxx") && line.ends_with("; rm -rf ~/notes`"), "{line}");
         assert!(line.contains(" … 8271 characters left out … ") && line.chars().count() < 800, "{line}");
+    }
+
+    #[test]
+    fn what_a_line_leaves_out_can_be_read_whole() {
+        let all = |tool: &str, args: Value| {
+            let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
+            whole(&call, call.args.get("command").and_then(Value::as_str))
+        };
+        assert_eq!(all("bash", json!({"command": "ls"})), None);
+        assert_eq!(all("t", json!({"a": 1, "b": "x".repeat(140)})), None);
+        let script = format!("echo {}\nrm\u{200b} -rf ~", "x".repeat(800));
+        let expect = format!("echo {}\nrm<U+200B> -rf ~", "x".repeat(800));
+        assert_eq!(all("bash", json!({"command": script})), Some(expect));
+        let long = "y".repeat(200);
+        let args =
+            json!({"content": format!("{long}\npath: /safe"), "list": [1, {"a": 2}], "path": "/danger"});
+        let expect = format!(
+            "write_file\ncontent:\n  | {long}\n  | path: /safe\nlist:\n  [\n    1,\n    {{\n      \"a\": 2\n    }}\n  ]\npath: /danger\n"
+        );
+        assert_eq!(all("write_file", args), Some(expect));
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn message(message: Message) -> Update {
 }
 
 fn human(id: &str, text: &str) -> Update {
-    message(Message::Human(Human { id: id.into(), text: text.into(), sender: None, files: vec![] }))
+    message(Message::Human(Human::new(id, text)))
 }
 
 fn call(id: &str, name: &str, path: &str) -> ToolCall {
@@ -147,7 +147,11 @@ async fn the_skill_goes_into_the_request_and_not_into_the_thread() {
     let mut request = Request { messages: messages.clone(), ..Request::default() };
     let mut policy = SkillPolicy::new(skills(), Some("h".into()));
     policy.before_model(&mut turn, &mut request).await.unwrap();
-    let texts: Vec<&str> = request.messages.iter().map(|message| message.text()).collect();
+    let told = |message: &Arc<Message>| match &**message {
+        Message::Human(human) => human.told().into_owned(),
+        other => other.text().to_owned(),
+    };
+    let texts: Vec<String> = request.messages.iter().map(told).collect();
     let expect = "/bound the news\n\n<skill name=\"bound\" path=\"/mnt/skills/public/bound/SKILL.md\">\n# How to bound\n</skill>\n\n\
                   The message above asks for the skill bound by its first word; what follows that word is the request. Do it as the skill \
                   says. Its other files are in /mnt/skills/public/bound. While it is active only these tools may be used: read_file, ls, \

@@ -1,0 +1,101 @@
+//! What can be chosen below a reply that people see, and what was chosen: by one event, once.
+
+use crate::{Db, ItemId, StoreError, TurnId, crash, turns::SETTLED};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+
+/// A reply below which something can be chosen, or could.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// Its turn.
+    pub turn: TurnId,
+    /// The conversation's key.
+    pub conversation: String,
+    /// Where it went, JSON.
+    pub placement: String,
+    /// The channel's record of what is on the platform, JSON.
+    pub handle: Option<String>,
+    /// The reply, JSON, as long as something can be chosen.
+    pub final_view: Option<String>,
+    /// The event by which somebody chose.
+    pub chosen: Option<ItemId>,
+}
+
+/// What became of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoiceOutcome {
+    /// It counts. The reply was delivered and is to be shown anew.
+    Reopened,
+    /// It counts. Who delivers the reply shows it anew, or did.
+    Noted,
+    /// Another event chose before.
+    Late,
+}
+
+impl FromRow<'_, AnyRow> for Offered {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            turn: TurnId(row.try_get("id")?),
+            conversation: row.try_get("conversation")?,
+            placement: row.try_get("placement")?,
+            handle: row.try_get("handle")?,
+            final_view: row.try_get("final_view")?,
+            chosen: row.try_get::<Option<i64>, _>("chosen")?.map(ItemId),
+        })
+    }
+}
+
+impl Db {
+    /// Returns the reply that a message of ours shows.
+    pub async fn offered(
+        &self,
+        account: &str,
+        chat: &str,
+        message: &str,
+    ) -> Result<Option<Offered>, StoreError> {
+        let sql = "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
+            FROM messages JOIN turns ON turns.id = messages.turn
+            WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
+        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(message);
+        Ok(row.fetch_optional(self.reads()).await?)
+    }
+
+    /// Notes that an event chose something below a reply, which reads so from now on.
+    pub async fn choose_below(
+        &self,
+        turn: &TurnId,
+        by: ItemId,
+        final_view: &str,
+        now: i64,
+    ) -> Result<ChoiceOutcome, StoreError> {
+        let data = (turn.clone(), by, final_view.to_owned(), now);
+        self.write(&crash::CHOOSE, data, |(turn, by, view, now), tx| {
+            Box::pin(choose(tx, turn, *by, view, *now))
+        })
+        .await
+    }
+}
+
+async fn choose(
+    tx: &mut AnyConnection,
+    turn: &TurnId,
+    by: ItemId,
+    final_view: &str,
+    now: i64,
+) -> Result<ChoiceOutcome, StoreError> {
+    let sql = "SELECT chosen, delivered, parked FROM turns WHERE id = $1";
+    type Found = (Option<i64>, Option<i64>, Option<i64>);
+    let found: Option<Found> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+    let (chosen, delivered, parked) = found.ok_or(SETTLED)?;
+    match chosen {
+        Some(chosen) if chosen == by.0 => return Ok(ChoiceOutcome::Noted),
+        Some(_) => return Ok(ChoiceOutcome::Late),
+        None => {}
+    }
+    // It is young again: nobody is told that it comes too late.
+    let sql = "UPDATE turns SET chosen = $1, final_view = $2, delivered = NULL, parked = NULL, attempts = 0,
+        resumed = 0, next_at = $3, created = $3 WHERE id = $4";
+    let update = sqlx::query(sql).bind(by.0).bind(final_view).bind(now).bind(&turn.0);
+    update.execute(tx).await?;
+    let is_settled = delivered.is_some() || parked.is_some();
+    Ok(if is_settled { ChoiceOutcome::Reopened } else { ChoiceOutcome::Noted })
+}

@@ -1,0 +1,85 @@
+//! Somebody presses one of the choices below a finished reply.
+//!
+//! The choice is noted in the message, with the name of who pressed, the others go, and no further press below it
+//! starts anything. First the record, then the effect: a press that a crash cut finds its own record and goes on.
+//! Deliberately absent: what is asked while a run waits (`approval.rs`), and numbers that are typed.
+
+use super::{Account, Shared, turn};
+use crate::{
+    bus::{Arrival, Parcel, patiently},
+    clock,
+};
+use pudu_channels::{FinalView, Kind, Placement};
+use pudu_client::{
+    base::foreign,
+    store::{ChoiceOutcome, Offered},
+};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// So many characters of a name or a label are shown.
+const MAX_SHOWN_CHARS: usize = 100;
+
+impl Shared {
+    /// Notes what somebody chose, if the press is one of a choice. Tells whether the press counts: one below a
+    /// reply that was answered already does not.
+    pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &Arrival) -> bool {
+        let Kind::Press { action } = &arrival.inbound.kind else { return true };
+        let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
+        let read = || self.db.offered(&address.account, &address.chat, message);
+        let found = patiently("failed to read what a press chooses from", read).await.flatten();
+        let Some(offered) = found else { return true };
+        if let Some(by) = offered.chosen {
+            return by == arrival.id;
+        }
+        let Some((view, kept)) = chosen(&offered, action, &arrival.inbound.sender.name) else { return true };
+        let now = clock::now();
+        let choose = || self.db.choose_below(&offered.turn, arrival.id, &kept, now);
+        match patiently("failed to note a choice", choose).await {
+            Some(ChoiceOutcome::Reopened) => self.show_choice(account, &offered, &address.chat, view, now),
+            Some(ChoiceOutcome::Noted) | None => {}
+            Some(ChoiceOutcome::Late) => return false,
+        }
+        true
+    }
+
+    /// Shows what was chosen in the message. Nobody waits for it.
+    fn show_choice(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        offered: &Offered,
+        chat: &str,
+        view: FinalView,
+        now: i64,
+    ) {
+        let Ok(placement) = serde_json::from_str::<Placement>(&offered.placement) else { return };
+        let saved = offered.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let parcel = Parcel {
+            turn: offered.turn.clone(),
+            conversation: offered.conversation.clone(),
+            account: placement.address.account.clone(),
+            chat: chat.to_owned(),
+            created: now,
+            not_before: 0,
+        };
+        let (shared, account) = (self.clone(), account.clone());
+        self.tasks.spawn(async move {
+            // Nobody waits for it.
+            let unhurried = CancellationToken::new();
+            turn::deliver(&shared, &account, &parcel, Placement { saved, ..placement }, &view, &unhurried)
+                .await;
+        });
+    }
+}
+
+/// Returns a reply with what was chosen in the place of the choices, also as it is kept; nothing where the action is
+/// none of them.
+fn chosen(offered: &Offered, action: &str, name: &str) -> Option<(FinalView, String)> {
+    let view: FinalView = serde_json::from_str(offered.final_view.as_deref()?).ok()?;
+    let choice = view.choices.iter().find(|choice| choice.action == action)?;
+    let (name, label) = (foreign::line(name, MAX_SHOWN_CHARS), foreign::line(&choice.label, MAX_SHOWN_CHARS));
+    let text = format!("{}\n\n✅ {name} chose: {label}", view.text).trim_start().to_owned();
+    let view = FinalView { text, choices: Vec::new(), ..view };
+    let kept = serde_json::to_string(&view).ok()?;
+    Some((view, kept))
+}
