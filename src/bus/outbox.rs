@@ -131,7 +131,7 @@ impl Outbox {
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = hurry.cancelled(), if !hurried && !matches!(error, SendError::Later { .. }) => hurried = true,
+                () = hurry.cancelled(), if !hurried => hurried = true,
             }
         }
     }
