@@ -97,7 +97,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Agent(verb)) => agent::agent(&start, &verb),
         Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),
-        Some(Verb::ReadDocument) => pudu_client::documents::serve(),
+        Some(Verb::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
     }
 }
 

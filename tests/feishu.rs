@@ -627,7 +627,7 @@ async fn the_doctor_names_what_is_missing_and_how_to_mend_it() {
     let secret = scene.feishu.app_secret();
     let text = std::fs::read_to_string(scene.house.path("config.yaml")).unwrap();
     let text = text.replacen(&format!("    app_secret: {secret}\n"), "", 1);
-    std::fs::write(scene.house.path("config.yaml"), text).unwrap();
+    scene.house.write_config(&text);
     let (ok, said) = scene.house.pudu(&["doctor"]);
     assert!(!ok && said.contains("10014") && said.contains("developer console"), "{said}");
     assert_eq!(scene.count("ws.connect"), 0, "no connection takes events away");
@@ -640,7 +640,7 @@ async fn wrong_credentials_end_it_with_a_clear_word_and_no_secret() {
     let mut scene = Scene::build(options, "").await;
     let text = std::fs::read_to_string(scene.house.path("config.yaml")).unwrap();
     let text = text.replacen("app_secret: right", "app_secret: s3cret-and-wrong", 1);
-    std::fs::write(scene.house.path("config.yaml"), text).unwrap();
+    scene.house.write_config(&text);
     scene.house.start();
     scene.sees(&scene.chat, |_| scene.feishu.calls("auth.token").first().cloned()).await;
     let refused = async || loop {

@@ -74,12 +74,25 @@ impl<M: Messages> LiveReply for Reply<M> {
         self.hurry = waited_for;
     }
 
+    fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
+        match self.messages.recovery() {
+            Some(recovery) => Box::pin(async move { recovery.pause(wait).await }),
+            None => Box::pin(tokio::time::sleep(wait)),
+        }
+    }
+
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.grow(view))
+        Box::pin(async move {
+            let shown = self.grow(view).await;
+            self.note(shown)
+        })
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.end(view))
+        Box::pin(async move {
+            let shown = self.end(view).await;
+            self.note(shown)
+        })
     }
 }
 
@@ -96,6 +109,18 @@ impl<M: Messages> Reply<M> {
         let taken_up = offer.is_some();
         let hurry = CancellationToken::new();
         Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing, hurry }
+    }
+
+    /// Notes whether the platform answers: what else waits for that goes on.
+    fn note(&self, shown: Result<(), SendError>) -> Result<(), SendError> {
+        if let Some(recovery) = self.messages.recovery() {
+            match &shown {
+                Ok(()) | Err(SendError::Refused(_)) => recovery.answered(),
+                Err(SendError::Unreachable(_)) => recovery.failed(),
+                Err(_) => {}
+            }
+        }
+        shown
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait of our own is longer.
+/// No wait of our own is longer. It ends as soon as the platform answers any call of the account.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// No wait that a platform asks for is longer: then it is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
@@ -129,8 +129,17 @@ impl Outbox {
             if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
                 tracing::warn!(%error, "an attempt could not be noted");
             }
+            let asked_for = matches!(error, SendError::Later { .. });
+            let pause = async {
+                match asked_for {
+                    // What the platform asks for is kept to, whatever else works.
+                    true => tokio::time::sleep(wait).await,
+                    false => reply.pause(wait).await,
+                }
+            };
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = pause => {}
+                // Once: what it waits for is perhaps a file's alone, which is given up then.
                 () = hurry.cancelled(), if !hurried => hurried = true,
             }
         }

@@ -5,6 +5,7 @@ use crate::{ChannelError, OutFile, http};
 use pudu_net::{
     guard::{Allowed, Guard, GuardError},
     reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
+    scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
 /// The largest answer that is read, in bytes.
@@ -114,6 +115,7 @@ impl Api {
             text.ok_or_else(|| Failure::Unconnected("the answer has no token".to_owned()))?.into();
         let lasts = Duration::from_secs(answer["expireIn"].as_u64().unwrap_or(TOKEN));
         let until = Instant::now() + lasts.saturating_sub(RESERVE).max(lasts / 2);
+        scrub::remember_issued(text.expose_secret());
         let token = Token { text: text.clone(), until };
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(text)

@@ -404,6 +404,10 @@ impl Messages for DingMessages {
         Some(&self.office.offers)
     }
 
+    fn recovery(&self) -> Option<crate::recovery::Recovery> {
+        Some(self.office.recovery.clone())
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.office.everybody, Office::PER_CALL).await;
         self.office.pacer.ready(&self.address.chat, self.interval()).await;

@@ -6,7 +6,10 @@
 
 use super::failure::{self, Failure};
 use crate::{ChannelError, http, live::CallError};
-use pudu_net::reqwest::{self, Method, RequestBuilder, Response, multipart::Form};
+use pudu_net::{
+    reqwest::{self, Method, RequestBuilder, Response, multipart::Form},
+    scrub,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
 /// How long a call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// A token with less than this left is renewed; within the platform's own half hour.
 const RENEWAL: Duration = Duration::from_secs(25 * 60);
 /// The largest answer that is read, in bytes.
@@ -163,6 +166,7 @@ impl Client {
         let text =
             told.rest.get("tenant_access_token").and_then(Value::as_str).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| CallError::Unconnected("the platform gave no token".to_owned()))?;
+        scrub::remember_issued(text);
         let seconds = told.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
         let (life, now) = (Duration::from_secs(seconds), Instant::now());
         let renew = now + life.saturating_sub(RENEWAL.min(life / 4));

@@ -11,6 +11,7 @@ use crate::{
     bucket::Bucket,
     live::{CallError, Offers},
     pace::Pacer,
+    recovery::Recovery,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ pub(super) struct Office {
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
     pub(super) offers: Arc<Offers>,
+    pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }

@@ -276,6 +276,10 @@ impl Messages for FeishuMessages {
         Some(&self.desk.office.offers)
     }
 
+    fn recovery(&self) -> Option<crate::recovery::Recovery> {
+        Some(self.desk.office.recovery.clone())
+    }
+
     async fn ready(&mut self) {
         self.desk.ready().await;
     }

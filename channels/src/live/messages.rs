@@ -1,7 +1,7 @@
 //! What a platform does for a live reply: make a message, change it, find it, delete it.
 
 use super::{Draft, Offers, Typing};
-use crate::{Journal, OutFile, SendError, Sighting, split::Limit};
+use crate::{Journal, OutFile, SendError, Sighting, recovery::Recovery, split::Limit};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -64,6 +64,11 @@ pub(crate) trait Messages: Send + Sync + 'static {
 
     /// Returns where the numbers of choices are remembered, where there may be no buttons.
     fn offers(&self) -> Option<&Arc<Offers>> {
+        None
+    }
+
+    /// Returns what tells when the platform answers again.
+    fn recovery(&self) -> Option<Recovery> {
         None
     }
 

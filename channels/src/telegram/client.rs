@@ -28,7 +28,7 @@ use teloxide_core::{
 use url::Url;
 
 /// How long an ordinary call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 
 /// The largest answer that is read, in bytes: a hundred updates are far from it.
 const LARGEST: usize = 32 * 1024 * 1024;

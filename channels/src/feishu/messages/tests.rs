@@ -90,6 +90,7 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
         bucket: Arc::new(crate::feishu::desk::bucket()),
         places: Arc::new(Places::default()),
         offers: Arc::default(),
+        recovery: crate::recovery::Recovery::default(),
         interval: Duration::from_millis(1),
     };
     (FeishuMessages::new(Desk::new(office, &placement)), platform)
