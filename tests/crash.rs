@@ -285,7 +285,7 @@ async fn die(
     speak(house, talks, random, bound);
     let patience = match death {
         Death::Moment(after) => *after,
-        Death::Point(..) | Death::Send(..) => Duration::from_millis(700),
+        Death::Point(..) | Death::Send(..) => Duration::from_millis(1500),
     };
     let died = house.ended(patience).await.is_some();
     house.platform.heal();

@@ -331,11 +331,12 @@ async fn an_answer_that_nobody_confirms_for_a_while_arrives_all_the_same() {
 
 #[tokio::test]
 async fn a_sign_that_cannot_be_taken_back_is_not_sent() {
+    type Happens<'a> = &'a dyn Fn(&Talk);
     let refused = |talk: &Talk| {
         let fault = Fault::Refused(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied".to_owned());
         talk.dingtalk.stage().fail_always("robot/otoMessages/batchRecall", fault);
     };
-    let cases: [(&str, &dyn Fn(&Talk)); 4] = [
+    let cases: [(&str, Happens<'_>); 4] = [
         ("somebody from outside", &|_| {}),
         ("no permission to send", &|talk| talk.dingtalk.permit("qyapi_robot_sendmsg", false)),
         ("the month's calls are used up", &|talk| talk.dingtalk.limit_month(Some(0))),

@@ -133,8 +133,14 @@ impl<M: Messages> Reply<M> {
         if self.messages.grows() {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
-            self.show(&pages, false).await?;
-            self.shrink(&pages).await?;
+            match self.show(&pages, false).await {
+                // What cannot grow does not have to.
+                Err(SendError::Refused(_)) if !self.messages.grows() => {}
+                shown => {
+                    shown?;
+                    self.shrink(&pages).await?;
+                }
+            }
             if self.messages.grows() {
                 return Ok(());
             }

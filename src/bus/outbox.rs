@@ -147,7 +147,8 @@ impl Outbox {
             };
             tokio::select! {
                 () = pause => {}
-                () = hurry.cancelled(), if !hurried && !asked_for => hurried = true,
+                // Once: what it waits for is perhaps a file's alone, which is given up then.
+                () = hurry.cancelled(), if !hurried => hurried = true,
             }
         }
     }

@@ -319,7 +319,11 @@ impl DingMessages {
         let name = sent.id.clone();
         let Some(card) = self.card(&name) else { return Err(Failure::Refused("no cards".to_owned())) };
         if streams {
-            card.stream(&card.text(page), page.done, sent.nth).await?;
+            match card.stream(&card.text(page), page.done, sent.nth).await {
+                // An older record does not tell that it may be finished: what is can still be replaced.
+                Err(Failure::Refused(_)) => card.replace(page).await?,
+                streamed => streamed?,
+            }
         } else {
             card.replace(page).await?;
         }

@@ -25,6 +25,9 @@ const GRACE: Duration = Duration::from_secs(6);
 /// The pause between tries then.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Why a file is left whose sending has no answer.
+const UNCERTAIN: &str = "it is not certain that it arrived";
+
 /// How an unsettled file fared.
 #[derive(Clone, Debug)]
 struct Tries {
@@ -67,7 +70,7 @@ impl<M: Messages> Reply<M> {
         for (n, file) in files.iter().enumerate() {
             match self.tries(n) {
                 None => {}
-                Some(Tries { times: TRIES.., .. }) => self.give_up(n, "it is not certain that it arrived"),
+                Some(Tries { times: TRIES.., .. }) => self.give_up(n, UNCERTAIN),
                 Some(Tries { failed: FAILURES.., .. }) => self.give_up(n, "it could not be sent"),
                 Some(tries) => self.send_patiently(n, file, tries).await?,
             }
@@ -86,7 +89,11 @@ impl<M: Messages> Reply<M> {
                 return Ok(());
             };
             let Err(error) = sent else { return Ok(()) };
-            let Some(end) = end.filter(|_| tries.times < TRIES) else { return Err(error) };
+            let Some(end) = end else { return Err(error) };
+            if tries.times >= TRIES {
+                self.give_up(n, UNCERTAIN);
+                return Ok(());
+            }
             let pause = match error {
                 SendError::Later { after } => after,
                 _ => PAUSE,
