@@ -223,6 +223,10 @@ pub trait LiveReply: Send {
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
 
+    /// From when this is cancelled on somebody waits for the reply's end: what holds it up, like a file that is
+    /// not taken, is given up soon.
+    fn hurry(&mut self, _waited_for: CancellationToken) {}
+
     /// Shows the final view. May be called again after an error, also after a restart: what is already
     /// there is not sent twice.
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>>;
