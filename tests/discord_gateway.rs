@@ -169,8 +169,11 @@ async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_t
     let mut server = Server::open("thread_mode: true").await;
     server.write(&server.team, "a story", true, None);
     let answer = server.reads(&server.team, "echo: [Ada] a story").await;
+    let own = server.write(&server.team, "go on", false, Some(&answer.id));
+    server.reads(&server.team, "echo: [Ada] go on").await;
     server.house.kill();
-    server.write(&server.team, "and then?", false, Some(&answer.id));
+    // That it is for the bot is known only by the thread.
+    server.write(&server.team, "and then?", false, Some(&own));
     for method in ["guild.channels", "channel.get"] {
         server.discord.fail_often(method, 1.0, Fault::Internal);
     }
@@ -178,7 +181,7 @@ async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_t
     server.until(|discord| discord.sessions().1 == 1 && discord.calls("guild.channels").len() > 1).await;
     server.discord.heal();
     server.reads(&server.team, "echo: [Ada] and then?").await;
-    assert_eq!(server.words(&server.team).len(), 2);
+    assert_eq!(server.words(&server.team).len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -168,10 +168,12 @@ async fn outage(platform: Arc<dyn Platform>, fault: Fault, lasts: Duration) -> V
     let [before, within, end] = &questions;
     let mut half = house.model.hold(1, At::Chunk(6));
     within.say(&*platform);
-    half.reached().await.unwrap();
+    timeout(SOON, half.reached())
+        .await
+        .unwrap_or_else(|_| panic!("nobody asked the model:\n{}", house.log()));
     let mut all = house.model.hold(1, At::End);
     end.say(&*platform);
-    all.reached().await.unwrap();
+    timeout(SOON, all.reached()).await.unwrap_or_else(|_| panic!("nobody asked the model:\n{}", house.log()));
     for question in [within, end] {
         question.is_shown(&*platform).await;
     }

@@ -1,0 +1,108 @@
+//! Answers in a thread as streams: begun, added to, and closed.
+
+use super::{Post, Posted, SlackMessages};
+use crate::{
+    live::CallError,
+    slack::{failure::ApiError, page::Page},
+};
+use serde_json::json;
+
+/// Streams take so many characters at once.
+const APPEND: usize = 11_000;
+
+impl SlackMessages {
+    /// Begins a stream. `None` where there are none.
+    pub(super) async fn start(&mut self, page: &Page) -> Result<Option<Post>, ApiError> {
+        let mut params = json!({"channel": self.channel, "thread_ts": self.thread});
+        if !page.so_far.is_empty() {
+            params["markdown_text"] = page.so_far.as_str().into();
+        }
+        if !self.recipient.is_empty() {
+            let team = match self.team.as_str() {
+                "" => self.office.me().await.map_err(ApiError::before)?.team.as_str(),
+                team => team,
+            };
+            params["recipient_user_id"] = self.recipient.as_str().into();
+            params["recipient_team_id"] = team.into();
+        }
+        match self.write::<Posted>("chat.startStream", &params).await {
+            Ok(Posted { ts }) => {
+                self.streams.insert(ts.clone(), page.so_far.clone());
+                Ok(Some(Post { ts, stream: true }))
+            }
+            Err(error @ (ApiError::NoStream(_) | ApiError::Content(_) | ApiError::Stream(_))) => {
+                if error.to_string() == "unknown_method" {
+                    self.office.no_streams("unknown_method");
+                }
+                tracing::debug!(%error, "the answer is no stream");
+                self.no_stream = true;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Closes a stream, whatever became of it.
+    pub(super) async fn close(&mut self, ts: &str) -> Result<(), ApiError> {
+        self.streams.remove(ts);
+        let params = json!({"channel": self.channel, "ts": ts});
+        match self.write::<Posted>("chat.stopStream", &params).await {
+            Ok(_) | Err(ApiError::Stream(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a stream show a page by adding to it. False where that cannot be.
+    pub(super) async fn grow(&mut self, post: &mut Post, page: &Page) -> Result<bool, ApiError> {
+        let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
+        let target = if page.done { &page.whole } else { &page.so_far };
+        let Some(new) = target.strip_prefix(before.as_str()) else {
+            // While it grows, less may be certain than was: nothing is wrong with what is there.
+            let wait = !page.done && page.whole.starts_with(&before);
+            if wait {
+                self.streams.insert(post.ts.clone(), before);
+            }
+            return Ok(wait);
+        };
+        if new.chars().count() > APPEND {
+            return Ok(false);
+        }
+        let mut params = json!({"channel": self.channel, "ts": post.ts});
+        if !new.is_empty() {
+            params["markdown_text"] = new.into();
+        }
+        let method = match (page.done, new.is_empty()) {
+            (false, true) => {
+                self.streams.insert(post.ts.clone(), before);
+                return Ok(true);
+            }
+            (false, false) => "chat.appendStream",
+            (true, _) => {
+                if !page.buttons.is_empty() {
+                    params["blocks"] = page.buttons.clone().into();
+                }
+                "chat.stopStream"
+            }
+        };
+        match self.write::<Posted>(method, &params).await {
+            Ok(_) if page.done => post.stream = false,
+            Ok(_) => {
+                self.streams.insert(post.ts.clone(), format!("{before}{new}"));
+            }
+            Err(ApiError::Stream(why)) => {
+                tracing::debug!(why, "the stream is closed; the message goes on by changes");
+                post.stream = false;
+                return Ok(false);
+            }
+            Err(ApiError::Content(_)) => return Ok(false),
+            Err(error) => {
+                // Nothing was done: it goes on where it was. Otherwise the whole is shown next time.
+                if !CallError::from(error.clone()).may_be_done() {
+                    self.streams.insert(post.ts.clone(), before);
+                }
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+}
