@@ -41,7 +41,7 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = live.runs.recursion_limit;
-    let bounds = Bounds { steps, time: live.runs.timeout };
+    let bounds = Bounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
     let sandboxes = machine.sandboxes(live);
     let own = tools(live, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -54,7 +54,8 @@ pub(crate) fn setup(
     let setup = setup.with_groups(groups(live));
     let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
     let policy = Policy { tools: asked, shared, dangerous };
-    let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
+    let setup =
+        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(live.loops.clone());
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
 }
 

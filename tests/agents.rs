@@ -264,7 +264,7 @@ async fn an_agent_has_its_model_until_people_choose_another() {
         "  - name: other\n    use: langchain_openai:ChatOpenAI\n    model: other-1\n    base_url: {}\n    api_key: sk-none\nchannels:\n",
         house.model.url()
     );
-    std::fs::write(house.path("config.yaml"), config.replace("channels:\n", &model)).unwrap();
+    house.write_config(&config.replace("channels:\n", &model));
     house.write_agent("thinker", "model: other\n", "You think.");
     let mut house = house;
     house.start();

@@ -72,6 +72,7 @@ pub(crate) async fn cast(client: &Client, task: &Task) -> Result<Cast, String> {
         results: Results { rules: setup.results.clone(), files: Arc::new(kept) },
         system: system(&setup, &role, own.is_some(), &skills, &catalog),
         bounds: Bounds { steps, ..setup.bounds },
+        loops: setup.loops.clone(),
     });
     if !matches!(role, Role::Maker(_))
         && let Some(task) = setup.subagents.as_ref().and_then(|kinds| kinds.task(&agent, skills.clone()))

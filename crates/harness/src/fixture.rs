@@ -193,7 +193,8 @@ impl Bench {
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
             memory: Memory::default(),
             system: "Be brief.".into(),
-            bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
+            bounds: Bounds { steps: 3, time: Duration::from_secs(60), ..Bounds::default() },
+            loops: None,
         };
         Self {
             agent,

@@ -21,7 +21,9 @@ mod turn;
 pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
 pub use deferred::{Catalog, SEARCH, searching};
 pub use memory::Memory;
-pub use middleware::{Dangerous, Gate, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain};
+pub use middleware::{
+    CallFrequency, Dangerous, Gate, LoopRules, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain,
+};
 pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
 pub use results::{ResultRules, Results};
 pub use retry::Retry;

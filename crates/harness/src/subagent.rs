@@ -64,7 +64,7 @@ pub fn builtin() -> Vec<Kind> {
         without: Vec::new(),
         skills: Vec::new(),
         model: None,
-        bounds: Bounds { steps, time: TIME },
+        bounds: Bounds { steps, time: TIME, ..Bounds::default() },
     };
     let hands = ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep"];
     vec![
@@ -188,6 +188,7 @@ impl Task {
             memory: parent.memory.clone(),
             system: self.system(kind),
             bounds: kind.bounds,
+            loops: parent.loops.clone(),
         })
     }
 

@@ -37,10 +37,10 @@ pub use capture::{Capture, END};
 pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
-pub use init::enter;
+pub use init::{enter, withdraw};
 pub use jail::Jail;
 #[cfg(not(target_os = "linux"))]
-pub use jail::enter;
+pub use jail::{enter, withdraw};
 pub use limits::Limits;
 pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};

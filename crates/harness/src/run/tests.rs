@@ -51,6 +51,18 @@ async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on()
 }
 
 #[tokio::test]
+async fn an_answer_that_a_filter_cut_calls_no_tool() {
+    let cut = Reply::Says(vec![
+        Ok(Delta::Text("I will".into())),
+        Ok(Delta::Call(call("1", "writes", json!({})))),
+        Ok(Delta::Finish(Finish::Filtered)),
+    ]);
+    let bench = Bench::new(vec![cut]);
+    bench.run(Some("go")).await;
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
 async fn a_stop_keeps_what_was_said_as_partial() {
     let bench = Bench::new(vec![Reply::Stalls("Once upon")]);
     let cancel = bench.cancel.clone();
