@@ -30,7 +30,7 @@ struct Script {
 
 /// What a block of a page has.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum BlockKind {
     Commands,
     Session,
     Other,
@@ -58,7 +58,7 @@ fn is_shell(file: &str, text: &str) -> bool {
 /// Returns the commands of a page.
 fn of_page(text: &str) -> Vec<Script> {
     let mut scripts = Vec::new();
-    let mut open: Option<(String, Kind, Script)> = None;
+    let mut open: Option<(String, BlockKind, Script)> = None;
     for (line, row) in (1..).zip(text.lines()) {
         let bare = row.trim_start();
         match &mut open {
@@ -68,16 +68,16 @@ fn of_page(text: &str) -> Vec<Script> {
             Some((_, kind, script)) => {
                 let prompt = bare.strip_prefix("$ ").or_else(|| bare.strip_prefix("# "));
                 script.text.push_str(match kind {
-                    Kind::Commands => row,
-                    Kind::Session => prompt.unwrap_or_default(),
-                    Kind::Other => "",
+                    BlockKind::Commands => row,
+                    BlockKind::Session => prompt.unwrap_or_default(),
+                    BlockKind::Other => "",
                 });
                 script.text.push('\n');
             }
             None => match fence(bare) {
                 Some((fence, kind)) => {
                     let script =
-                        Script { line: line + 1, text: String::new(), whole: kind == Kind::Commands };
+                        Script { line: line + 1, text: String::new(), whole: kind == BlockKind::Commands };
                     open = Some((fence, kind, script));
                 }
                 None => scripts.extend(spans(line, row)),
@@ -89,15 +89,15 @@ fn of_page(text: &str) -> Vec<Script> {
 }
 
 /// Returns the marks that begin a block, and what it has as its name says.
-fn fence(row: &str) -> Option<(String, Kind)> {
+fn fence(row: &str) -> Option<(String, BlockKind)> {
     let mark = row.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let fence: String = row.chars().take_while(|c| *c == mark).collect();
     let info = row.trim_start_matches(mark);
     let name = info.trim().trim_start_matches(['{', '.']).to_lowercase();
     let kind = match name.split(|c: char| c.is_whitespace() || "},".contains(c)).next().unwrap_or_default() {
-        name if SHELLS.contains(&name) || BLOCKS.contains(&name) => Kind::Commands,
-        name if SESSIONS.contains(&name) => Kind::Session,
-        _ => Kind::Other,
+        name if SHELLS.contains(&name) || BLOCKS.contains(&name) => BlockKind::Commands,
+        name if SESSIONS.contains(&name) => BlockKind::Session,
+        _ => BlockKind::Other,
     };
     (fence.len() >= 3 && !(mark == '`' && info.contains('`'))).then_some((fence, kind))
 }
