@@ -3,9 +3,9 @@
 use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
-    config::{self, Backend, Config, FollowUps, Loaded, Start, Watcher},
+    config::{self, Backend, CLOSING, Config, FollowUps, Loaded, Start, Watcher},
     dispatch::{Access, Account, Accounts, Conversations, Known, Policy, Refusals, Rules, Shared},
-    extensions::Extensions,
+    extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
     home::Home,
     lines::{self, Lines},
@@ -34,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
 /// The configuration's file is looked at this often, also while nobody says anything.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(500);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 /// After the turns are done, channels and HTTP get so long to say goodbye.
@@ -79,6 +79,8 @@ pub(crate) struct Greeting {
     pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
+    /// Those of them that everybody in the world may use.
+    pub(crate) open: Vec<String>,
 }
 
 impl Daemon {
@@ -87,6 +89,7 @@ impl Daemon {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
+        extensions::check(&start, file.as_deref()).await.map_err(anyhow::Error::msg)?;
         let Config { fixed, live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
@@ -163,7 +166,12 @@ impl Daemon {
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
-        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts }))
+        let open = if scope == Scope::Whole { live.open_to_the_world() } else { Vec::new() };
+        for account in &open {
+            tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+        }
+        let open = open.into_iter().map(str::to_owned).collect();
+        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
     fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {

@@ -65,6 +65,13 @@ impl Tools<'_> {
     }
 }
 
+/// Reads the file, if there is one: what it says must not be left out in silence.
+pub(crate) async fn check(start: &Start, beside: Option<&Path>) -> Result<(), String> {
+    let Some(path) = find(start, beside) else { return Ok(()) };
+    let told = |error| format!("{}: {error}", path.display());
+    read(&path, start).await.map(drop).map_err(told)
+}
+
 /// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
 /// there are no servers.
 pub(crate) async fn look(

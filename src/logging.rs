@@ -1,8 +1,7 @@
 //! Logs: readable on a terminal, JSON otherwise, and no secret in either.
 
-use crate::config::{Backend, Config, LogLevel};
-use pudu_client::net::scrub::Scrubber;
-use secrecy::{ExposeSecret, SecretString};
+use crate::config::{Config, LogLevel};
+use pudu_client::net::scrub;
 use serde_json::json;
 use std::{
     fs::File,
@@ -21,8 +20,7 @@ const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. Secrets are hidden by their shape, and by the
-/// very words that the configuration holds.
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, Target::Stderr);
 }
@@ -45,7 +43,7 @@ fn begin(config: &Config, filter: Option<&str>, target: Target) {
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
     let terminal = matches!(target, Target::Stderr) && io::stderr().is_terminal();
-    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)), target, flood: Arc::default() };
+    let make = Scrubbing { target, flood: Arc::default() };
     let layer = if terminal {
         fmt::layer().with_writer(make).with_target(false).boxed()
     } else {
@@ -65,25 +63,9 @@ fn level(level: LogLevel) -> &'static str {
     }
 }
 
-/// Returns the secrets of a configuration.
-fn secrets(config: &Config) -> Vec<String> {
-    let fixed = &config.fixed;
-    let mut secrets: Vec<&SecretString> = fixed.gateway.token.iter().collect();
-    if let Backend::Postgres { url } = &fixed.database.backend {
-        secrets.push(url);
-    }
-    secrets.extend(config.live.accounts.iter().flat_map(|account| account.platform.secrets()));
-    for model in &config.live.models {
-        secrets.extend(&model.api_key);
-        secrets.extend(model.default_headers.values());
-    }
-    secrets.into_iter().map(|secret| secret.expose_secret().to_owned()).collect()
-}
-
 /// Makes writers that hide secrets.
 #[derive(Clone)]
 struct Scrubbing {
-    scrubber: Scrubber,
     target: Target,
     flood: Arc<Mutex<Flood>>,
 }
@@ -115,7 +97,7 @@ enum Target {
 
 impl Scrubbing {
     fn line(&self, fate: Fate) -> Line {
-        Line { scrubber: self.scrubber.clone(), target: self.target.clone(), text: Vec::new(), fate }
+        Line { target: self.target.clone(), text: Vec::new(), fate }
     }
 }
 
@@ -150,7 +132,6 @@ enum Fate {
 
 /// One event, written as a whole so that no secret is torn apart.
 struct Line {
-    scrubber: Scrubber,
     target: Target,
     text: Vec<u8>,
     fate: Fate,
@@ -159,7 +140,7 @@ struct Line {
 impl Line {
     /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
     fn shown(&self) -> String {
-        let text = self.scrubber.scrub(&String::from_utf8_lossy(&self.text)).into_owned();
+        let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
         let mut shown = if text.len() <= LONGEST_LINE {
             text
         } else {
@@ -213,7 +194,7 @@ mod tests {
 
     fn shown(text: &str, fate: Fate) -> String {
         let target = Target::File(Arc::new(tempfile::tempfile().unwrap()));
-        Line { scrubber: Scrubber::new([]), target, text: text.into(), fate }.shown()
+        Line { target, text: text.into(), fate }.shown()
     }
 
     #[test]

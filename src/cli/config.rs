@@ -8,6 +8,7 @@ use crate::config::{
     load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
+use pudu_client::net::scrub;
 use std::{
     fs,
     io::{self, Write},
@@ -42,12 +43,13 @@ pub(crate) fn check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
             return Ok(Verdict::Wrong);
         }
     };
+    loaded.remember_secrets();
     for (_, line) in loaded.report.lines() {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "{}", headline(&loaded))?;
     for (name, value) in summary(&loaded.config) {
-        writeln!(out, "  {name:<9} {value}")?;
+        writeln!(out, "  {name:<9} {}", scrub::hide(&value))?;
     }
     Ok(Verdict::Fine)
 }
@@ -180,12 +182,17 @@ fn listed(items: impl Iterator<Item = String>) -> String {
 fn model(model: &ModelConfig) -> String {
     let host = model.base_url.host_str().unwrap_or_default();
     let key = if model.api_key.is_some() { "with a key" } else { "without a key" };
-    format!("{} ({} at {host}, {key})", model.name, model.model)
+    format!("{} ({} at {host}, {key})", shown(&model.name), shown(&model.model))
 }
 
 fn account(account: &Account) -> String {
     let platform = &account.platform;
-    format!("{} ({}, {})", account.name, platform.name(), platform.transport())
+    format!("{} ({}, {})", shown(&account.name), platform.name(), platform.transport())
+}
+
+/// Returns a name, unless somebody wrote a key in its place.
+fn shown(name: &str) -> &str {
+    if scrub::looks_secret(name) && !name.contains('-') { scrub::HIDDEN } else { name }
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ mod store;
 
 use super::run;
 use crate::{
-    config::{Live, Loaded, Provider, Start},
+    config::{CLOSING, Live, Loaded, Provider, Start},
     lines,
     machine::Machine,
 };
 use pudu_channels::{Check, Found};
 use pudu_client::{
+    net::scrub,
     sandbox::{Proof, Unconfined, prove},
     skills::Skills,
 };
@@ -69,7 +70,7 @@ async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         found.push(("agents".to_owned(), agents));
     }
     for account in &live.accounts {
-        let checks = match lines::channel(account) {
+        let mut checks = match lines::channel(account) {
             Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
                 vec![Check::bad(
                     "connection",
@@ -79,6 +80,9 @@ async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
             }),
             Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
         };
+        if live.open_to_the_world().contains(&account.name.as_str()) {
+            checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
+        }
         found.push((format!("{} ({})", account.name, account.platform.name()), checks));
     }
     found
@@ -170,7 +174,7 @@ fn told(name: &str, checks: &[Check]) -> String {
             Found::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
         };
     }
-    out
+    scrub::hide(&out).into_owned()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::run;
 use crate::{config::Start, skills};
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use pudu_client::skills::{Broken, Entry, Skills, Verdict};
+use pudu_client::skills::{Broken, Entry, Hidden, Skills, Verdict};
 use std::{
     fmt::Write as _,
     io::{self, Write},
@@ -27,7 +27,7 @@ pub(super) enum Verb {
     Install {
         /// The archive.
         file: PathBuf,
-        /// Put it in the place of an installed one of its name.
+        /// Put it in the place of an installed one of its name, or of one that ships.
         #[arg(long)]
         replace: bool,
     },
@@ -92,6 +92,10 @@ fn list(skills: &Skills) -> String {
     }
     if catalog.entries.is_empty() {
         out.push_str("no skills\n");
+    }
+    for Hidden { name, by, .. } in &catalog.hidden {
+        let _ =
+            writeln!(out, "hidden       {name:width$}  it ships, and {} is used in its place", by.display());
     }
     for Broken { folder, why } in &catalog.broken {
         let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());

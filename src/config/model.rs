@@ -11,7 +11,8 @@ use super::{
     reader::{Reader, Section},
 };
 use indexmap::IndexMap;
-use secrecy::SecretString;
+use pudu_client::net::scrub;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
 use url::Url;
@@ -273,7 +274,11 @@ fn headers(section: &Section<'_>) -> IndexMap<String, SecretString> {
         other => other.to_string(),
     };
     let map = section.map("default_headers").or(Map::new());
-    map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect()
+    let headers: IndexMap<_, _> =
+        map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
+    let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
+    section.know_secret(telling.map(|(_, value)| value));
+    headers
 }
 
 impl ModelConfig {

@@ -7,7 +7,6 @@ use crate::{
     stdout::Lines,
     warden::{self, Hold},
 };
-use pudu_net::scrub::Scrubber;
 use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::ExposeSecret;
 use std::{
@@ -43,7 +42,7 @@ pub(crate) struct Process {
 pub(crate) type Pipes = (Lines<ChildStdout>, ChildStdin);
 
 /// Starts a server.
-pub(crate) fn start(command: &Command, name: &str, scrubber: &Scrubber) -> Result<(Process, Pipes), String> {
+pub(crate) fn start(command: &Command, name: &str) -> Result<(Process, Pipes), String> {
     let (mut child, group) = spawn(command).map_err(|error| refused(&command.program, &error))?;
     let (Some(stdout), Some(stdin), Some(stderr)) =
         (child.stdout.take(), child.stdin.take(), child.stderr.take())
@@ -51,7 +50,7 @@ pub(crate) fn start(command: &Command, name: &str, scrubber: &Scrubber) -> Resul
         return Err("it has no pipes".to_owned());
     };
     let complaint = Arc::default();
-    let reading = listen(stderr, name.to_owned(), scrubber.clone(), Arc::clone(&complaint));
+    let reading = listen(stderr, name.to_owned(), Arc::clone(&complaint));
     let stderr = AbortOnDropHandle::new(tokio::spawn(reading));
     Ok((Process { child, group, stderr, complaint }, (Lines::new(stdout), stdin)))
 }
@@ -156,11 +155,11 @@ impl Drop for Group {
 }
 
 /// Passes a child's complaints to the log, without secrets, and keeps the last one.
-async fn listen(stderr: ChildStderr, server: String, scrubber: Scrubber, last: Arc<Mutex<String>>) {
+async fn listen(stderr: ChildStderr, server: String, last: Arc<Mutex<String>>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
-        let text = failure::words(&String::from_utf8_lossy(&line), &scrubber);
+        let text = failure::words(&String::from_utf8_lossy(&line));
         if !text.is_empty() {
             tracing::debug!(server, "{text}");
             *last.lock().unwrap_or_else(PoisonError::into_inner) = text;

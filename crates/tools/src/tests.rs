@@ -1,3 +1,5 @@
+mod bounds;
+
 use super::*;
 use pudu_base::{
     BoxFuture, Command, Entry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ThreadId,

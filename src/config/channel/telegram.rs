@@ -36,6 +36,10 @@ impl Platform for Telegram {
         std::iter::once(&self.0.token).chain(secret).collect()
     }
 
+    fn is_public(&self) -> bool {
+        true
+    }
+
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
         let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
         Ok(Arc::new(telegram::Telegram::new(config)?))

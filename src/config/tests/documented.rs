@@ -72,6 +72,7 @@ fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
                 tool_groups: [{name: a}]\n\
                 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
+                loop_detection: {tool_freq_overrides: {bash: {warn: 1, hard_limit: 2}}}\n\
                 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
                 sandbox: {use: \"deerflow.community.aio_sandbox:AioSandboxProvider\", mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
                 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";

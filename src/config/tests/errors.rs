@@ -447,3 +447,62 @@ config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a
   mend: make the head or the tail smaller, or this larger",
     );
 }
+
+/// DeerFlow's example with each section that protects somebody switched on, one by one.
+#[test]
+fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
+    let refused = |text: &str, key: &str| {
+        let said = said(text, []);
+        assert!(said.contains(&format!("error: {key}: ")), "{text}: {said}");
+        assert!(!said.contains("not used"), "{text}: {said}");
+    };
+    let provider =
+        "provider: {use: 'deerflow.guardrails.builtin:AllowlistProvider', config: {denied_tools: [bash]}}";
+    refused(&format!("guardrails: {{enabled: true, {provider}}}\n"), "guardrails.enabled");
+    refused(&format!("guardrails: {{{provider}}}\n"), "guardrails");
+    refused("guardrails: {denied_tools: [bash]}\n", "guardrails");
+    refused("guardrails: {enabled: 'yes'}\n", "guardrails.enabled");
+    refused("guardrails: {enabled: [on]}\n", "guardrails.enabled");
+    refused("authorization: {enabled: true, default_role: user}\n", "authorization.enabled");
+    refused("authorization: {default_role: guest}\n", "authorization");
+    refused("token_budget: {enabled: true, max_tokens: 200000}\n", "token_budget.enabled");
+    refused("token_budget: {max_tokens: 10}\n", "token_budget");
+    refused("tool_progress: {enabled: true}\n", "tool_progress.enabled");
+    refused("subagents: {token_budget: {enabled: true}}\n", "subagents.token_budget.enabled");
+    refused("subagents: {token_budget: {max_tokens: 1}}\n", "subagents.token_budget");
+    refused(
+        "subagents: {agents: {bash: {token_budget: {max_tokens: 1}}}}\n",
+        "subagents.agents.bash.token_budget",
+    );
+    let own = "subagents: {custom_agents: {a: {description: b, system_prompt: c, token_budget: {max_tokens: 1}}}}\n";
+    refused(own, "subagents.custom_agents.a.token_budget");
+    refused("channel_connections: {enabled: true}\n", "channel_connections.enabled");
+    let bound = "channel_connections.require_bound_identity";
+    refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
+    refused("channel_connections: {require_bound_identity: true}\n", bound);
+    refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.enabled");
+    refused("llm_call: {max_concurrent_calls: 4}\n", "llm_call.max_concurrent_calls");
+    refused("extensions: {middlewares: ['team.parts:Guard']}\n", "extensions.middlewares");
+    refused(
+        "safety_finish_reason: {detectors: [{use: 'team.parts:Own'}]}\n",
+        "safety_finish_reason.detectors",
+    );
+    let obeyed = |text: &str| assert_eq!(said(text, []), "", "{text}");
+    obeyed(
+        "loop_detection: {enabled: true}\nread_before_write: {enabled: true}\nskill_scan: {enabled: true}\n",
+    );
+    obeyed("safety_finish_reason: {enabled: true, detectors: null}\nsubagents: {max_total_per_run: 6}\n");
+    obeyed("uploads: {auto_convert_documents: false}\nagents_api: {enabled: false}\n");
+    obeyed("auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 0}\n");
+    obeyed("guardrails: {enabled: false, fail_closed: true}\nauthorization: {enabled: false}\n");
+    obeyed(
+        "channel_connections: {enabled: true, require_bound_identity: false, telegram: {enabled: false}}\n",
+    );
+    obeyed("channel_connections: {enabled: false, require_bound_identity: true}\n");
+    obeyed("token_budget: {enabled: false, max_tokens: 1}\nsubagents: {token_budget: {enabled: false}}\n");
+    let kept = said("read_before_write: {enabled: false}\n", []);
+    assert!(
+        kept.contains("warning: read_before_write.enabled: a file is read before it is changed"),
+        "{kept}"
+    );
+}

@@ -1,7 +1,7 @@
 //! What a provider's refusal means for the caller.
 
 use pudu_base::ModelError;
-use pudu_net::{reqwest, retry, scrub::Scrubber};
+use pudu_net::{reqwest, retry, scrub};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
@@ -58,8 +58,8 @@ fn classify(status: u16, retry_after: Option<Duration>, error: Option<&Value>, b
 }
 
 fn detail(status: u16, said: &str) -> String {
-    let words: String = said.trim().chars().filter(|c| !c.is_control()).take(WORDS).collect();
-    let words = Scrubber::default().scrub(&words).into_owned();
+    let said: String = said.trim().chars().filter(|c| !c.is_control()).collect();
+    let words = scrub::hide_and_cut(&said, WORDS);
     if words.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {words}") }
 }
 

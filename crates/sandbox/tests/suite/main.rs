@@ -8,3 +8,4 @@ mod files;
 mod floods;
 mod house;
 mod limits;
+mod rights;
