@@ -70,9 +70,8 @@ async fn a_program_that_another_user_names_is_not_run() {
     let servers = json!({"mcpServers": {"evil": {"command": "touch", "args": [proof]}}});
     std::fs::write(&file, servers.to_string()).unwrap();
     chown(&file, Some(12_345), None).unwrap();
-    house.start();
-    house.logs("belongs to user 12345, and pudu runs as user 0").await;
-    house.kill();
+    assert!(!house.try_start(), "it started");
+    assert!(house.log().contains("belongs to user 12345, and pudu runs as user 0"), "{}", house.log());
     chown(&file, Some(0), None).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o666)).unwrap();
     let (ok, said) = house.pudu(&["doctor"]);
