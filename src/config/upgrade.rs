@@ -117,7 +117,7 @@ mod tests {
             let old = format!("config_version: {version}\n{text}");
             if let Ok(new) = upgrade(&old) {
                 prop_assert!(same(&tree(&old).unwrap(), &tree(&new.text).unwrap()));
-                prop_assert_eq!(upgrade(&new.text).unwrap().text, new.text.clone());
+                prop_assert_eq!(upgrade(&new.text).unwrap().text, new.text);
             }
         }
     }
