@@ -102,6 +102,7 @@ async fn accept() {
         account: "telegram".into(),
         event_key: format!("u{n}"),
         chat: "1".into(),
+        position: None,
         message: Some(n.to_string()),
         payload: "{\"kind\":\"message\",\"text\":\"hello\"}".repeat(8),
         at: 0,

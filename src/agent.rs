@@ -7,6 +7,7 @@ use crate::{
 };
 use pudu_client::{
     Groups, ModelInfo, Setup,
+    agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, Limits},
     harness::{
@@ -40,7 +41,7 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = live.runs.recursion_limit;
-    let bounds = Bounds { steps, time: live.runs.timeout };
+    let bounds = Bounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
     let sandboxes = machine.sandboxes(live);
     let own = tools(live, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -48,11 +49,13 @@ pub(crate) fn setup(
         foreign.iter().filter(|_| live.tool_search).map(|tool| tool.spec().clone()).collect();
     let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
-    let Approvals { dangerous, tools: asked, timeout } = live.approvals.clone();
+    let Approvals { dangerous, agent_changes, tools: asked, timeout } = live.approvals.clone();
     let setup = Setup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
-    let policy = Policy { tools: asked, dangerous };
-    let setup = setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone());
+    let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
+    let policy = Policy { tools: asked, shared, dangerous };
+    let setup =
+        setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(live.loops.clone());
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
 }
 
@@ -60,7 +63,7 @@ pub(crate) fn setup(
 /// something to policies, groups and skills.
 fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
     let taken = |name: &str| {
-        let ours = [SEARCH, subagent::TASK, "setup_agent", "update_agent"];
+        let ours = [SEARCH, subagent::TASK, "setup_agent", UPDATE_AGENT];
         ours.contains(&name)
             || tools::NAMES.contains(&name)
             || own.iter().any(|tool| tool.spec().name == name)

@@ -12,7 +12,7 @@ mod run;
 mod skill;
 
 use crate::config::{Env, Start};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::{io, path::PathBuf, process::ExitCode};
 
 /// What this program is asked for by itself, to read a document.
@@ -42,7 +42,11 @@ enum Verb {
     #[command(subcommand)]
     Config(ConfigVerb),
     /// Try what pudu needs to work: configuration, models, each account; say how to mend what does not.
-    Doctor,
+    Doctor {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Make a code by which one person can make themselves known to a bot that runs.
     Connect {
         /// The bot: its key under `channels:`.
@@ -56,6 +60,9 @@ enum Verb {
         /// How many deeds, the newest.
         #[arg(long, default_value_t = 100)]
         limit: u32,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// List, show, make and remove custom agents.
     #[command(subcommand)]
@@ -69,6 +76,13 @@ enum Verb {
         #[arg(long)]
         url: Option<String>,
     },
+    /// Print what a shell needs to complete pudu's commands.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    Man,
     /// Read a document for another pudu.
     #[command(name = READ_DOCUMENT, hide = true)]
     ReadDocument,
@@ -77,8 +91,12 @@ enum Verb {
 #[derive(Debug, Subcommand)]
 enum ConfigVerb {
     /// Say whether the configuration can be used, and what is odd about it.
-    Check,
-    /// Add keys that are new, as comments; no value, comment or order changes.
+    Check {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Raise the version that the file says it is of; nothing else changes.
     Upgrade,
 }
 
@@ -89,16 +107,43 @@ pub(crate) fn main() -> ExitCode {
     match cli.command {
         None | Some(Verb::Run) => run::daemon(start),
         Some(Verb::Chat(args)) => chat::chat(start, args),
-        Some(Verb::Config(ConfigVerb::Check)) => written(config::check(&start, &mut io::stdout())),
+        Some(Verb::Config(ConfigVerb::Check { json })) => {
+            written(config::check(&start, json, &mut io::stdout()))
+        }
         Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
-        Some(Verb::Doctor) => doctor::doctor(&start),
+        Some(Verb::Doctor { json }) => doctor::doctor(&start, json),
         Some(Verb::Connect { account }) => remote::print(connect::connect(&start, &account)),
-        Some(Verb::Audit { thread, limit }) => remote::print(audit::audit(&start, thread.as_deref(), limit)),
+        Some(Verb::Audit { thread, limit, json }) => {
+            remote::print(audit::audit(&start, thread.map(Into::into), limit, json))
+        }
         Some(Verb::Agent(verb)) => agent::agent(&start, &verb),
         Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),
-        Some(Verb::ReadDocument) => pudu_client::documents::serve(),
+        Some(Verb::Completions { shell }) => {
+            clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut io::stdout());
+            ExitCode::SUCCESS
+        }
+        Some(Verb::Man) => manual(&mut io::stdout()),
+        Some(Verb::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
     }
+}
+
+/// Writes the manual page: pudu's own, and below it what each command takes.
+fn manual(out: &mut dyn io::Write) -> ExitCode {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let page = clap_mangen::Man::new(command.clone()).render(out).and_then(|()| {
+        command.get_subcommands().filter(|verb| !verb.is_hide_set()).try_for_each(|verb| {
+            let name = format!("pudu {}", verb.get_name());
+            writeln!(out, ".SH \"{}\"", name.to_uppercase())?;
+            let man = clap_mangen::Man::new(verb.clone().bin_name(name));
+            man.render_synopsis_section(out)?;
+            man.render_description_section(out)?;
+            man.render_options_section(out)?;
+            if verb.has_subcommands() { man.render_subcommands_section(out) } else { Ok(()) }
+        })
+    });
+    written(page.map(|()| config::Verdict::Fine))
 }
 
 fn written(verdict: io::Result<config::Verdict>) -> ExitCode {

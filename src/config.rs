@@ -23,22 +23,25 @@ mod find;
 mod gateway;
 mod later;
 mod limits;
+mod loops;
 mod model;
 mod output;
 mod problem;
+mod protections;
 mod raw;
 mod reader;
 mod sandbox;
 mod setting;
 mod skills;
 mod subagents;
+pub(crate) mod trust;
 pub(crate) mod upgrade;
 mod watch;
 mod web;
 
 pub(crate) use {
     approvals::Approvals,
-    channel::{Account, Allow, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
+    channel::{Account, Allow, CLOSING, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
     class::{Dialect, Native},
     containers::{Docker, Provider},
     database::{Backend, Database},
@@ -61,20 +64,25 @@ pub(crate) use {
 pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
+use pudu_client::harness::LoopRules;
+use pudu_client::net::scrub;
 use raw::Node;
 use reader::{Key, Reader, Section};
+use secrecy::{ExposeSecret, SecretString};
 use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
+use url::Url;
 
 /// The version of the configuration's shape: that of the DeerFlow it follows. A file says it in
 /// `config_version`.
 pub(crate) const VERSION: u32 = 34;
 
 /// The example: every key with its default.
+#[cfg(test)]
 pub(crate) const EXAMPLE: &str = include_str!("../config.example.yaml");
 
 /// All that was configured.
@@ -128,6 +136,8 @@ pub(crate) struct Live {
     pub(crate) tool_search: bool,
     /// The sub-agents.
     pub(crate) subagents: Vec<Subagent>,
+    /// When a run that repeats itself is ended; never, if `None`.
+    pub(crate) loops: Option<LoopRules>,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -141,6 +151,15 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// Returns the accounts that everybody in the world may use.
+    pub(crate) fn open_to_the_world(&self) -> Vec<&str> {
+        let open = |account: &&Account| {
+            account.platform.is_public()
+                && self.manners.get(&account.name).is_some_and(Manners::admits_everybody)
+        };
+        self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
+    }
+
     /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
     pub(crate) fn offered(&self, shell: bool) -> impl Iterator<Item = &ToolConfig> {
         self.tools.iter().filter(move |tool| shell || tool.tool != Native::Bash)
@@ -183,6 +202,17 @@ pub(crate) struct Loaded {
     keys: IndexMap<String, Key>,
     /// What the file looked like from outside before it was read.
     stamp: Option<watch::Stamp>,
+    /// Whether the file says anything.
+    says: bool,
+    /// What nobody may read.
+    secrets: Vec<SecretString>,
+}
+
+impl Loaded {
+    /// Has its secrets taken out of whatever leaves the process from now on.
+    pub(crate) fn remember_secrets(&self) {
+        scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
+    }
 }
 
 /// Why there is no configuration. All are for the operator to mend.
@@ -204,6 +234,15 @@ pub(crate) enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// An edit took out more than anybody means to.
+    #[error(
+        "the file has lost everything that it said, or all its accounts; to close an account write `enabled: false`, \
+         or restart pudu"
+    )]
+    Emptied,
+    /// The file, which nobody named, may not be the operator's.
+    #[error(transparent)]
+    Untrusted(#[from] trust::Untrusted),
     /// The file says something that cannot be.
     #[error("{0}")]
     Wrong(Report),
@@ -225,7 +264,8 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     let Some(root) = root else {
         return Err(ConfigError::Wrong(Report::new(file.map(Into::into), problems)));
     };
-    let (config, log) = understand(&root, &start, file.is_some());
+    let (config, log) = understand(&root, &start);
+    let secrets = secrets(&log.secrets, &start.env);
     problems.extend(log.problems);
     if !log.unused.is_empty() {
         let unused: Vec<_> = log.unused.into_iter().collect();
@@ -233,9 +273,24 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {
-        Some(config) if !report.has_errors() => Ok(Loaded { config, report, keys: log.keys, stamp }),
+        Some(config) if !report.has_errors() => {
+            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty(), secrets })
+        }
         _ => Err(ConfigError::Wrong(report)),
     }
+}
+
+/// Returns what nobody may read, the values of variables with telling names included.
+fn secrets(secrets: &[SecretString], env: &Env) -> Vec<SecretString> {
+    const NAMES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+    let telling = |(name, _): &(String, String)| NAMES.iter().any(|end| name.ends_with(end));
+    let password = |secret: &SecretString| {
+        let url = Url::parse(secret.expose_secret()).ok()?;
+        Some(SecretString::from(url.password()?))
+    };
+    let of_variables = env.all().filter(telling).map(|(_, value)| value.into());
+    let passwords = secrets.iter().filter_map(password);
+    secrets.iter().cloned().chain(passwords).chain(of_variables).collect()
 }
 
 /// Adds the `.env` file beside the config file, or in the current folder where there is no config file.
@@ -271,11 +326,12 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
     Ok(bytes)
 }
 
-fn understand(root: &Node, start: &Start, written: bool) -> (Option<Config>, reader::Log) {
+fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let reader = Reader::new(root, &start.env);
     let top = reader.fixed();
     top.later(later::SECTIONS);
-    version(&reader.live(), written);
+    protections::check(&top);
+    version(&reader.live());
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
@@ -314,6 +370,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         results: output::results(top),
         tool_search: output::searched(top),
         subagents: subagents::subagents(top),
+        loops: loops::rules(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),
@@ -322,16 +379,12 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     }
 }
 
-/// A file without a version is older than any.
-fn version(top: &Section<'_>, written: bool) {
-    let version = top.number("config_version", 0..=u32::MAX).or_told(0, &VERSION.to_string());
-    if written && version < VERSION {
+/// A file without a version is current.
+fn version(top: &Section<'_>) {
+    let version = top.number("config_version", 0..=u32::MAX).or(VERSION);
+    if version < VERSION {
         let what = format!("the file has the shape of version {version}, this pudu has {VERSION}");
-        top.warn(
-            "config_version",
-            what,
-            "`pudu config upgrade` adds the keys that are new, and changes no value",
-        );
+        top.warn("config_version", what, "`pudu config upgrade` raises it, and changes no value");
     }
     if version > VERSION {
         let what = format!("the file has the shape of version {version}, this pudu knows {VERSION}");

@@ -3,9 +3,9 @@
 use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
-    config::{self, Backend, Config, Loaded, Start, Watcher},
+    config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
     dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
-    extensions::Extensions,
+    extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
     home::Home,
     lines::{self, Lines},
@@ -31,10 +31,12 @@ use std::{
 use tokio::{net::TcpListener, sync::mpsc::Receiver};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+/// The name of an SQLite store's file.
+pub(crate) const STORE: &str = "pudu.db";
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
 /// The configuration's file is looked at this often, also while nobody says anything.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(500);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
 /// After the turns are done, channels and HTTP get so long to say goodbye.
@@ -79,6 +81,8 @@ pub(crate) struct Greeting {
     pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
+    /// Those of them that everybody in the world may use.
+    pub(crate) open: Vec<String>,
 }
 
 impl Daemon {
@@ -87,6 +91,7 @@ impl Daemon {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
+        extensions::check(&start, file.as_deref()).await.map_err(anyhow::Error::msg)?;
         let Config { fixed, live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
@@ -163,7 +168,12 @@ impl Daemon {
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
-        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts }))
+        let open = if scope == Scope::Whole { live.open_to_the_world() } else { Vec::new() };
+        for account in &open {
+            tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+        }
+        let open = open.into_iter().map(str::to_owned).collect();
+        Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
     fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {
@@ -335,7 +345,7 @@ async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
 pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     let location = match &database.backend {
         Backend::Memory => Location::Memory,
-        Backend::Sqlite { dir } => Location::Sqlite(dir.join("pudu.db")),
+        Backend::Sqlite { dir } => Location::Sqlite(dir.join(STORE)),
         Backend::Postgres { url } => Location::Postgres(PostgresUrl::parse(url.expose_secret())?),
     };
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))

@@ -36,6 +36,47 @@ async fn installed() -> Vec<String> {
     };
     let answer = tokio::time::timeout(PATIENCE, ask).await.ok().flatten();
     let models = answer.as_ref().and_then(|answer| answer.get("models")?.as_array());
-    let name = |model: &Value| model.get("name").and_then(Value::as_str).map(str::to_owned);
-    models.map(|models| models.iter().filter_map(name).collect()).unwrap_or_default()
+    models
+        .map(|models| models.iter().filter(|model| talks(model)).filter_map(name).collect())
+        .unwrap_or_default()
+}
+
+fn name(model: &Value) -> Option<String> {
+    model.get("name").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Families of models that turn text into numbers and answer nothing.
+const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
+/// What the names of such models have in them, also where the family is that of a model that talks.
+const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
+
+/// Tells whether a model answers people.
+fn talks(model: &Value) -> bool {
+    let details = model.get("details");
+    let family =
+        details.and_then(|details| details.get("family")).and_then(Value::as_str).unwrap_or_default();
+    let name = name(model).unwrap_or_default().to_lowercase();
+    !EMBEDDING_FAMILIES.contains(&family) && !EMBEDDING_NAMES.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_model_that_makes_embeddings_is_never_talked_to() {
+        let check = |name: &str, family: &str, expect: bool| {
+            let model = json!({ "name": name, "details": { "family": family, "families": [family] } });
+            assert_eq!(talks(&model), expect, "{name} {family}");
+        };
+        check("llama3.2:latest", "llama", true);
+        check("qwen3:8b", "qwen3", true);
+        check("nomic-embed-text:latest", "nomic-bert", false);
+        check("all-minilm:l6-v2", "bert", false);
+        check("bge-m3:latest", "bert", false);
+        check("snowflake-arctic-embed:latest", "", false);
+        check("qwen3-embedding:0.6b", "qwen3", false);
+        check("jeffh/intfloat-e5-base:latest", "bert", false);
+    }
 }

@@ -4,7 +4,7 @@
 //! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
 //! next run on.
 
-use crate::config::Start;
+use crate::config::{Start, trust};
 use pudu_client::{
     base::Tool,
     mcp::{Config, Servers, Skipped},
@@ -65,6 +65,13 @@ impl Tools<'_> {
     }
 }
 
+/// Reads the file, if there is one: what it says must not be left out in silence.
+pub(crate) async fn check(start: &Start, beside: Option<&Path>) -> Result<(), String> {
+    let Some(path) = find(start, beside) else { return Ok(()) };
+    let told = |error| format!("{}: {error}", path.display());
+    read(&path, start).await.map(drop).map_err(told)
+}
+
 /// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
 /// there are no servers.
 pub(crate) async fn look(
@@ -102,7 +109,14 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
     folders.flat_map(|folder| NAMES.map(|name| folder.join(name))).find(|path| path.is_file())
 }
 
+/// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
 async fn read(path: &Path, start: &Start) -> Result<Config, String> {
     let text = tokio::fs::read_to_string(path).await.map_err(|error| error.to_string())?;
-    Config::parse(&text, &start.env.all().collect()).map_err(|error| error.to_string())
+    let config = Config::parse(&text, &start.env.all().collect()).map_err(|error| error.to_string())?;
+    if config.starts_programs() {
+        trust::check(path).map_err(|error| error.to_string())?;
+    }
+    // Also where another version has been installed over it since.
+    let own = Path::new("/proc/self/exe");
+    Ok(if own.exists() { config.guarded_by(own) } else { config })
 }

@@ -5,13 +5,15 @@
 
 mod agents;
 mod artifacts;
-mod audit;
+pub(crate) mod audit;
 mod chat;
 mod failures;
 mod file;
 mod guard;
+mod guests;
 mod health;
 mod info;
+mod paced;
 mod page;
 mod people;
 mod runs;
@@ -31,19 +33,13 @@ use axum::{
     middleware,
     routing::{delete, get, post, put},
 };
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
-use tower_http::{catch_panic::CatchPanicLayer, timeout::RequestBodyTimeoutLayer};
+use tower_http::catch_panic::CatchPanicLayer;
 
 /// No request's body is larger, in bytes, but those with files.
 const LARGEST: usize = 1024 * 1024;
-/// The next piece of a request's body comes within this time.
-const SLOWEST: Duration = Duration::from_secs(20);
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -150,7 +146,7 @@ impl Gateway {
             .merge(open)
             .merge(hooks)
             .layer(DefaultBodyLimit::max(LARGEST))
-            .layer(RequestBodyTimeoutLayer::new(SLOWEST))
+            .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .with_state(self)
     }

@@ -1,19 +1,26 @@
 //! Logs: readable on a terminal, JSON otherwise, and no secret in either.
 
-use crate::config::{Backend, Config, LogLevel};
-use pudu_client::net::scrub::Scrubber;
-use secrecy::{ExposeSecret, SecretString};
+use crate::config::{Config, LogLevel};
+use pudu_client::net::scrub;
+use serde_json::json;
 use std::{
     fs::File,
     io::{self, IsTerminal, Write},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
+use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
+/// The longest line of the log, in bytes.
+const LONGEST_LINE: usize = 16 * 1024;
+/// The lines of libraries that are written in a minute.
+const LIBRARY_LINES: u32 = 100;
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Starts logging to standard error. The configured level holds for pudu, its libraries speak up from
-/// warnings on; `filter` (from `RUST_LOG`) wins over both. Secrets are hidden by their shape, and by the
-/// very words that the configuration holds.
+/// warnings on; `filter` (from `RUST_LOG`) wins over both. What is known to be secret is hidden.
 pub(crate) fn start(config: &Config, filter: Option<&str>) {
     begin(config, filter, Target::Stderr);
 }
@@ -31,12 +38,12 @@ pub(crate) fn start_in_file(config: &Config, filter: Option<&str>, path: &Path) 
 fn begin(config: &Config, filter: Option<&str>, target: Target) {
     let level = level(config.fixed.log_level);
     let plain = format!(
-        "warn,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
+        "warn,html5ever=off,pudu={level},pudu_channels={level},pudu_client={level},pudu_harness={level},pudu_store={level},pudu_mcp={level}"
     );
     let filter =
         filter.and_then(|filter| EnvFilter::try_new(filter).ok()).unwrap_or_else(|| EnvFilter::new(plain));
     let terminal = matches!(target, Target::Stderr) && io::stderr().is_terminal();
-    let make = Scrubbing { scrubber: Scrubber::new(secrets(config)), target };
+    let make = Scrubbing { target, flood: Arc::default() };
     let layer = if terminal {
         fmt::layer().with_writer(make).with_target(false).boxed()
     } else {
@@ -56,26 +63,29 @@ fn level(level: LogLevel) -> &'static str {
     }
 }
 
-/// Returns the secrets of a configuration.
-fn secrets(config: &Config) -> Vec<String> {
-    let fixed = &config.fixed;
-    let mut secrets: Vec<&SecretString> = fixed.gateway.token.iter().collect();
-    if let Backend::Postgres { url } = &fixed.database.backend {
-        secrets.push(url);
-    }
-    secrets.extend(config.live.accounts.iter().flat_map(|account| account.platform.secrets()));
-    for model in &config.live.models {
-        secrets.extend(&model.api_key);
-        secrets.extend(model.default_headers.values());
-    }
-    secrets.into_iter().map(|secret| secret.expose_secret().to_owned()).collect()
-}
-
 /// Makes writers that hide secrets.
 #[derive(Clone)]
 struct Scrubbing {
-    scrubber: Scrubber,
     target: Target,
+    flood: Arc<Mutex<Flood>>,
+}
+
+/// The lines of libraries within the last minute. They complain of what strangers send, as often as strangers like.
+#[derive(Default)]
+struct Flood {
+    since: Option<Instant>,
+    lines: u32,
+}
+
+impl Flood {
+    /// Counts a line; tells whether it is too many, and whether it is the last that is not.
+    fn count(&mut self, now: Instant) -> (bool, bool) {
+        if self.since.is_none_or(|since| now.duration_since(since) >= MINUTE) {
+            *self = Self { since: Some(now), lines: 0 };
+        }
+        self.lines = self.lines.saturating_add(1);
+        (self.lines > LIBRARY_LINES, self.lines == LIBRARY_LINES)
+    }
 }
 
 /// Where a log goes.
@@ -85,19 +95,71 @@ enum Target {
     File(Arc<File>),
 }
 
+impl Scrubbing {
+    fn line(&self, fate: Fate) -> Line {
+        Line { target: self.target.clone(), text: Vec::new(), fate }
+    }
+}
+
 impl fmt::MakeWriter<'_> for Scrubbing {
     type Writer = Line;
 
     fn make_writer(&self) -> Line {
-        Line { scrubber: self.scrubber.clone(), target: self.target.clone(), text: Vec::new() }
+        self.line(Fate::Said)
     }
+
+    fn make_writer_for(&self, about: &Metadata<'_>) -> Line {
+        let fate = match about.target() {
+            target if target.starts_with("pudu") => Fate::Said,
+            _ => match self.flood.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now()) {
+                (true, _) => Fate::Dropped,
+                (false, true) => Fate::Last,
+                (false, false) => Fate::Said,
+            },
+        };
+        self.line(fate)
+    }
+}
+
+/// The fate of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Said,
+    /// Said, and that there were more.
+    Last,
+    Dropped,
 }
 
 /// One event, written as a whole so that no secret is torn apart.
 struct Line {
-    scrubber: Scrubber,
     target: Target,
     text: Vec<u8>,
+    fate: Fate,
+}
+
+impl Line {
+    /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
+    fn shown(&self) -> String {
+        let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
+        let mut shown = if text.len() <= LONGEST_LINE {
+            text
+        } else {
+            let beginning = text.get(..text.floor_char_boundary(LONGEST_LINE)).unwrap_or_default();
+            match text.starts_with('{') {
+                true => format!("{}\n", json!({ "cut_line": beginning, "bytes": text.len() })),
+                false => format!("{beginning}… ({} bytes)\n", text.len()),
+            }
+        };
+        if self.fate == Fate::Last {
+            let words = "leaving out further lines of libraries for a minute";
+            shown.push_str(&if shown.starts_with('{') {
+                format!("{}\n", json!({ "level": "WARN", "message": words }))
+            } else {
+                format!(" WARN {words}\n")
+            });
+        }
+        shown
+    }
 }
 
 impl Write for Line {
@@ -113,13 +175,48 @@ impl Write for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let text = String::from_utf8_lossy(&self.text);
-        let text = self.scrubber.scrub(&text);
+        if self.fate == Fate::Dropped {
+            return;
+        }
+        let text = self.shown();
         let written = match &self.target {
             Target::Stderr => io::stderr().write_all(text.as_bytes()),
             Target::File(file) => file.as_ref().write_all(text.as_bytes()),
         };
         // Nobody is left to tell when the log is gone.
         written.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, fate: Fate) -> String {
+        let target = Target::File(Arc::new(tempfile::tempfile().unwrap()));
+        Line { target, text: text.into(), fate }.shown()
+    }
+
+    #[test]
+    fn a_line_is_bounded_and_of_its_kind() {
+        assert_eq!(shown("short\n", Fate::Said), "short\n");
+        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(LONGEST_LINE));
+        let cut: serde_json::Value = serde_json::from_str(&shown(&long, Fate::Said)).unwrap();
+        assert_eq!(cut["bytes"], long.len());
+        assert!(cut["cut_line"].as_str().unwrap().len() > LONGEST_LINE - 4);
+        assert!(shown(&"x".repeat(2 * LONGEST_LINE), Fate::Said).ends_with("… (32768 bytes)\n"));
+        let last = shown("{\"a\":1}\n", Fate::Last);
+        assert!(last.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{last}");
+        assert_eq!(last.lines().count(), 2);
+    }
+
+    #[test]
+    fn libraries_say_so_much_in_a_minute() {
+        let (mut flood, start) = (Flood::default(), Instant::now());
+        for line in 1..LIBRARY_LINES {
+            assert_eq!(flood.count(start), (false, false), "{line}");
+        }
+        assert_eq!((flood.count(start), flood.count(start)), ((false, true), (true, false)));
+        assert_eq!(flood.count(start + MINUTE), (false, false));
     }
 }

@@ -96,7 +96,8 @@ impl Machine {
         };
         let (jail, (models, model)) = tokio::join!(Jail::probe(), found);
         let jail = jail.map(Arc::new);
-        let owner = owner(provider, jail.as_ref().ok().and_then(|jail| jail.owner()));
+        let jailed = jail.as_ref().ok().and_then(|jail| jail.owner());
+        let owner = owner(provider, jailed, live.sandbox.allow_host_bash);
         let folders = Folders::new(home.to_owned(), owner);
         let shelf = Arc::new(Skillshelf(skills));
         let (pool, exposed) = (Mutex::default(), Exposed::default());
@@ -335,11 +336,15 @@ fn rules(live: &Live) -> Rules {
 }
 
 /// Whom the files of threads belong to, where that is not the daemon's own user: only root can give files away, and
-/// nobody's commands run as root.
-fn owner(provider: &Provider, jailed: Option<(u32, u32)>) -> Option<(u32, u32)> {
+/// nobody's commands run as root but those of the host's shell. File tools have this user's rights, also where there
+/// are no commands.
+fn owner(provider: &Provider, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();
     match provider {
-        Provider::Local => jailed,
+        Provider::Local => {
+            let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
+            jailed.or(alone.then_some(NOBODY_ELSE))
+        }
         Provider::Docker(config::Docker { api: Api::Aio, .. }) => root.then_some(GEM),
         Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
         Provider::Provisioner(_) => root.then_some(GEM),

@@ -21,8 +21,9 @@ mod sent;
 mod skills;
 
 fn main() -> std::process::ExitCode {
-    // Sandboxes are this program, started anew. Nothing may come before.
+    // Sandboxes and the wardens of MCP servers are this program, started anew. Nothing may come before.
     pudu_client::sandbox::enter();
+    pudu_client::mcp::enter();
     pudu_client::net::install_crypto();
     cli::main()
 }

@@ -122,10 +122,10 @@ async fn a_reply_that_waits_for_its_account_is_delivered_when_it_is_back() {
     house.kill();
     house.telegram.heal();
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.write_config(&config.replace("enabled: true", "enabled: false"));
     house.start();
     assert!(house.log().contains("a reply waits for its account to be back"));
-    std::fs::write(house.path("config.yaml"), config).unwrap();
+    house.write_config(&config);
     ada.reads("echo: hello").await;
     assert_eq!(ada.answers().len(), 1);
 }
@@ -147,7 +147,7 @@ async fn the_doctor_names_what_is_wrong_and_the_mend() {
     std::fs::write(odd.join("SKILL.md"), "no front matter").unwrap();
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     let wrong = config.replace(&house.telegram.token(), "1:wrong");
-    std::fs::write(house.path("config.yaml"), wrong).unwrap();
+    house.write_config(&wrong);
     let (ok, said) = house.pudu(&["doctor"]);
     assert!(
         !ok && said.contains("BAD   token: Unauthorized\n        mend: copy the token from @BotFather"),
@@ -209,7 +209,7 @@ async fn what_waits_when_its_account_is_taken_out_is_answered_by_whom_it_was_sai
     ada.say("two");
     house.acknowledged().await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.write_config(&config.replace("enabled: true", "enabled: false"));
     house.logs("the account is not configured any more").await;
     hold.proceed();
     ada.reads("echo: two").await;
@@ -228,7 +228,7 @@ async fn an_account_that_is_taken_out_and_put_back_speaks_with_its_new_token() {
     let ada = Talker::new(&house, "Ada");
     ada.says("one", "echo: one").await;
     let config = std::fs::read_to_string(house.path("config.yaml")).unwrap();
-    std::fs::write(house.path("config.yaml"), config.replace("enabled: true", "enabled: false")).unwrap();
+    house.write_config(&config.replace("enabled: true", "enabled: false"));
     house.logs("the account is not configured any more").await;
     let token = "9:another-token-of-the-same-bot";
     house.telegram.rotate(token);

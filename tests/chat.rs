@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-/// What a program gets that writes these lines to `pudu chat`. The simulated model goes on meanwhile.
+/// What a program gets that writes this to `pudu chat`. The simulated model goes on meanwhile.
 async fn piped(dir: &Path, port: &str, args: &[&str], input: &str) -> (bool, String, String) {
     let (dir, port, input) = (dir.to_owned(), port.to_owned(), input.to_owned());
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -53,23 +53,22 @@ async fn an_agent_is_chosen_from_the_terminal() {
     let folder = dir.path().join(".pudu/users/default/agents/poet");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("SOUL.md"), "You write poems.").unwrap();
-    let (well, out, err) = piped(dir.path(), "0", &[], "/agent poet\n\n/status\n").await;
-    assert!(well && err.is_empty(), "{err}");
-    assert!(
-        out.starts_with("`poet` answers here from now on.\n") && out.contains("\n- Agent: `poet`\n"),
-        "{out}"
-    );
+    let (well, out, err) = piped(dir.path(), "0", &["/agent", "poet"], "").await;
+    assert_eq!((well, out.as_str(), err.as_str()), (true, "`poet` answers here from now on.\n", ""));
+    let (_, out, _) = piped(dir.path(), "0", &["/status"], "").await;
+    assert!(out.contains("\n- Agent: `poet`\n"), "{out}");
 }
 
 #[tokio::test]
 async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let (well, out, err) = piped(dir.path(), "0", &[], "hi\n\n/help\n").await;
+    let (well, out, err) = piped(dir.path(), "0", &[], "hi\n\nand a second line\n").await;
     assert!(well && err.is_empty(), "{err}");
-    let (first, second) = out.split_once("\n\nAvailable commands:\n").unwrap_or_else(|| panic!("{out}"));
-    assert!(first.starts_with("I am pudu's built-in **offline** model"), "{out}");
-    assert!(first.contains("\n\n> hi\n"), "{out}");
-    assert!(second.contains("- `/stop` — Stop what is being worked on\n"), "{out}");
+    assert!(out.starts_with("I am pudu's built-in **offline** model"), "{out}");
+    assert!(out.contains("\n\n> hi\n") && out.contains("> and a second line"), "one message: {out}");
+    assert_eq!(out.matches("built-in").count(), 1, "{out}");
+    let (_, help, _) = piped(dir.path(), "0", &[], "/help\n").await;
+    assert!(help.contains("- `/stop` — Stop what is being worked on\n"), "{help}");
 }
 
 #[tokio::test]
@@ -86,14 +85,18 @@ async fn what_was_said_in_a_pipe_is_remembered_and_not_said_again() {
 async fn a_daemon_that_runs_is_found_and_answers() {
     let house = House::open("").await;
     let elsewhere = tempfile::tempdir().unwrap();
-    let expect = (true, "echo: one\n\necho: two\n".to_owned(), String::new());
+    let expect = (true, "echo: one\ntwo\n".to_owned(), String::new());
     let url = format!("http://{}/", house.address);
     let by_url = piped(elsewhere.path(), "0", &["--url", &url], "one\ntwo\n").await;
     assert_eq!(by_url, expect);
     let port = house.address.rsplit(':').next().unwrap();
     let found = piped(elsewhere.path(), port, &["--name", "other"], "one\ntwo\n").await;
     assert_eq!(found, expect);
-    assert_eq!(house.model.count(), 4);
+    assert_eq!(house.model.count(), 2, "a pipe is one message");
+    fs::write(elsewhere.path().join("notes.txt"), "a note\n").unwrap();
+    let asked = ["--url", &url, "what", "is", "this?", "-f", "notes.txt"];
+    let said = piped(elsewhere.path(), "0", &asked, "nobody reads this").await;
+    assert_eq!(said, (true, "echo: what is this?\n\na note\n".to_owned(), String::new()));
     assert!(!elsewhere.path().join(".pudu").exists(), "nothing is kept where only a daemon is asked");
 }
 
@@ -271,6 +274,12 @@ async fn what_is_typed_while_the_daemon_is_away_is_said_once_when_it_is_back() {
     person.types("last\r");
     person.shows("echo: last").await;
     assert_eq!(house.model.count(), 3, "each was said once");
+    person.shows("› ").await;
+    person.types("a first line \\\r");
+    person.types("and a second\r");
+    person.shows("echo: a first line").await;
+    let asked = format!("{:?}", house.model.requests().last().unwrap());
+    assert!(asked.contains("a first line \\nand a second"), "{asked}");
 }
 
 #[tokio::test]
@@ -278,8 +287,8 @@ async fn a_program_hears_by_the_exit_code_that_the_model_failed() {
     let house = House::open("").await;
     let url = format!("http://{}", house.address);
     house.model.next(Reply::status(401).message("no such key"));
-    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "one\ntwo\n").await;
-    assert_eq!((well, out.as_str()), (false, "echo: two\n"), "{err}");
+    let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "one\n").await;
+    assert_eq!((well, out.as_str()), (false, ""), "{err}");
     assert!(err.starts_with("⚠️ The model's provider refused the key"), "{err}");
     let (well, out, err) = piped(&house.path(""), "0", &["--url", &url], "three\n").await;
     assert_eq!((well, out.as_str(), err.as_str()), (true, "echo: three\n", ""));

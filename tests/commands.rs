@@ -88,7 +88,7 @@ async fn a_choice_is_clicked_instead_of_typed() {
         "models:\n  - name: other\n    use: langchain_openai:ChatOpenAI\n    model: other-1\n    base_url: {}\n    api_key: sk-none\n  - name: sim\n",
         house.model.url()
     );
-    std::fs::write(house.path("config.yaml"), config.replace(&more, &second)).unwrap();
+    house.write_config(&config.replace(&more, &second));
     let mut house = house;
     house.start();
     let ada = Talker::new(&house, "Ada");

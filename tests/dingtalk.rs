@@ -3,7 +3,7 @@
 
 use crate::house::{House, SOON};
 use pudu_sim::{
-    Call, DingTalk, Fault, Platform, Then, When,
+    Call, DingTalk, Fault, Outcome, Platform, Then, When,
     dingtalk::{Options, Standing},
     model::{Answer, Reply},
     platform::{Shown, Words},
@@ -316,6 +316,89 @@ async fn a_message_with_an_unknown_outcome_is_there_at_most_twice() {
     assert!((1..=2).contains(&times), "{:?}", talk.texts(&talk.ada));
 }
 
+#[tokio::test]
+async fn an_answer_that_nobody_confirms_for_a_while_arrives_all_the_same() {
+    let talk = Talk::open(options(false), "").await;
+    talk.say("hello");
+    talk.reads(&talk.ada, "echo: hello").await;
+    for nth in 1..=5 {
+        talk.dingtalk.fail("robot/oToMessages/batchSend", nth, Fault::BadGateway);
+    }
+    talk.say("still there?");
+    talk.reads(&talk.ada, "echo: still there?").await;
+    assert_eq!(talk.texts(&talk.ada), ["echo: hello", "echo: still there?"]);
+}
+
+#[tokio::test]
+async fn a_sign_that_cannot_be_taken_back_is_not_sent() {
+    let refused = |talk: &Talk| {
+        let fault = Fault::Refused(403, "Forbidden.AccessDenied.AccessTokenPermissionDenied".to_owned());
+        talk.dingtalk.stage().fail_always("robot/otoMessages/batchRecall", fault);
+    };
+    let cases: [(&str, &dyn Fn(&Talk)); 4] = [
+        ("somebody from outside", &|_| {}),
+        ("no permission to send", &|talk| talk.dingtalk.permit("qyapi_robot_sendmsg", false)),
+        ("the month's calls are used up", &|talk| talk.dingtalk.limit_month(Some(0))),
+        ("nothing is taken back", &refused),
+    ];
+    for (n, (case, happens)) in cases.into_iter().enumerate() {
+        let mut talk = Talk::open(options(false), "").await;
+        if n == 0 {
+            talk.ada = talk.dingtalk.outsider("Eve");
+        }
+        happens(&talk);
+        for text in ["hello", "and now"] {
+            talk.house.model.next(slowly(&format!("one two three {text}")));
+            talk.say(text);
+            talk.reads(&talk.ada, &format!("one two three {text}")).await;
+        }
+        assert_eq!(talk.texts(&talk.ada), ["one two three hello", "one two three and now"], "{case}");
+    }
+}
+
+#[tokio::test]
+async fn words_that_are_refused_for_good_leave_no_half_answer() {
+    for cards in [true, false] {
+        let talk = Talk::open(options(cards), "").await;
+        talk.dingtalk.forbid("tiananmen");
+        talk.house.model.next(slowly("one two three four five six seven tiananmen eight nine ten"));
+        talk.say("count");
+        let told =
+            |shown: &[Shown]| shown.iter().any(|one| one.text.contains("DingTalk does not take my answer"));
+        talk.sees(&talk.ada, told).await;
+        let shown = talk.dingtalk.shown(&talk.ada);
+        let finished = |one: &Shown| !one.growing && one.buttons.is_empty() && !one.text.contains("three");
+        assert!(shown.iter().all(finished), "{shown:#?}");
+        talk.say("and now");
+        talk.reads(&talk.ada, "echo: and now").await;
+    }
+}
+
+/// Pages and pages: the daemon dies in the midst of them.
+#[tokio::test]
+async fn an_answer_of_several_cards_that_was_killed_leaves_no_card_behind() {
+    let text: String = (0..900).map(|n| format!("word{n} ")).collect();
+    let text = text.trim_end();
+    let mut talk = Talk::open(options(true), "").await;
+    talk.house.model.otherwise({
+        let text = text.to_owned();
+        move |_| Reply::text(&text).words_per_chunk(30).every(Duration::from_millis(150)).into()
+    });
+    talk.say("count");
+    for wanted in ["word600", "word880"] {
+        talk.sees(&talk.ada, |shown| shown.iter().any(|one| one.text.contains(wanted))).await;
+        talk.house.kill();
+        talk.house.start();
+    }
+    talk.sees(&talk.ada, |shown| {
+        shown.last().is_some_and(|last| last.text.ends_with("word899") && !last.growing)
+    })
+    .await;
+    let whole = talk.texts(&talk.ada).join(" ");
+    assert_eq!(whole, text);
+    assert_eq!(talk.dingtalk.misused(), [""; 0]);
+}
+
 /// Kills the daemon at a call, before or after its effect, and starts it again.
 async fn killed_at(talk: &mut Talk, method: &str, nth: u64, when: When) {
     let (pid, (tell, killed)) = (talk.house.pid(), tokio::sync::oneshot::channel());
@@ -381,6 +464,9 @@ async fn the_doctor_names_what_is_missing_and_its_mend() {
     let house = House::elsewhere(Arc::new(dingtalk.clone())).await;
     let (well, said) = house.pudu(&["doctor"]);
     assert!(well && said.contains("a socket opens"), "{said}");
+    for call in ["card/streaming", "card/instances/create"].map(|method| dingtalk.calls(method)).concat() {
+        assert!(matches!(call.outcome, Outcome::Answered(_)), "it is a card that is there: {call:?}");
+    }
     for scope in ["qyapi_robot_sendmsg", "Card.Streaming.Write"] {
         dingtalk.permit(scope, false);
     }

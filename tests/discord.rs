@@ -12,16 +12,16 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// A house on Discord with Ada, and a channel in which she and the bot are.
-struct Server {
-    house: House,
-    discord: Discord,
-    ada: String,
-    direct: String,
-    team: String,
+pub(crate) struct Server {
+    pub(crate) house: House,
+    pub(crate) discord: Discord,
+    pub(crate) ada: String,
+    pub(crate) direct: String,
+    pub(crate) team: String,
 }
 
 impl Server {
-    async fn build(options: Options) -> Self {
+    pub(crate) async fn build(options: Options) -> Self {
         let discord = Discord::start(options).await.unwrap();
         let house = House::elsewhere(Arc::new(discord.clone())).await;
         let ada = discord.person("Ada");
@@ -29,7 +29,7 @@ impl Server {
         Self { house, discord, ada, direct, team }
     }
 
-    async fn open(account: &str) -> Self {
+    pub(crate) async fn open(account: &str) -> Self {
         let mut server = Self::build(Options::default()).await;
         server.house.configure(account, "");
         server.start().await;
@@ -37,31 +37,31 @@ impl Server {
     }
 
     /// Starts the daemon and waits until it hears.
-    async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         self.house.start();
         self.until(|discord| discord.connections() == 1 && !discord.commands().is_empty()).await;
     }
 
-    async fn until(&self, wanted: impl Fn(&Discord) -> bool) {
+    pub(crate) async fn until(&self, wanted: impl Fn(&Discord) -> bool) {
         let platform: &dyn Platform = &self.discord;
         let found = platform.wait(&self.team, SOON, |_| wanted(&self.discord).then_some(())).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}"));
     }
 
-    fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+    pub(crate) fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
         let answers = answers.map(str::to_owned);
         let (chat, person, text) = (chat.to_owned(), self.ada.clone(), text.to_owned());
         self.discord.write(&Words { chat, person, text, to_bot, answers, files: Vec::new() })
     }
 
-    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+    pub(crate) async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
         let platform: &dyn Platform = &self.discord;
         let found = platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}"))
     }
 
     /// Waits until the bot's last message reads so and will not change any more.
-    async fn reads(&self, chat: &str, answer: &str) -> Shown {
+    pub(crate) async fn reads(&self, chat: &str, answer: &str) -> Shown {
         let ended = |shown: &[Shown]| {
             let last = shown.last()?;
             let open = last.growing || last.buttons.iter().any(|button| button == "Stop");
@@ -70,12 +70,12 @@ impl Server {
         self.sees(chat, ended).await
     }
 
-    fn words(&self, chat: &str) -> Vec<String> {
+    pub(crate) fn words(&self, chat: &str) -> Vec<String> {
         self.discord.shown(chat).into_iter().map(|shown| shown.text).collect()
     }
 }
 
-fn slowly(text: &str) -> Answer {
+pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
 

@@ -198,3 +198,63 @@ async fn asked_by_hand_it_says_what_it_is_for() {
     let (_, help) = house.pudu(&["--help"]);
     assert!(!help.contains("read-document"), "{help}");
 }
+
+/// Looks at the process that reads a document while it waits for it. Root tries it as an ordinary user as well.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_process_that_reads_a_document_can_do_nothing_else() {
+    let root = rustix::process::geteuid().is_root();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("pudu");
+    std::fs::copy(env!("CARGO_BIN_EXE_pudu"), &program).unwrap();
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), anybody).unwrap();
+    for user in [None, Some(12_345)].into_iter().take(1 + usize::from(root)) {
+        a_reader_is_confined(&program, user, root && user.is_none());
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn a_reader_is_confined(program: &std::path::Path, user: Option<u32>, root: bool) {
+    use std::{fs, os::unix::process::CommandExt, path::Path, process};
+    let mut command = process::Command::new(program);
+    command
+        .arg("read-document")
+        .env_clear()
+        .env("PUDU_DOCUMENT", json!({"name": "a.csv", "limits": Limits::default()}).to_string())
+        .stdin(process::Stdio::piped())
+        .stdout(process::Stdio::piped());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let mut reader = command.spawn().unwrap();
+    let own = std::path::PathBuf::from(format!("/proc/{}", reader.id()));
+    let filtered = |status: &str| status.lines().any(|line| line == "Seccomp:\t2");
+    let begin = Instant::now();
+    let status = loop {
+        let status = fs::read_to_string(own.join("status")).unwrap();
+        if filtered(&status) || begin.elapsed() > SOON {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    let says =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    assert_eq!((says("Seccomp:"), says("NoNewPrivs:")), ("2", "1"), "{status}");
+    for right in ["CapPrm:", "CapEff:", "CapInh:", "CapAmb:"] {
+        assert_eq!(says(right), "0000000000000000", "{status}");
+    }
+    if root {
+        assert_eq!((says("Uid:"), says("Groups:")), ("65533\t65533\t65533\t65533", ""), "{status}");
+        for namespace in ["net", "mnt", "ipc", "uts"] {
+            let of = |process: &Path| fs::read_link(process.join("ns").join(namespace)).unwrap();
+            assert_ne!(of(&own), of(Path::new("/proc/self")), "{namespace}");
+        }
+        assert_eq!(fs::read_dir(own.join("root")).unwrap().count(), 0, "it has a file system");
+    }
+    reader.stdin.take().unwrap().write_all(b"a,b\n1,2\n").unwrap();
+    let said = reader.wait_with_output().unwrap();
+    assert!(said.status.success());
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("| 1 | 2 |"), "{said}");
+}

@@ -90,7 +90,21 @@ impl House {
             self.model.url(),
             self.platform.name(),
         );
-        std::fs::write(self.path("config.yaml"), config).unwrap();
+        self.write_config(&config);
+    }
+
+    /// Writes the configuration's text; a daemon that runs has taken it up, or refused it, when this returns.
+    pub fn write_config(&self, text: &str) {
+        let heard = |log: &str| log.matches("the edited configuration").count();
+        let before = heard(&self.log());
+        std::fs::write(self.path("config.yaml"), text).unwrap();
+        if self.daemon.is_some() {
+            let late = Instant::now() + SOON;
+            while heard(&self.log()) == before {
+                assert!(Instant::now() < late, "the edit was not seen:\n{}", self.log());
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 
     /// Gives the daemon an environment variable from its next start on.

@@ -207,6 +207,37 @@ async fn the_health_command_tells_a_daemon_that_lives_from_one_that_does_not() {
     assert!(!well && told.starts_with("error: "), "{told}");
 }
 
+#[tokio::test]
+async fn what_would_guard_and_is_not_built_stops_the_start() {
+    let refuses = |house: &mut House, words: &str| {
+        assert!(!house.try_start(), "it started");
+        assert!(house.log().contains(words), "{words}: {}", house.log());
+    };
+    let mut house = House::build("").await;
+    for (section, key) in [
+        ("guardrails: {enabled: true, provider: {config: {denied_tools: [bash]}}}\n", "guardrails.enabled: "),
+        ("authorization: {enabled: true}\n", "authorization.enabled: "),
+        ("channel_connections: {enabled: true, require_bound_identity: true}\n", "require_bound_identity: "),
+    ] {
+        house.configure("", section);
+        refuses(&mut house, key);
+    }
+    house.configure("", "");
+    for key in ["mcpInterceptors", "middlewares"] {
+        let file = format!("{{\"{key}\": [\"a.b:Guard\"]}}");
+        std::fs::write(house.path("extensions_config.json"), file).unwrap();
+        refuses(&mut house, &format!("key {key}: an empty list"));
+    }
+    std::fs::write(house.path("extensions_config.json"), "{\"mcpInterceptors\": []}").unwrap();
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    ada.says("hello", "echo: hello").await;
+    // Switched on while it runs: refused, and what was before goes on.
+    house.configure("", "guardrails: {enabled: true}\n");
+    assert!(house.log().contains("guardrails.enabled: "), "{}", house.log());
+    ada.says("still there", "echo: still there").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_that_is_no_file_is_not_taken_for_none() {
     let house = House::build("").await;

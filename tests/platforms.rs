@@ -29,13 +29,20 @@ pub(crate) async fn telegram() -> Arc<dyn Platform> {
 }
 
 pub(crate) async fn feishu() -> Arc<dyn Platform> {
-    Arc::new(Feishu::start(feishu::Options::default()).await.unwrap())
+    // The platform tries for seven hours; a test that kills the daemon for minutes is not to use that up.
+    let redelivery = [&[1, 2][..], &[5; 200]].concat().into_iter().map(Duration::from_secs).collect();
+    Arc::new(Feishu::start(feishu::Options { redelivery, ..Default::default() }).await.unwrap())
 }
 
 pub(crate) async fn dingtalk() -> Arc<dyn Platform> {
     // What was not acknowledged comes again after a minute there; nobody waits so long here.
     let repeat = Some(Duration::from_millis(200));
     Arc::new(DingTalk::start(dingtalk::Options { repeat, ..Default::default() }).await.unwrap())
+}
+
+pub(crate) async fn dingtalk_without_cards() -> Arc<dyn Platform> {
+    let repeat = Some(Duration::from_millis(200));
+    Arc::new(DingTalk::start(dingtalk::Options { repeat, cards: false, ..Default::default() }).await.unwrap())
 }
 
 pub(crate) async fn slack() -> Arc<dyn Platform> {

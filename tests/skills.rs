@@ -56,7 +56,7 @@ fn system(house: &House) -> String {
     house.model.requests().last().unwrap().messages()[0]["content"].as_str().unwrap().to_owned()
 }
 
-fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
+pub fn archive(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, text) in entries {
         zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();

@@ -12,16 +12,16 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// A house on Slack with Ada, and a channel in which she and the bot are.
-struct Office {
-    house: House,
-    slack: Slack,
-    ada: String,
-    direct: String,
-    team: String,
+pub(crate) struct Office {
+    pub(crate) house: House,
+    pub(crate) slack: Slack,
+    pub(crate) ada: String,
+    pub(crate) direct: String,
+    pub(crate) team: String,
 }
 
 impl Office {
-    async fn build(options: Options) -> Self {
+    pub(crate) async fn build(options: Options) -> Self {
         let slack = Slack::start(options).await.unwrap();
         let house = House::elsewhere(Arc::new(slack.clone())).await;
         let ada = slack.person("Ada");
@@ -29,31 +29,31 @@ impl Office {
         Self { house, slack, ada, direct, team }
     }
 
-    async fn open(options: Options) -> Self {
+    pub(crate) async fn open(options: Options) -> Self {
         let mut office = Self::build(options).await;
         office.house.start();
         office
     }
 
-    fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
+    pub(crate) fn write(&self, chat: &str, text: &str, to_bot: bool, answers: Option<&str>) -> String {
         let answers = answers.map(str::to_owned);
         let (chat, person, text) = (chat.to_owned(), self.ada.clone(), text.to_owned());
         self.slack.write(&Words { chat, person, text, to_bot, answers, files: Vec::new() })
     }
 
     /// Ada asks in the channel.
-    fn ask(&self, text: &str) -> String {
+    pub(crate) fn ask(&self, text: &str) -> String {
         self.write(&self.team, text, true, None)
     }
 
-    async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
+    pub(crate) async fn sees<T>(&self, chat: &str, wanted: impl Fn(&[Shown]) -> Option<T>) -> T {
         let platform: &dyn Platform = &self.slack;
         let found = platform.wait(chat, SOON, |platform| wanted(&platform.shown(chat))).await;
         found.unwrap_or_else(|timeout| panic!("{timeout}\n{:#?}", self.slack.calls("*").len()))
     }
 
     /// Waits until the bot's last message reads so and will not change any more.
-    async fn reads(&self, chat: &str, answer: &str) -> Shown {
+    pub(crate) async fn reads(&self, chat: &str, answer: &str) -> Shown {
         let ended = |shown: &[Shown]| {
             let last = shown.last()?;
             let open = last.growing || last.buttons.iter().any(|button| button == "Stop");
@@ -63,17 +63,17 @@ impl Office {
     }
 
     /// Waits until the answer in the channel grows before people's eyes.
-    async fn begins(&self, word: &str) -> Shown {
+    pub(crate) async fn begins(&self, word: &str) -> Shown {
         let begun =
             |shown: &[Shown]| shown.last().filter(|last| last.growing && last.text.contains(word)).cloned();
         self.sees(&self.team, begun).await
     }
 
-    fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.slack.calls(method).len()
     }
 
-    fn texts(&self, chat: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, chat: &str) -> Vec<String> {
         self.slack.shown(chat).into_iter().map(|shown| shown.text).collect()
     }
 
@@ -94,11 +94,11 @@ impl Office {
     }
 }
 
-fn slowly(text: &str) -> Answer {
+pub(crate) fn slowly(text: &str) -> Answer {
     Reply::text(text).words_per_chunk(1).every(Duration::from_millis(150))
 }
 
-fn words(count: usize) -> String {
+pub(crate) fn words(count: usize) -> String {
     (1..=count).map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ")
 }
 

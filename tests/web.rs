@@ -59,3 +59,16 @@ async fn nothing_inside_is_fetched_by_a_url_or_a_redirect() {
     let asked = web.asked();
     assert!(asked.iter().all(|asked| asked.what != "GET /secret"), "{asked:?}");
 }
+
+#[tokio::test]
+async fn a_page_writes_no_lines_into_the_log() {
+    let (house, web) = online().await;
+    let ada = Talker::new(&house, "Ada");
+    let before = house.log().len();
+    house.model.next(Reply::tool("web_fetch", &json!({"url": web.page("/misplaced")})));
+    house.model.next(Reply::text("It is a table."));
+    ada.says("read it", "It is a table.").await;
+    let grown = house.log().len() - before;
+    assert!(grown < 64 * 1024, "{grown} bytes");
+    assert!(house.model.requests()[1].last_tool().contains('x'), "it was read");
+}

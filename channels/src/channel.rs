@@ -116,6 +116,33 @@ pub trait Intake: Send + Sync {
     /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>>;
 
+    /// Like [`Self::accept`], and keeps in the same write that the account's stream of events goes on at
+    /// `position`. An intake that keeps no positions lets each stream begin anew.
+    fn accept_at<'a>(
+        &'a self,
+        inbound: Inbound,
+        _position: StreamPosition,
+    ) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        self.accept(inbound)
+    }
+
+    /// Keeps where an account's stream goes on: all events before were accepted, or concern nobody.
+    fn save_position<'a>(
+        &'a self,
+        _account: &'a str,
+        _position: StreamPosition,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Returns where an account's stream goes on, as it was kept last.
+    fn position<'a>(
+        &'a self,
+        _account: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StreamPosition>, JournalError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns the messages of an account that were seen or sent since `since` (milliseconds since 1970), in
     /// any chat: for platforms that do not send again what was missed.
     fn known<'a>(
@@ -132,6 +159,10 @@ pub trait Intake: Send + Sync {
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, JournalError>>;
 }
+
+/// Where an account's stream of events goes on, in its channel's own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamPosition(pub String);
 
 /// An event is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,8 +220,18 @@ pub trait LiveReply: Send {
         Box::pin(std::future::pending())
     }
 
+    /// Waits before a view is shown again that could not be: `wait`, or until the platform is known to answer
+    /// again.
+    fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(tokio::time::sleep(wait))
+    }
+
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
+
+    /// From when this is cancelled on somebody waits for the reply's end: what holds it up, like a file that is
+    /// not taken, is given up soon.
+    fn hurry(&mut self, _waited_for: CancellationToken) {}
 
     /// Shows the final view. May be called again after an error, also after a restart: what is already
     /// there is not sent twice.

@@ -32,6 +32,7 @@ use api::Api;
 use decode::Decoder;
 use messages::DingMessages;
 use names::Names;
+use robot::Robot;
 use seal::Seal;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -91,10 +92,13 @@ struct Office {
     offers: Arc<Offers>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
+    recovery: crate::recovery::Recovery,
     /// The key of the app as a whole: no chat is called so.
     everybody: String,
     /// Until when cards are left alone after they failed for everybody.
     rest: Mutex<Option<Instant>>,
+    /// Whether messages are taken back, and until when that is believed.
+    taken_back: Mutex<Option<(bool, Instant)>>,
 }
 
 impl Office {
@@ -102,6 +106,32 @@ impl Office {
     const PER_CALL: Duration = Duration::from_millis(50);
     /// How long cards are left alone when the fault is the app's or the template's.
     const REST: Duration = Duration::from_secs(10 * 60);
+
+    /// How long it is believed that messages are taken back, or are not.
+    const BELIEVED: Duration = Duration::from_secs(60 * 60);
+
+    /// Tells whether a message can be taken back; asks where that is not known.
+    async fn takes_back(&self, robot: &Robot) -> bool {
+        let known = *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((taken, _)) = known.filter(|(_, until)| *until > Instant::now()) {
+            return taken;
+        }
+        let told = robot.takes_back(&self.api).await;
+        if let Some(taken) = told {
+            self.believe(taken);
+        }
+        told.unwrap_or(false)
+    }
+
+    /// A message was not taken back.
+    fn takes_nothing_back(&self) {
+        self.believe(false);
+    }
+
+    fn believe(&self, taken: bool) {
+        let until = Instant::now() + Self::BELIEVED;
+        *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner) = Some((taken, until));
+    }
 
     fn rest_cards(&self) {
         *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + Self::REST);
@@ -132,8 +162,10 @@ impl DingTalk {
             seal: seal.clone(),
             offers: Arc::default(),
             pacer: Pacer::default(),
+            recovery: crate::recovery::Recovery::default(),
             everybody: String::new(),
             rest: Mutex::default(),
+            taken_back: Mutex::default(),
         };
         let decoder = Decoder { account: config.account.clone(), groups: config.group_conversations, seal };
         let (names, health) = (Names::default(), HealthCell::default());

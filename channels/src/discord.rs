@@ -19,6 +19,7 @@ mod messages;
 mod office;
 mod page;
 mod places;
+mod session;
 mod text;
 mod upload;
 mod wire;

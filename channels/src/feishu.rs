@@ -124,6 +124,7 @@ impl Feishu {
             bucket: Arc::new(desk::bucket()),
             places: Arc::new(Places::default()),
             offers: Arc::default(),
+            recovery: crate::recovery::Recovery::default(),
             interval: config.stream_interval,
         };
         Ok(Self {

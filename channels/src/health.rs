@@ -1,5 +1,6 @@
 //! How a channel is doing, told honestly.
 
+use pudu_net::scrub;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -63,7 +64,8 @@ impl HealthCell {
         if known.missed || matches!(known.health.state, HealthState::Connecting | HealthState::Ready) {
             known.missed = true;
             known.health.state = HealthState::Degraded;
-            known.health.last_error = Some(format!("an event was not kept: {why}"));
+            known.health.last_error =
+                Some(scrub::hide(&format!("an event was not kept: {why}")).into_owned());
         }
     }
 
@@ -81,7 +83,8 @@ impl HealthCell {
 
     /// Something went wrong.
     pub fn failed(&self, state: HealthState, error: impl Into<String>) {
-        let error = error.into();
+        // A server in the platform's place may repeat the request with all that is in it.
+        let error = scrub::hide(&error.into()).into_owned();
         self.change(|health| {
             health.state = state;
             health.last_error = Some(error);

@@ -23,6 +23,7 @@ mod inbound;
 mod live;
 mod name;
 pub mod pace;
+mod recovery;
 pub mod render;
 pub mod slack;
 mod socket;
@@ -35,7 +36,7 @@ mod webhook;
 pub use address::Address;
 pub use channel::{
     BoxFuture, Channel, ChannelError, Intake, Journal, JournalError, Kept, Limits, LiveReply, Placement,
-    Refusal, ReplyHandle, SendError, Sighting,
+    Refusal, ReplyHandle, SendError, Sighting, StreamPosition,
 };
 pub use check::{Check, Found};
 pub use command::Command;

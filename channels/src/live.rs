@@ -33,11 +33,14 @@ use crate::{
 use offers::Offer;
 use record::{Part, Record, fresh_key};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Messages that came before an intent may be recorded after it, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
 /// How often a message that vanishes is sent anew.
 const ROUNDS: usize = 2;
+/// How often a change may want something to be kept first.
+const KEEPS: usize = 8;
 
 /// A reply on its way.
 pub(crate) struct Reply<M: Messages> {
@@ -54,6 +57,8 @@ pub(crate) struct Reply<M: Messages> {
     /// Whether it was asked before a restart and nothing was shown since.
     taken_up: bool,
     typing: Option<Typing>,
+    /// Cancelled when somebody waits for the end.
+    hurry: CancellationToken,
 }
 
 impl<M: Messages> LiveReply for Reply<M> {
@@ -65,12 +70,29 @@ impl<M: Messages> LiveReply for Reply<M> {
         Box::pin(self.messages.aged())
     }
 
+    fn hurry(&mut self, waited_for: CancellationToken) {
+        self.hurry = waited_for;
+    }
+
+    fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
+        match self.messages.recovery() {
+            Some(recovery) => Box::pin(async move { recovery.pause(wait).await }),
+            None => Box::pin(tokio::time::sleep(wait)),
+        }
+    }
+
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.grow(view))
+        Box::pin(async move {
+            let shown = self.grow(view).await;
+            self.note(shown)
+        })
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(self.end(view))
+        Box::pin(async move {
+            let shown = self.end(view).await;
+            self.note(shown)
+        })
     }
 }
 
@@ -85,7 +107,20 @@ impl<M: Messages> Reply<M> {
         let (address, shown) = (placement.address.clone(), Vec::new());
         let offer = Self::asked_before(&messages, &record, &address);
         let taken_up = offer.is_some();
-        Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing }
+        let hurry = CancellationToken::new();
+        Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing, hurry }
+    }
+
+    /// Notes whether the platform answers: what else waits for that goes on.
+    fn note(&self, shown: Result<(), SendError>) -> Result<(), SendError> {
+        if let Some(recovery) = self.messages.recovery() {
+            match &shown {
+                Ok(()) | Err(SendError::Refused(_)) => recovery.answered(),
+                Err(SendError::Unreachable(_)) => recovery.failed(),
+                Err(_) => {}
+            }
+        }
+        shown
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
@@ -99,7 +134,7 @@ impl<M: Messages> Reply<M> {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
             self.show(&pages, false).await?;
-            self.keep(pages.len()).await?;
+            self.shrink(&pages).await?;
             if self.messages.grows() {
                 return Ok(());
             }
@@ -112,6 +147,25 @@ impl<M: Messages> Reply<M> {
     async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
         self.typing = None;
         self.messages.free()?;
+        match self.whole(view).await {
+            Err(SendError::Refused(why)) => self.instead(view, why).await,
+            ended => ended,
+        }
+    }
+
+    /// Says that the platform does not take the answer, in its place: nothing half is left. That is no answer,
+    /// and stays a refusal.
+    async fn instead(&mut self, view: &FinalView, why: String) -> Result<(), SendError> {
+        tracing::error!(platform = M::PLATFORM, why, "an answer is refused for good; people are told so");
+        let text = format!("⚠️ {} does not take my answer.", M::PLATFORM);
+        let view = FinalView { text, choices: view.choices.clone(), ..FinalView::default() };
+        match self.whole(&view).await {
+            Ok(()) | Err(SendError::Refused(_)) => Err(SendError::Refused(why)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn whole(&mut self, view: &FinalView) -> Result<(), SendError> {
         let mut first = self.conclude(view);
         self.save().await?;
         self.look_at(&view.files).await;
@@ -153,7 +207,7 @@ impl<M: Messages> Reply<M> {
 
     /// Makes part `n` show `page`.
     async fn page(&mut self, n: usize, page: &M::Page, finished: bool) -> Result<(), SendError> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             if self.record.part(n).is_none() {
                 let first = if finished { page.clone() } else { self.messages.first(page) };
                 self.post(n, &first).await?;
@@ -161,10 +215,7 @@ impl<M: Messages> Reply<M> {
             if self.shown.get(n).and_then(Option::as_ref) == Some(page) {
                 return Ok(());
             }
-            let Some(mut sent) = self.record.part(n).cloned() else { continue };
-            let result = self.messages.edit(&mut sent, page).await;
-            self.now_is_sent(n, sent);
-            match result {
+            match self.change(n, page).await {
                 Ok(()) => {
                     self.now_shows(n, Some(page.clone()));
                     return Ok(());
@@ -172,10 +223,29 @@ impl<M: Messages> Reply<M> {
                 // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
                 // order stays.
                 Err(CallError::Gone) => self.keep(n).await?,
+                // The last words are worth another message; the half ones that it cannot change go.
+                Err(CallError::Refused(why)) if finished && round == 0 => {
+                    tracing::warn!(why, "a message takes no last change; the answer is sent anew");
+                    self.keep(n).await?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         Err(SendError::Refused("the message vanishes as soon as it is sent".to_owned()))
+    }
+
+    /// Changes part `n`, which is there. What the change wants to be kept is kept first.
+    async fn change(&mut self, n: usize, page: &M::Page) -> Result<(), CallError> {
+        for _ in 0..KEEPS {
+            let Some(mut sent) = self.record.part(n).cloned() else { return Err(CallError::Gone) };
+            let result = self.messages.edit(&mut sent, page).await;
+            self.now_is_sent(n, sent);
+            if result != Err(CallError::Keep) {
+                return result;
+            }
+            self.save().await.map_err(|error| CallError::Unconnected(error.to_string()))?;
+        }
+        Err(CallError::Unconnected("the message wants too much to be kept".to_owned()))
     }
 
     /// Sends part `n`, unless it is found to be there.
@@ -261,10 +331,34 @@ impl<M: Messages> Reply<M> {
         if found.is_some() || !self.messages.keyed() {
             return Ok(found);
         }
-        let sign = Draft { rich: Rich::plain(SIGN), neutral: true, done: true, ..Draft::default() };
-        let page = self.messages.page(&sign);
+        if !self.messages.erases() {
+            self.messages.abandon(&Slot { n, ..slot }).await;
+            return Ok(None);
+        }
+        let page = self.sign(true);
         let slot = Slot { n, again: true, ..slot };
         Ok(Some(self.messages.post(&slot, &page).await?))
+    }
+
+    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after a
+    /// restart the words that filled it come again.
+    async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
+        if self.messages.erases() {
+            return self.keep(pages.len()).await;
+        }
+        let sign = self.sign(false);
+        for n in pages.len()..self.record.parts.len() {
+            if self.record.part(n).is_some() {
+                self.page(n, &sign, false).await?;
+            }
+        }
+        self.save().await
+    }
+
+    /// A page that says nothing yet.
+    fn sign(&self, done: bool) -> M::Page {
+        let sign = Draft { rich: Rich::plain(SIGN), neutral: true, done, ..Draft::default() };
+        self.messages.page(&sign)
     }
 
     /// Deletes the parts behind the first `count`.

@@ -24,8 +24,9 @@ const CONNECT: Duration = Duration::from_secs(15);
 const SEND: Duration = Duration::from_secs(15);
 /// How long a goodbye may take. The peer's answer to it is not awaited: some never close.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// The largest message that is taken, in bytes. Platforms' events have some hundred kilobytes at most.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// The largest message that is taken, in bytes. Platforms' events have some hundred kilobytes, and a few have
+/// megabytes; one that is not taken ends the connection, and comes again over the next.
+const LARGEST: usize = 32 * 1024 * 1024;
 
 /// What keeps a connection alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

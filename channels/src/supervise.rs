@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The first pause.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// No pause is longer, unless the platform asks for it.
-const LONGEST: Duration = Duration::from_secs(60);
-/// A connection that held for so long was a good one: the pauses begin anew.
+/// No pause is longer, unless the platform asks for it: when it is well again, people do not wait longer than this
+/// and what it takes to connect.
+const LONGEST: Duration = Duration::from_secs(6);
+/// A connection that held for so long, or that brought an event, was a good one: the pauses begin anew.
 const GOOD: Duration = Duration::from_secs(60);
 
 /// How a connection ended.
@@ -38,12 +39,12 @@ where
 {
     let mut pauses = Pauses::default();
     let result = loop {
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), health.get().last_event);
         let ended = connect().await;
         if stop.is_cancelled() {
             break Ok(());
         }
-        if began.elapsed() >= GOOD {
+        if began.elapsed() >= GOOD || health.get().last_event > before {
             pauses = Pauses::default();
         }
         let pause = match ended {

@@ -24,7 +24,7 @@ mod wire;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
-    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
+    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer, recovery::Recovery,
 };
 use client::Client;
 use decode::Me;
@@ -92,7 +92,12 @@ impl Telegram {
         check(&config)?;
         let client = Client::new(config.token.expose_secret(), config.api_url.clone());
         let client = Arc::new(client.map_err(ChannelError::Config)?);
-        let office = Office { api: client.clone(), pacer: Arc::new(Pacer::default()), chats: Arc::default() };
+        let office = Office {
+            api: client.clone(),
+            pacer: Arc::new(Pacer::default()),
+            chats: Arc::default(),
+            recovery: Recovery::default(),
+        };
         Ok(Self { config, client, office, me: Arc::default(), health: HealthCell::default() })
     }
 

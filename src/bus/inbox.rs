@@ -2,7 +2,9 @@
 
 use crate::{bus::patiently, clock};
 use futures_util::{StreamExt, stream::FuturesOrdered};
-use pudu_channels::{Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting};
+use pudu_channels::{
+    Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting, StreamPosition,
+};
 use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
 use std::{
     collections::HashMap,
@@ -47,6 +49,7 @@ type Place = (Address, String);
 /// An event on its way in.
 struct Incoming {
     inbound: Inbound,
+    position: Option<StreamPosition>,
     room: Room,
     told: oneshot::Sender<Result<Kept, Refusal>>,
 }
@@ -140,13 +143,45 @@ impl Inbox {
 
     /// Keeps a message to nobody in particular, if it answers one of ours: not every platform says whose
     /// message is answered.
-    async fn accept_answer(&self, inbound: Inbound) -> Result<Kept, Refusal> {
+    async fn accept_answer(
+        &self,
+        inbound: Inbound,
+        position: Option<StreamPosition>,
+    ) -> Result<Kept, Refusal> {
         let (address, answered) = (&inbound.address, inbound.reply_to.as_deref().unwrap_or_default());
         let found = self.0.db.conversation_of(&address.account, &address.chat, answered).await;
         match found.map_err(|error| Refusal::Store(error.to_string()))? {
-            Some((_, true)) => self.accept(Inbound { addressed: true, ..inbound }).await,
+            Some((_, true)) => self.take(Inbound { addressed: true, ..inbound }, position).await,
             _ => Ok(Kept::New),
         }
+    }
+
+    /// # Cancel safety
+    /// Dropping the future changes nothing: the event is kept and answered all the same.
+    fn take(
+        &self,
+        mut inbound: Inbound,
+        position: Option<StreamPosition>,
+    ) -> BoxFuture<'_, Result<Kept, Refusal>> {
+        // What is said in a group to others, and changed of it, is none of our business: not even kept.
+        if !inbound.addressed {
+            let changed = matches!(inbound.kind, Kind::Edit { .. } | Kind::Recall);
+            if changed && let Some(address) = self.waiting(&inbound) {
+                inbound = Inbound { address, addressed: true, ..inbound };
+            } else if matches!(inbound.kind, Kind::Message { .. }) && inbound.reply_to.is_some() {
+                return Box::pin(self.accept_answer(inbound, position));
+            } else {
+                return Box::pin(std::future::ready(Ok(Kept::New)));
+            }
+        }
+        let gone = || Refusal::Store("the daemon stops".to_owned());
+        let sent = Room::reserve(&self.0, &inbound).and_then(|room| {
+            let (told, kept) = oneshot::channel();
+            // There is room: each is for one event at most.
+            self.0.way_in.try_send(Incoming { inbound, position, room, told }).map_err(|_| gone())?;
+            Ok(kept)
+        });
+        Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })
     }
 
     /// Tells what a change of talk to others is about: of a message that waits, where that stands. The new
@@ -179,7 +214,7 @@ impl Inner {
         loop {
             tokio::select! {
                 Some(event) = incoming.recv() => storing.push_back(async {
-                    let stored = self.store(&event.inbound).await;
+                    let stored = self.store(&event.inbound, event.position.as_ref()).await;
                     (event, stored)
                 }),
                 Some((event, stored)) = storing.next() => self.pass_on(event, stored).await,
@@ -189,7 +224,7 @@ impl Inner {
     }
 
     async fn pass_on(&self, event: Incoming, stored: Result<Accepted, Refusal>) {
-        let Incoming { inbound, room, told } = event;
+        let Incoming { inbound, room, told, .. } = event;
         let kept = match stored {
             Ok(Accepted::New(id)) => {
                 self.held().hold(id, &inbound);
@@ -204,7 +239,7 @@ impl Inner {
         told.send(kept).ok();
     }
 
-    async fn store(&self, inbound: &Inbound) -> Result<Accepted, Refusal> {
+    async fn store(&self, inbound: &Inbound, position: Option<&StreamPosition>) -> Result<Accepted, Refusal> {
         let failed = |error: String| Refusal::Store(error);
         let payload = serde_json::to_string(inbound).map_err(|error| failed(error.to_string()))?;
         let theirs = matches!(inbound.kind, Kind::Message { .. });
@@ -215,6 +250,7 @@ impl Inner {
             message: theirs.then(|| inbound.message.clone()),
             payload,
             at: clock::now(),
+            position: position.map(|position| position.0.clone()),
         };
         self.db.accept(&item).await.map_err(|error| failed(error.to_string()))
     }
@@ -275,28 +311,37 @@ pub(super) async fn sightings(db: &Db, account: &str, since: i64) -> Result<Vec<
 }
 
 impl Intake for Inbox {
-    /// # Cancel safety
-    /// Dropping the future changes nothing: the event is kept and answered all the same.
-    fn accept<'a>(&'a self, mut inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        // What is said in a group to others, and changed of it, is none of our business: not even kept.
-        if !inbound.addressed {
-            let changed = matches!(inbound.kind, Kind::Edit { .. } | Kind::Recall);
-            if changed && let Some(address) = self.waiting(&inbound) {
-                inbound = Inbound { address, addressed: true, ..inbound };
-            } else if matches!(inbound.kind, Kind::Message { .. }) && inbound.reply_to.is_some() {
-                return Box::pin(self.accept_answer(inbound));
-            } else {
-                return Box::pin(std::future::ready(Ok(Kept::New)));
-            }
-        }
-        let gone = || Refusal::Store("the daemon stops".to_owned());
-        let sent = Room::reserve(&self.0, &inbound).and_then(|room| {
-            let (told, kept) = oneshot::channel();
-            // There is room: each is for one event at most.
-            self.0.way_in.try_send(Incoming { inbound, room, told }).map_err(|_| gone())?;
-            Ok(kept)
-        });
-        Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        self.take(inbound, None)
+    }
+
+    fn accept_at<'a>(
+        &'a self,
+        inbound: Inbound,
+        position: StreamPosition,
+    ) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        self.take(inbound, Some(position))
+    }
+
+    fn save_position<'a>(
+        &'a self,
+        account: &'a str,
+        position: StreamPosition,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let saved = self.0.db.save_position(account, &position.0, clock::now()).await;
+            saved.map_err(|error| JournalError(error.to_string()))
+        })
+    }
+
+    fn position<'a>(
+        &'a self,
+        account: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StreamPosition>, JournalError>> {
+        Box::pin(async move {
+            let kept = self.0.db.position(account).await;
+            kept.map(|kept| kept.map(StreamPosition)).map_err(|error| JournalError(error.to_string()))
+        })
     }
 
     fn known<'a>(

@@ -16,10 +16,11 @@ use std::{
     },
     time::Duration,
 };
+use tokio_util::sync::CancellationToken;
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait of our own is longer.
+/// No wait of our own is longer. It ends as soon as the platform answers any call of the account.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// No wait that a platform asks for is longer: then it is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
@@ -94,9 +95,17 @@ impl Outbox {
         kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or(view)
     }
 
-    /// Shows the final view, however often that needs trying, and marks the turn as delivered.
-    pub(crate) async fn deliver(&self, parcel: &Parcel, mut reply: Box<dyn LiveReply>, view: &FinalView) {
-        let (mut view, mut attempt) = (Cow::Borrowed(view), 0u32);
+    /// Shows the final view, however often that needs trying, and marks the turn as delivered. `hurry` is
+    /// cancelled when somebody waits for that.
+    pub(crate) async fn deliver(
+        &self,
+        parcel: &Parcel,
+        mut reply: Box<dyn LiveReply>,
+        view: &FinalView,
+        hurry: &CancellationToken,
+    ) {
+        reply.hurry(hurry.clone());
+        let (mut view, mut attempt, mut hurried) = (Cow::Borrowed(view), 0u32, false);
         // A word that a reply is too old comes late by itself.
         let fresh = !self.too_old(parcel);
         let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
@@ -128,7 +137,18 @@ impl Outbox {
             if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
                 tracing::warn!(%error, "an attempt could not be noted");
             }
-            tokio::time::sleep(wait).await;
+            let asked_for = matches!(error, SendError::Later { .. });
+            let pause = async {
+                match asked_for {
+                    // What the platform asks for is kept to, whatever else works.
+                    true => tokio::time::sleep(wait).await,
+                    false => reply.pause(wait).await,
+                }
+            };
+            tokio::select! {
+                () = pause => {}
+                () = hurry.cancelled(), if !hurried && !asked_for => hurried = true,
+            }
         }
     }
 
@@ -212,7 +232,7 @@ mod tests {
     use pudu_channels::ReplyView;
     use pudu_client::store::Location;
     use std::sync::atomic::AtomicU32;
-    use tokio_util::{sync::CancellationToken, task::TaskTracker};
+    use tokio_util::task::TaskTracker;
 
     #[test]
     fn no_platform_is_waited_for_longer_than_an_hour() {
@@ -276,7 +296,7 @@ mod tests {
         assert!(outbox.open(&turn).await);
         let tries = Arc::new(AtomicU32::new(0));
         let reply = Box::new(Busy(tries.clone(), Duration::from_millis(500)));
-        outbox.deliver(&parcel, reply, &FinalView::default()).await;
+        outbox.deliver(&parcel, reply, &FinalView::default(), &CancellationToken::new()).await;
         assert_eq!((tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap()), (1, 1));
     }
 }

@@ -1,22 +1,52 @@
-//! `pudu audit`: what agents did with their sandboxes, and who approved it.
+//! `pudu audit`: what agents did with their sandboxes, and who approved it. The daemon of this folder is asked; where
+//! none runs, the store is read.
 
-use super::remote;
-use crate::config::Start;
-use anyhow::Result;
-use pudu_client::net::reqwest::Method;
+use super::{remote, run};
+use crate::{
+    config::{Backend, Start},
+    daemon, gateway, home,
+};
+use anyhow::{Context, Result, anyhow};
+use pudu_client::{base::ThreadId, net::reqwest::Method};
 use serde_json::Value;
 
 /// Lists the newest deeds, the newest last.
-pub(super) async fn audit(start: &Start, thread: Option<&str>, most: u32) -> Result<String> {
-    let most = most.to_string();
-    let mut query = vec![("limit", most.as_str())];
-    query.extend(thread.map(|thread| ("thread", thread)));
-    let told = remote::call(start, Method::GET, &["audit"], &query).await?;
-    let deeds = told.get("deeds").and_then(Value::as_array).cloned().unwrap_or_default();
+pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, json: bool) -> Result<String> {
+    let mut deeds = match home::neighbour(&start.home()) {
+        Some(_) => asked(start, thread.as_ref(), most).await?,
+        None => read(start, thread.as_ref(), most).await?,
+    };
+    deeds.reverse();
+    if json {
+        return Ok(serde_json::to_string_pretty(&deeds)?);
+    }
     if deeds.is_empty() {
         return Ok("Nothing was done yet.".to_owned());
     }
-    Ok(deeds.iter().rev().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(deeds.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+async fn asked(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
+    let most = most.to_string();
+    let mut query = vec![("limit", most.as_str())];
+    query.extend(thread.map(|thread| ("thread", thread.as_str())));
+    let told = remote::call(start, Method::GET, &["audit"], &query).await?;
+    Ok(told.get("deeds").and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Value>> {
+    let loaded = run::load(start).map_err(|_| anyhow!("the configuration cannot be used"))?;
+    let fixed = &loaded.config.fixed;
+    match &fixed.database.backend {
+        Backend::Memory => return Ok(Vec::new()),
+        // Asking makes no store.
+        Backend::Sqlite { dir } if !dir.join(daemon::STORE).exists() => return Ok(Vec::new()),
+        Backend::Sqlite { .. } | Backend::Postgres { .. } => {}
+    }
+    let db = daemon::open(&fixed.database, &fixed.home).await?;
+    let deeds = db.deeds(thread, most).await.context("the store cannot be read");
+    db.close().await;
+    Ok(deeds?.iter().map(gateway::audit::told).collect())
 }
 
 fn line(deed: &Value) -> String {

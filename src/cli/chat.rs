@@ -1,10 +1,12 @@
 //! `pudu chat`: a chat in the terminal, with a daemon that runs or, where none does, with one in this process.
 //!
-//! A person gets a prompt and answers that grow (`session.rs`); a program gets line by line (`piped.rs`).
+//! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a pipe is
+//! one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
 
 mod flow;
 mod inside;
 mod markdown;
+mod message;
 mod paint;
 mod piped;
 mod post;
@@ -37,7 +39,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::io::BufReader;
 use wire::{Entry, Wire};
 
 /// A daemon on this machine answers within this time, one elsewhere within the longer one.
@@ -57,6 +58,11 @@ pub(super) struct Args {
     /// The conversation.
     #[arg(long, default_value = "terminal", value_parser = name)]
     name: String,
+    /// Say what is in this text file, after the question; - is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// What to say; without it and without a file there is a prompt, or what comes through a pipe is said.
+    question: Vec<String>,
 }
 
 fn name(text: &str) -> Result<String, &'static str> {
@@ -91,7 +97,11 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
 
 /// Chats, and tells whether all went well.
 async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> {
-    let manner = Manner::of(&start);
+    let mut manner = Manner::of(&start);
+    // Before anything is started: what cannot be read is not said in part.
+    if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
+        manner.says = Some(message::compose(&args.question, &args.file)?);
+    }
     let token = args.token.map(SecretString::from);
     let Some(loaded) = loaded else {
         let url = args.url.unwrap_or_default();
@@ -136,6 +146,8 @@ async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> R
 /// How to talk: with a person or with a program, and in which looks.
 struct Manner {
     person: bool,
+    /// The one message that is said.
+    says: Option<String>,
     paint: Paint,
     history: Option<PathBuf>,
 }
@@ -145,6 +157,7 @@ impl Manner {
         let able = start.env.get("TERM").is_some_and(|term| term != "dumb");
         Self {
             person: able && io::stdin().is_terminal() && io::stdout().is_terminal(),
+            says: None,
             paint: Paint::new(start.env.get("NO_COLOR")),
             history: Some(start.home().join("chat_history")),
         }
@@ -152,8 +165,8 @@ impl Manner {
 }
 
 async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> {
-    if !manner.person {
-        return piped::run(wire, BufReader::new(tokio::io::stdin()), io::stdout()).await;
+    if let Some(text) = manner.says {
+        return piped::run(wire, text, io::stdout()).await;
     }
     let mut commands = wire.commands().await;
     let (name, help) = ("quit".to_owned(), "Leave (Ctrl-D does too)".to_owned());
@@ -162,7 +175,10 @@ async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> 
     let history = manner.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
     let _found = terminal::Found::now()?;
     let prompt = Prompt::new(commands, manner.paint, history)?;
-    let greeting = format!("{about}\n/help tells what I understand, Ctrl-C stops an answer, Ctrl-D leaves.");
+    let greeting = format!(
+        "{about}\n/help tells what I understand, a line that ends with \\ goes on in the next one, \
+         Ctrl-C stops an answer, Ctrl-D leaves."
+    );
     // A person has seen how it went.
     Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| true)
 }

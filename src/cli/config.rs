@@ -4,10 +4,12 @@
 //! reports never have one, and the summary tells only that there is one.
 
 use crate::config::{
-    Account, Backend, Config, ConfigError, EXAMPLE, Loaded, ModelConfig, Report, Severity, Start, VERSION,
-    load,
+    Account, Backend, CLOSING, Config, ConfigError, Loaded, ModelConfig, Problem, Report, Severity, Start,
+    VERSION, load,
     upgrade::{Upgraded, upgrade as upgraded},
 };
+use pudu_client::net::scrub;
+use serde_json::{Map, Value, json};
 use std::{
     fs,
     io::{self, Write},
@@ -34,25 +36,82 @@ impl From<Verdict> for ExitCode {
 }
 
 /// Reads the configuration as the daemon would, and tells what it says and what is wrong with it.
-pub(crate) fn check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<Verdict> {
     let loaded = match load(start) {
         Ok(loaded) => loaded,
         Err(error) => {
-            writeln!(out, "{}", told(&error))?;
+            match as_json {
+                true => writeln!(out, "{:#}", json!({ "usable": false, "problems": problems_of(&error) }))?,
+                false => writeln!(out, "{}", told(&error))?,
+            }
             return Ok(Verdict::Wrong);
         }
     };
-    for (_, line) in loaded.report.lines() {
+    loaded.remember_secrets();
+    let mut report = loaded.report.clone();
+    report.problems.extend(doubts(&loaded.config));
+    let verdict = if report.has_errors() { Verdict::Wrong } else { Verdict::Fine };
+    if as_json {
+        let summary: Map<_, _> = summary(&loaded.config)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect();
+        let problems: Vec<_> = report.problems.iter().map(problem).collect();
+        let told = json!({ "file": report.file, "usable": verdict == Verdict::Fine, "problems": problems, "summary": summary });
+        writeln!(out, "{}", scrub::hide(&format!("{told:#}")))?;
+        return Ok(verdict);
+    }
+    for (_, line) in report.lines() {
         writeln!(out, "{line}")?;
+    }
+    if verdict == Verdict::Wrong {
+        return Ok(verdict);
     }
     writeln!(out, "{}", headline(&loaded))?;
     for (name, value) in summary(&loaded.config) {
-        writeln!(out, "  {name:<9} {value}")?;
+        writeln!(out, "  {name:<9} {}", scrub::hide(&value))?;
     }
-    Ok(Verdict::Fine)
+    Ok(verdict)
 }
 
-/// Adds to the file what is new since it was written. The file as it was stays beside it as `….bak`.
+/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the world.
+fn doubts(Config { live, .. }: &Config) -> Vec<Problem> {
+    let wrong = live.accounts.iter().flat_map(|account| {
+        let doubts = account.platform.doubts();
+        let key = |key: &str| format!("channels.{}.{key}", account.name);
+        doubts.into_iter().map(move |(at, what, mend)| Problem::error(None, &key(at), what, mend))
+    });
+    let open = live.open_to_the_world();
+    let open = open.iter().map(|name| {
+        Problem::warning(
+            None,
+            &format!("channels.{name}"),
+            "everybody in the world may use this account",
+            CLOSING,
+        )
+    });
+    wrong.chain(open).collect()
+}
+
+fn problems_of(error: &ConfigError) -> Vec<Value> {
+    match error {
+        ConfigError::Wrong(report) => report.problems.iter().map(problem).collect(),
+        _ => vec![problem(&Problem::error(None, "", told(error).trim_start_matches("error: "), ""))],
+    }
+}
+
+fn problem(problem: &Problem) -> Value {
+    json!({
+        "severity": problem.severity.to_string(),
+        "line": problem.at.map(|at| at.line),
+        "column": problem.at.map(|at| at.column),
+        "key": problem.key,
+        "problem": scrub::hide(&problem.what),
+        "help": Some(&problem.mend).filter(|mend| !mend.is_empty()),
+    })
+}
+
+/// Raises the file's version. The file as it was stays beside it as `….bak`.
 pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
     let file = match start.file() {
         Ok(Some(file)) => file,
@@ -68,7 +127,7 @@ pub(crate) fn upgrade(start: &Start, out: &mut dyn Write) -> io::Result<Verdict>
     // A link stays a link: what it leads to is replaced.
     let target = fs::canonicalize(&file)?;
     let old = fs::read_to_string(&target)?;
-    match upgraded(&old, EXAMPLE) {
+    match upgraded(&old) {
         Err(report) => {
             writeln!(out, "{}", Report { file: Some(file), ..report })?;
             Ok(Verdict::Wrong)
@@ -104,24 +163,17 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
 
 fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
     let name = file.display();
-    let mut text = match (new.text == old, new.from > i128::from(VERSION)) {
+    match (new.text == old, new.from > i128::from(VERSION)) {
         (_, true) => format!(
             "{name} is of version {}, newer than this pudu's {VERSION}; nothing was changed\n",
             new.from
         ),
         (true, _) => format!("{name} has everything already; nothing was changed\n"),
         _ => format!(
-            "{name} is of version {VERSION} now, from {}; the file as it was is {name}.bak\n",
+            "{name} is of version {VERSION} now, from {}, and nothing else changed; the file as it was is {name}.bak\n",
             new.from
         ),
-    };
-    if !new.added.is_empty() {
-        text += &format!("added as comments: {}\n", new.added.join(", "));
     }
-    if !new.left.is_empty() {
-        text += &format!("not added, as their section is on one line: {}\n", new.left.join(", "));
-    }
-    text
 }
 
 /// Tells an error with its causes, which its own text leaves out.
@@ -180,22 +232,27 @@ fn listed(items: impl Iterator<Item = String>) -> String {
 fn model(model: &ModelConfig) -> String {
     let host = model.base_url.host_str().unwrap_or_default();
     let key = if model.api_key.is_some() { "with a key" } else { "without a key" };
-    format!("{} ({} at {host}, {key})", model.name, model.model)
+    format!("{} ({} at {host}, {key})", shown(&model.name), shown(&model.model))
 }
 
 fn account(account: &Account) -> String {
     let platform = &account.platform;
-    format!("{} ({}, {})", account.name, platform.name(), platform.transport())
+    format!("{} ({}, {})", shown(&account.name), platform.name(), platform.transport())
+}
+
+/// Returns a name, unless somebody wrote a key in its place.
+fn shown(name: &str) -> &str {
+    if scrub::looks_secret(name) && !name.contains('-') { scrub::HIDDEN } else { name }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Env;
+    use crate::config::{EXAMPLE, Env};
 
     /// Runs a command in a folder with this file; returns its words with the folder's name taken out.
     fn run(
-        command: fn(&Start, &mut dyn Write) -> io::Result<Verdict>,
+        command: impl Fn(&Start, &mut dyn Write) -> io::Result<Verdict>,
         dir: &tempfile::TempDir,
         env: Env,
     ) -> (Verdict, String) {
@@ -203,6 +260,85 @@ mod tests {
         let mut out = Vec::new();
         let verdict = command(&start, &mut out).unwrap();
         (verdict, String::from_utf8(out).unwrap().replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    fn plain_check(start: &Start, out: &mut dyn Write) -> io::Result<Verdict> {
+        check(start, false, out)
+    }
+
+    #[test]
+    fn check_knows_credentials_that_cannot_be_and_accounts_that_are_open() {
+        let told = |channels: &str| {
+            let dir = folder(&format!("channels: {{{channels}}}\n"));
+            let (verdict, words) = run(plain_check, &dir, Env::default());
+            (
+                verdict,
+                words
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("config.yaml: "))
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let swapped = told("slack: {bot_token: xapp-1-A0-1-ab, app_token: xoxb-1-2-ab}");
+        assert_eq!(
+            swapped,
+            (
+                Verdict::Wrong,
+                vec![
+                    "error: channels.slack.bot_token: this is an app-level token (xapp-)".to_owned(),
+                    "error: channels.slack.app_token: this is a bot's token".to_owned(),
+                ]
+            )
+        );
+        let good = format!("123456789:{}", "A".repeat(35));
+        let telegram = |token: &str| told(&format!("telegram: {{bot_token: '{token}', allowed_users: [7]}}"));
+        for bad in [
+            "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0",
+            "123456789:AAH",
+            &format!("bot{good}"),
+            &good.replace(':', " "),
+        ] {
+            assert_eq!(
+                telegram(bad),
+                (
+                    Verdict::Wrong,
+                    vec![
+                        "error: channels.telegram.bot_token: this has not the shape of a token of Telegram's"
+                            .to_owned()
+                    ]
+                ),
+                "{bad}"
+            );
+        }
+        assert_eq!(telegram(&good), (Verdict::Fine, vec![]));
+        let open = told(&format!("telegram: {{bot_token: '{good}'}}"));
+        assert_eq!(
+            open,
+            (
+                Verdict::Fine,
+                vec!["warning: channels.telegram: everybody in the world may use this account".to_owned()]
+            )
+        );
+    }
+
+    #[test]
+    fn check_tells_programs_in_json() {
+        let json = |text: &str| {
+            let (verdict, words) = run(|start, out| check(start, true, out), &folder(text), Env::default());
+            (verdict, serde_json::from_str::<Value>(&words).unwrap())
+        };
+        let (verdict, told) = json("log_level: debug\n");
+        assert_eq!(
+            (verdict, &told["usable"], &told["summary"]["database"]),
+            (Verdict::Fine, &json!(true), &json!("sqlite in .pudu/data"))
+        );
+        let (verdict, told) = json("gateway: {port: no}\n");
+        let expected = json!([{
+            "severity": "error", "line": 1, "column": 17, "key": "gateway.port", "help": null,
+            "problem": "found `false`, expected whole number, 0 to 65535",
+        }]);
+        assert_eq!((verdict, &told["usable"], &told["problems"]), (Verdict::Wrong, &json!(false), &expected));
     }
 
     fn folder(text: &str) -> tempfile::TempDir {
@@ -215,10 +351,10 @@ mod tests {
     fn check_tells_what_was_found_and_no_secret() {
         let dir = folder(
             "config_version: 34\ngateway: {token: hush-1}\nmodels:\n  - {name: a, model: b, api_key: hush-2}\n\
-             channels:\n  bot: {type: telegram, bot_token: hush-3, colour: red}\nmemory: {}\n\
+             channels:\n  bot: {type: telegram, bot_token: '1:hush-3_hush-3_hush-3_hush-3_hush-3', colour: red, allowed_users: [7]}\nmemory: {}\n\
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
-        let expected = "config.yaml:6:44: warning: channels.bot.colour: pudu does not know this key
+        let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
   mend: remove it, or see docs/configuration.md for the keys there are
 config.yaml: note: not used by this version: memory
 config.yaml can be used, with 1 warning:
@@ -229,7 +365,7 @@ config.yaml can be used, with 1 warning:
   tools     web_search, web_fetch, image_search, ls, read_file, write_file, str_replace, glob, grep, bash, present_files, list_uploaded_files
   accounts  bot (telegram, polling)
 ";
-        assert_eq!(run(check, &dir, Env::default()), (Verdict::Fine, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, Env::default()), (Verdict::Fine, expected.to_owned()));
     }
 
     #[test]
@@ -237,10 +373,10 @@ config.yaml can be used, with 1 warning:
         let dir = folder("config_version: 34\ngateway: {port: no}\n");
         let expected =
             "config.yaml:2:17: error: gateway.port: found `false`, expected whole number, 0 to 65535\n";
-        assert_eq!(run(check, &dir, Env::default()), (Verdict::Wrong, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, Env::default()), (Verdict::Wrong, expected.to_owned()));
         let env = Env::from([("PUDU_CONFIG", "x.yaml")]);
         let expected = "error: x.yaml, named by PUDU_CONFIG, is not there\n";
-        assert_eq!(run(check, &dir, env), (Verdict::Wrong, expected.to_owned()));
+        assert_eq!(run(plain_check, &dir, env), (Verdict::Wrong, expected.to_owned()));
     }
 
     #[test]
@@ -251,11 +387,11 @@ config.yaml can be used, with 1 warning:
         let (verdict, words) = run(upgrade, &dir, Env::default());
         assert_eq!(verdict, Verdict::Fine);
         assert!(
-            words.starts_with("config.yaml is of version 34 now, from 3; the file as it was is config.yaml.bak\nadded as comments: recursion_limit, "),
+            words.starts_with("config.yaml is of version 34 now, from 3, and nothing else changed; the file as it was is config.yaml.bak\n"),
             "{words}"
         );
         let new = fs::read_to_string(&file).unwrap();
-        assert!(new.starts_with("config_version: 34\n# mine\nlog_level: debug\n\n# How many steps"), "{new}");
+        assert_eq!(new, "config_version: 34\n# mine\nlog_level: debug\n");
         assert_eq!(fs::read_to_string(dir.path().join("config.yaml.bak")).unwrap(), old);
         let nothing = (Verdict::Fine, "config.yaml has everything already; nothing was changed\n".to_owned());
         assert_eq!(run(upgrade, &dir, Env::default()), nothing);
@@ -275,7 +411,7 @@ config.yaml can be used, with 1 warning:
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().join("real.yaml");
-        fs::write(&real, "a: 1\n").unwrap();
+        fs::write(&real, "config_version: 1\n").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&real, dir.path().join("config.yaml")).unwrap();
         assert_eq!(run(upgrade, &dir, Env::default()).0, Verdict::Fine);

@@ -10,15 +10,17 @@ mod store;
 
 use super::run;
 use crate::{
-    config::{Live, Loaded, Provider, Start},
+    config::{CLOSING, Live, Loaded, Provider, Start},
     lines,
     machine::Machine,
 };
 use pudu_channels::{Check, Found};
 use pudu_client::{
+    net::scrub,
     sandbox::{Proof, Unconfined, prove},
     skills::Skills,
 };
+use serde_json::{Value, json};
 use std::{
     fmt::Write,
     io,
@@ -32,7 +34,7 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks at the configuration, the models and each account.
-pub(super) fn doctor(start: &Start) -> ExitCode {
+pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -41,7 +43,10 @@ pub(super) fn doctor(start: &Start) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let patients = runtime.block_on(examine(start, &loaded));
-    let words: String = patients.iter().map(|(name, checks)| told(name, checks)).collect();
+    let words: String = match json {
+        true => scrub::hide(&format!("{:#}\n", as_json(&patients))).into_owned(),
+        false => patients.iter().map(|(name, checks)| told(name, checks)).collect(),
+    };
     io::Write::write_all(&mut io::stdout(), words.as_bytes()).ok();
     let bad =
         patients.iter().flat_map(|(_, checks)| checks).any(|check| matches!(check.found, Found::Bad { .. }));
@@ -69,7 +74,7 @@ async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
         found.push(("agents".to_owned(), agents));
     }
     for account in &live.accounts {
-        let checks = match lines::channel(account) {
+        let mut checks = match lines::channel(account) {
             Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
                 vec![Check::bad(
                     "connection",
@@ -79,6 +84,9 @@ async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
             }),
             Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
         };
+        if live.open_to_the_world().contains(&account.name.as_str()) {
+            checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
+        }
         found.push((format!("{} ({})", account.name, account.platform.name()), checks));
     }
     found
@@ -159,6 +167,17 @@ impl Drop for Scratch {
     }
 }
 
+/// Writes what was found for programs.
+fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
+    let check = |Check { what, found }: &Check| match found {
+        Found::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
+        Found::Poor { why, mend } => json!({ "check": what, "result": "poor", "found": why, "help": mend }),
+        Found::Bad { why, mend } => json!({ "check": what, "result": "bad", "found": why, "help": mend }),
+    };
+    let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
+    json!({ "groups": patients.iter().map(group).collect::<Vec<_>>() })
+}
+
 /// One line a check, and one more for the mend of what fails.
 fn told(name: &str, checks: &[Check]) -> String {
     let mut out = format!("{name}\n");
@@ -170,7 +189,7 @@ fn told(name: &str, checks: &[Check]) -> String {
             Found::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
         };
     }
-    out
+    scrub::hide(&out).into_owned()
 }
 
 #[cfg(test)]

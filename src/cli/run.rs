@@ -1,10 +1,11 @@
 //! `pudu`: the daemon, from start to a clean end.
 
 use crate::{
-    config::{self, Loaded, Start},
+    config::{self, CLOSING, Loaded, Start},
     daemon::{Daemon, Greeting, Scope},
     logging,
 };
+use pudu_client::net::scrub;
 use std::{
     io::{self, Write},
     process::ExitCode,
@@ -35,6 +36,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
 pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
     match config::load(start) {
         Ok(loaded) => {
+            loaded.remember_secrets();
             loaded.report.lines().for_each(|(_, line)| eprintln!("{line}"));
             Ok(loaded)
         }
@@ -45,6 +47,7 @@ pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
 /// Says what went wrong.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let text = format!("{error:#}");
+    let text = scrub::hide(&text);
     // A report on the configuration says of each line what it is.
     let prefix = if text.contains("error: ") { "" } else { "error: " };
     eprintln!("{prefix}{text}");
@@ -80,6 +83,12 @@ fn greet(greeting: &Greeting) {
         greeting.store,
         greeting.sandbox,
     );
+    if !greeting.open.is_empty() {
+        text.push_str(&format!(
+            "  OPEN     everybody in the world may use {}: {CLOSING}\n",
+            greeting.open.join(", ")
+        ));
+    }
     if let Some(file) = &greeting.token {
         text.push_str(&format!("  token    in {} (the page asks for it)\n", file.display()));
     }

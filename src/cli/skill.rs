@@ -6,7 +6,8 @@ use super::run;
 use crate::{config::Start, skills};
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use pudu_client::skills::{Broken, Entry, Skills, Verdict};
+use pudu_client::skills::{Broken, Entry, Hidden, Skills, Verdict};
+use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
     io::{self, Write},
@@ -17,17 +18,24 @@ use std::{
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// List the skills, those that are off, and those that are broken.
-    List,
+    List {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show a skill and its SKILL.md.
     Show {
         /// Its name.
         name: String,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// Install a skill from a .skill archive.
     Install {
         /// The archive.
         file: PathBuf,
-        /// Put it in the place of an installed one of its name.
+        /// Put it in the place of an installed one of its name, or of one that ships.
         #[arg(long)]
         replace: bool,
     },
@@ -66,9 +74,15 @@ pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
 
 fn act(skills: &Skills, verb: &Verb) -> Result<String> {
     Ok(match verb {
-        Verb::List => list(skills),
-        Verb::Show { name } => {
-            show(skills.read().get(name).with_context(|| format!("there is no skill `{name}`"))?)
+        Verb::List { json: true } => format!("{:#}\n", as_json(skills)),
+        Verb::List { json: false } => list(skills),
+        Verb::Show { name, json } => {
+            let catalog = skills.read();
+            let entry = catalog.get(name).with_context(|| format!("there is no skill `{name}`"))?;
+            match json {
+                true => format!("{:#}\n", facts(entry, true)),
+                false => show(entry),
+            }
         }
         Verb::Install { file, replace } => install(skills, file, *replace)?,
         Verb::Enable { name } => switched(&skills.set_enabled(name, true)?),
@@ -77,6 +91,30 @@ fn act(skills: &Skills, verb: &Verb) -> Result<String> {
             skills.remove(name)?;
             format!("{name} is removed\n")
         }
+    })
+}
+
+fn as_json(skills: &Skills) -> Value {
+    let catalog = skills.read();
+    let hidden = |Hidden { name, by, .. }: &Hidden| json!({ "name": name, "hidden_by": by });
+    let broken = |Broken { folder, why }: &Broken| json!({ "folder": folder, "problem": why });
+    json!({
+        "skills": catalog.entries.iter().map(|entry| facts(entry, false)).collect::<Vec<_>>(),
+        "hidden": catalog.hidden.iter().map(hidden).collect::<Vec<_>>(),
+        "broken": catalog.broken.iter().map(broken).collect::<Vec<_>>(),
+    })
+}
+
+fn facts(entry: &Entry, whole: bool) -> Value {
+    json!({
+        "name": entry.name,
+        "description": entry.about,
+        "category": entry.category.name(),
+        "enabled": entry.enabled,
+        "license": entry.license,
+        "allowed_tools": entry.tools,
+        "folder": entry.folder,
+        "text": whole.then_some(&entry.text),
     })
 }
 
@@ -92,6 +130,10 @@ fn list(skills: &Skills) -> String {
     }
     if catalog.entries.is_empty() {
         out.push_str("no skills\n");
+    }
+    for Hidden { name, by, .. } in &catalog.hidden {
+        let _ =
+            writeln!(out, "hidden       {name:width$}  it ships, and {} is used in its place", by.display());
     }
     for Broken { folder, why } in &catalog.broken {
         let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());

@@ -9,6 +9,8 @@ use std::{collections::BTreeSet, time::Duration};
 pub(crate) struct Approvals {
     /// What becomes of commands that look dangerous.
     pub(crate) dangerous: Dangerous,
+    /// Whether an agent that changes itself needs somebody's approval.
+    pub(crate) agent_changes: bool,
     /// Tools that need somebody's approval for every call.
     pub(crate) tools: BTreeSet<String>,
     /// How long somebody can decide.
@@ -17,6 +19,8 @@ pub(crate) struct Approvals {
 
 const DANGEROUS: &[(&str, Dangerous)] =
     &[("allow", Dangerous::Allow), ("ask", Dangerous::Ask), ("block", Dangerous::Block)];
+
+const AGENT_CHANGES: &[(&str, bool)] = &[("ask", true), ("allow", false)];
 
 /// Reads it. On the host's own shell nothing dangerous is let through unless somebody says so. A tool may say of
 /// itself that it needs approval.
@@ -29,6 +33,7 @@ pub(super) fn approvals(top: &Section<'_>, host_shell: bool, tools: &[ToolConfig
     let own = tools.iter().filter(|tool| tool.approval).map(|tool| tool.tool.name().to_owned());
     Approvals {
         dangerous: section.choice("dangerous", DANGEROUS).or_told(default, told),
+        agent_changes: section.choice("agent_changes", AGENT_CHANGES).or(true),
         tools: named.into_iter().chain(own).collect(),
         timeout: section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(600)),
     }

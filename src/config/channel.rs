@@ -67,6 +67,16 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
     /// Returns what no log may say; first that by which the platform knows the bot.
     fn secrets(&self) -> Vec<&SecretString>;
 
+    /// Tells whether everybody in the world can write to the bot, where nobody is listed.
+    fn is_public(&self) -> bool {
+        false
+    }
+
+    /// Tells of credentials that cannot be what they should be: the key, what is wrong, and the mend.
+    fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        Vec::new()
+    }
+
     /// Makes the account's channel. Nothing is sent before it listens or replies.
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError>;
 }
@@ -116,6 +126,16 @@ pub(crate) struct Manners {
     /// The time zone of its people, which the model is told.
     pub(crate) timezone: TimeZone,
 }
+
+impl Manners {
+    /// Tells whether nobody is kept out.
+    pub(crate) fn admits_everybody(&self) -> bool {
+        !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
+    }
+}
+
+/// What closes an account.
+pub(crate) const CLOSING: &str = "name who may use it in `allowed_users` or `allowed_chats`, or let people in by a code with `pairing: true`";
 
 /// A list of those who may.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Where the configuration is, and where pudu keeps its own things.
 
-use super::{ConfigError, Env};
+use super::{ConfigError, Env, trust};
 use std::path::{Path, PathBuf};
 
 /// What is known before the configuration is read.
@@ -20,7 +20,9 @@ pub(crate) struct Start {
 const VARIABLES: &[&str] = &["PUDU_CONFIG", "DEER_FLOW_CONFIG_PATH"];
 
 impl Start {
-    /// Finds the config file: the one that is named, or the one that lies in this folder or the one above.
+    /// Finds the config file: the one that is named, or the one that lies in this folder or the one above. Nobody named
+    /// those: they have to be the operator's own in the folder above, and everywhere where the daemon is root, who runs what
+    /// they say with all rights.
     pub(crate) fn file(&self) -> Result<Option<PathBuf>, ConfigError> {
         if let Some(file) = &self.config {
             return self.named(file, "--config").map(Some);
@@ -28,8 +30,15 @@ impl Start {
         if let Some((name, file)) = self.env.first(VARIABLES) {
             return self.named(Path::new(file), name).map(Some);
         }
-        let usual = [self.dir.join("config.yaml"), self.dir.join("../config.yaml")];
-        Ok(usual.into_iter().find(|file| file.exists()))
+        let (here, above) = (self.dir.join("config.yaml"), self.dir.join("../config.yaml"));
+        let found = [&here, &above].into_iter().find(|file| file.exists());
+        if found == Some(&above) || rustix::process::geteuid().is_root() {
+            let secrets = found.unwrap_or(&here).with_file_name(".env");
+            for file in found.into_iter().chain(Some(&secrets).filter(|file| file.exists())) {
+                trust::check(file)?;
+            }
+        }
+        Ok(found.cloned())
     }
 
     /// Returns the folder for everything that pudu keeps.
@@ -94,6 +103,33 @@ mod tests {
             &["config.yaml"],
             "x.yaml, named by PUDU_CONFIG, is not there",
         );
+    }
+
+    /// Only root can give files away.
+    #[test]
+    fn what_nobody_named_has_to_be_the_operators() {
+        use std::os::unix::fs::chown;
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("in");
+        std::fs::create_dir(&dir).unwrap();
+        let (above, secrets) = (root.path().join("config.yaml"), root.path().join(".env"));
+        let start = |config: Option<&str>| Start {
+            config: config.map(PathBuf::from),
+            dir: dir.clone(),
+            ..Start::default()
+        };
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        for file in [&above, &secrets] {
+            std::fs::write(file, "").unwrap();
+            assert!(start(None).file().is_ok(), "{}", file.display());
+            chown(file, Some(12_345), None).unwrap();
+            let said = start(None).file().unwrap_err().to_string();
+            assert!(said.contains("belongs to user 12345, and pudu runs as user 0"), "{said}");
+            assert!(start(Some("../config.yaml")).file().is_ok(), "it was named");
+            chown(file, Some(0), None).unwrap();
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Runs {
     pub(crate) max_recursion_limit: u32,
     /// How long a run may take.
     pub(crate) timeout: Duration,
+    /// How many sub-agents a run may start.
+    pub(crate) subagents: u32,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -52,5 +54,6 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
         recursion_limit: recursion_limit.min(max_recursion_limit),
         max_recursion_limit,
         timeout: top.seconds("run_timeout_seconds", 1.0).or(Duration::from_secs(3600)),
+        subagents: top.section("subagents").number("max_total_per_run", 1..=50).or(6),
     }
 }

@@ -11,7 +11,8 @@ use super::{
     reader::{Reader, Section},
 };
 use indexmap::IndexMap;
-use secrecy::SecretString;
+use pudu_client::net::scrub;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
 use url::Url;
@@ -145,7 +146,6 @@ const LATER: &[&str] = &[
     "reasoning",
     "stream_usage",
     "streaming",
-    "supports_vision",
     "use_responses_api",
     "write_timeout",
 ];
@@ -273,7 +273,11 @@ fn headers(section: &Section<'_>) -> IndexMap<String, SecretString> {
         other => other.to_string(),
     };
     let map = section.map("default_headers").or(Map::new());
-    map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect()
+    let headers: IndexMap<_, _> =
+        map.into_iter().map(|(name, value)| (name, SecretString::from(text(value)))).collect();
+    let telling = headers.iter().filter(|(name, value)| scrub::is_secret(name, value.expose_secret()));
+    section.know_secret(telling.map(|(_, value)| value));
+    headers
 }
 
 impl ModelConfig {

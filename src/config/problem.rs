@@ -4,6 +4,7 @@
 //! what to do. Values of secrets and of environment variables never get in here.
 
 use super::raw::Pos;
+use pudu_client::net::scrub;
 use std::{fmt, path::PathBuf};
 
 /// How bad it is.
@@ -119,10 +120,11 @@ impl Report {
     }
 
     fn line(&self, problem: &Problem) -> String {
+        let told = unsecret(&problem.to_string());
         match &self.file {
-            Some(file) if problem.at.is_some() => format!("{}:{problem}", file.display()),
-            Some(file) => format!("{}: {problem}", file.display()),
-            None => problem.to_string(),
+            Some(file) if problem.at.is_some() => format!("{}:{told}", file.display()),
+            Some(file) => format!("{}: {told}", file.display()),
+            None => told,
         }
     }
 }
@@ -132,6 +134,16 @@ impl fmt::Display for Report {
         let lines: Vec<_> = self.lines().map(|(_, line)| line).collect();
         f.write_str(&lines.join("\n"))
     }
+}
+
+/// Hides what looks like a key that somebody wrote in the wrong place: what a file says stands in quotes here.
+fn unsecret(text: &str) -> String {
+    let text = scrub::hide(text);
+    let parts = text.split('"').enumerate().map(|(at, part)| {
+        let plain = !part.contains(['.', ':', ' ']);
+        if at % 2 == 1 && plain && scrub::looks_secret(part) { scrub::HIDDEN } else { part }
+    });
+    parts.collect::<Vec<_>>().join("\"")
 }
 
 /// Returns the dotted path of a key in a section.

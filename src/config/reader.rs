@@ -14,6 +14,7 @@ use super::{
     raw::{Entry, Node, Pos, Value},
 };
 use indexmap::IndexMap;
+use secrecy::SecretString;
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -36,6 +37,8 @@ pub(super) struct Log {
     pub(super) keys: IndexMap<String, Key>,
     /// Keys that are understood and have no effect yet.
     pub(super) unused: BTreeSet<String>,
+    /// What nobody may read.
+    pub(super) secrets: Vec<SecretString>,
     /// The known keys of each section that was read.
     sections: BTreeMap<String, BTreeSet<String>>,
 }
@@ -212,6 +215,11 @@ impl<'r> Section<'r> {
                 self.reader.log.borrow_mut().unused.insert(join(&self.pattern, key));
             }
         }
+    }
+
+    /// Remembers what nobody may read.
+    pub(super) fn know_secret<'a>(&self, secrets: impl IntoIterator<Item = &'a SecretString>) {
+        self.reader.log.borrow_mut().secrets.extend(secrets.into_iter().cloned());
     }
 
     /// Lets keys be there that are of no interest.

@@ -55,6 +55,11 @@ impl<T> Setting<'_, '_, T> {
         self.value
     }
 
+    /// Takes it as it is, and does not make it one of pudu's own keys: nobody is told to write it.
+    pub(super) fn foreign(self) -> Option<T> {
+        self.value
+    }
+
     /// Insists on it, where the section has an effect.
     pub(super) fn required(self, mend: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {
@@ -73,7 +78,9 @@ impl<'r> Section<'r> {
     /// Reads text that is never shown.
     pub(super) fn secret<'s>(&'s self, key: &'s str) -> Setting<'s, 'r, SecretString> {
         let show = |secret: &SecretString| secret.expose_secret().to_owned();
-        self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)))
+        let secret = self.scalar(key, "secret", true, show, |value| Ok(text(value)?.map(SecretString::from)));
+        self.know_secret(secret.value.as_ref());
+        secret
     }
 
     /// Reads a yes or a no.

@@ -1,6 +1,6 @@
 //! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
 
-use super::reader::Section;
+use super::{protections, reader::Section};
 use pudu_client::harness::{Bounds, subagent};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const TIME: Duration = Duration::from_secs(900);
 /// Reads them.
 pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
     let section = top.section("subagents");
-    section.later(&["max_total_per_run", "token_budget"]);
+    unbudgeted(&section);
     let enabled = section.flag("enabled").or(true);
     let time = section.seconds("timeout_seconds", 1.0).or(Duration::from_secs(1800));
     let turns = section.number("max_turns", 1..=1000).optional("as each kind has it");
@@ -46,7 +46,7 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
             without: kind.without,
             skills: kind.skills,
             model: None,
-            bounds: Bounds { steps, time },
+            bounds: Bounds { steps, time, ..Bounds::default() },
         }
     });
     let custom = section.section("custom_agents");
@@ -68,6 +68,7 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
 
 /// Reads a kind of the operator's.
 fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
+    unbudgeted(section);
     let about = section.text("description").required("say what it is good for: the agent chooses by that");
     let system = section.text("system_prompt").required("say who it is and how it works");
     Some(Subagent {
@@ -81,12 +82,21 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
         bounds: Bounds {
             steps: section.number("max_turns", 1..=1000).or(TURNS),
             time: section.seconds("timeout_seconds", 1.0).or(TIME),
+            ..Bounds::default()
         },
     })
 }
 
+/// A budget that nobody keeps is refused.
+fn unbudgeted(section: &Section<'_>) {
+    let mend = "bound it with `max_turns` and `timeout_seconds`; then write `enabled: false`";
+    let budget = section.section("token_budget");
+    protections::refuse_if_on(&budget, "this version stops no sub-agent for its tokens", mend);
+}
+
 /// Takes over what the operator changes of a kind.
 fn alter(kind: &mut Subagent, section: &Section<'_>) {
+    unbudgeted(section);
     kind.skills = section.names("skills").or_told(Vec::new(), "none");
     if let Some(time) = section.seconds("timeout_seconds", 1.0).optional("as above") {
         kind.bounds.time = time;

@@ -1,8 +1,10 @@
 //! Picks up an edited configuration.
 //!
-//! Asked for each message, it looks at the file once (path, time of change and size). A file that cannot be
-//! used leaves the last good configuration in force and is reported once. What has changed and needs a restart
-//! is named and stays as it was.
+//! Asked for each message and twice a second, it looks at the file from outside (time of change, size, inode). An
+//! edit counts after two equal looks, because an editor may be in the midst of writing: half a file may lack the
+//! line that says who may speak. A file that cannot be used, that was emptied or that lost all its accounts leaves
+//! the last good configuration in force and is reported once. What has changed and needs a restart is named and
+//! stays as it was.
 
 use super::{
     Config, ConfigError, Live, Loaded, Report, Start, load_file,
@@ -12,8 +14,11 @@ use indexmap::IndexMap;
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
+
+/// Two looks that must be equal are so far apart at least.
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// Holds the configuration that is in force.
 #[derive(Debug)]
@@ -28,12 +33,16 @@ pub(crate) struct Watcher {
 #[derive(Debug)]
 struct State {
     seen: Option<Stamp>,
+    /// A file that was not there before, and since when.
+    settling: Option<(Option<Stamp>, Instant)>,
+    /// Whether the file in force says anything.
+    says: bool,
     live: Arc<Live>,
     restart: Vec<String>,
 }
 
 /// What tells that a file was changed.
-pub(super) type Stamp = (SystemTime, u64);
+pub(super) type Stamp = (SystemTime, u64, u64);
 
 /// What became of an edited file.
 #[derive(Debug)]
@@ -55,13 +64,14 @@ impl Watcher {
     pub(crate) fn new(start: Start, loaded: &Loaded) -> Self {
         let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
         let Config { live, .. } = &loaded.config;
-        let state = State { seen: loaded.stamp, live: Arc::clone(live), restart: Vec::new() };
+        let (says, live) = (loaded.says, Arc::clone(live));
+        let state = State { seen: loaded.stamp, settling: None, says, live, restart: Vec::new() };
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
     /// Returns the configuration in force, after a look at the file; tells the log what is new.
     pub(crate) fn current(&self) -> Arc<Live> {
-        match self.look() {
+        match self.look(Instant::now()) {
             None => {}
             Some(News::Broken(error)) => {
                 tracing::error!(
@@ -80,15 +90,35 @@ impl Watcher {
     }
 
     /// Looks at the file; returns what is new, once.
-    pub(crate) fn look(&self) -> Option<News> {
+    pub(crate) fn look(&self, now: Instant) -> Option<News> {
         let mut state = self.state();
-        let now = stamp(&self.file);
-        if now == state.seen {
+        let found = stamp(&self.file);
+        if found == state.seen {
+            state.settling = None;
             return None;
         }
-        state.seen = now;
-        match load_file(&self.start, Some(&self.file)) {
+        match state.settling {
+            Some((before, since)) if before == found => {
+                if now.duration_since(since) < SETTLING {
+                    return None;
+                }
+            }
+            _ => {
+                state.settling = Some((found, now));
+                return None;
+            }
+        }
+        let loaded = load_file(&self.start, Some(&self.file));
+        if stamp(&self.file) != found {
+            state.settling = None;
+            return None;
+        }
+        (state.settling, state.seen) = (None, found);
+        loaded.iter().for_each(Loaded::remember_secrets);
+        match loaded {
+            Ok(loaded) if state.loses_all(&loaded) => Some(News::Broken(ConfigError::Emptied)),
             Ok(loaded) => {
+                state.says = loaded.says;
                 let restart = self.needs_restart(&loaded.keys);
                 let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
                 state.restart = restart;
@@ -115,15 +145,27 @@ impl Watcher {
     }
 }
 
+impl State {
+    /// Tells whether a file lost what it said, or all its accounts: one that is not wanted is switched off.
+    fn loses_all(&self, new: &Loaded) -> bool {
+        let switched_off =
+            || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));
+        let live = &new.config.live;
+        (self.says && !new.says)
+            || (!self.live.accounts.is_empty() && live.accounts.is_empty() && !switched_off())
+    }
+}
+
 pub(super) fn stamp(file: &Path) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
     let meta = std::fs::metadata(file).ok()?;
-    Some((meta.modified().ok()?, meta.len()))
+    Some((meta.modified().ok()?, meta.len(), meta.ino()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, time::Duration};
+    use std::{cell::Cell, fs};
 
     /// A folder with a config file whose time of change is set by hand, as two edits may fall into one tick.
     struct Desk {
@@ -137,17 +179,45 @@ mod tests {
         }
 
         fn write(&mut self, text: &str) {
+            self.write_raw(&format!("config_version: 34\n{text}"));
+        }
+
+        fn write_raw(&mut self, text: &str) {
             let path = self.dir.path().join("config.yaml");
-            fs::write(&path, format!("config_version: 34\n{text}")).unwrap();
+            fs::write(&path, text).unwrap();
             self.edits += 1;
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.edits);
             fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
         }
 
-        fn watch(&self) -> Watcher {
+        fn watch(&self) -> Watched {
             let start = Start { dir: self.dir.path().to_owned(), ..Start::default() };
             let loaded = super::super::load(&start).unwrap();
-            Watcher::new(start, &loaded)
+            Watched { watcher: Watcher::new(start, &loaded), now: Cell::new(Instant::now()) }
+        }
+    }
+
+    /// A watcher with a clock of its own.
+    struct Watched {
+        watcher: Watcher,
+        now: Cell<Instant>,
+    }
+
+    impl Watched {
+        /// Looks a while after the last look.
+        fn look_after(&self, time: Duration) -> Option<News> {
+            self.now.set(self.now.get() + time);
+            self.watcher.look(self.now.get())
+        }
+
+        /// Looks as often as an edit needs.
+        fn look(&self) -> Option<News> {
+            self.look_after(SETTLING).or_else(|| self.look_after(SETTLING))
+        }
+
+        fn current(&self) -> Arc<Live> {
+            self.look();
+            Arc::clone(&self.watcher.state().live)
         }
     }
 
@@ -162,6 +232,51 @@ mod tests {
                 format!("broken: {}", error.to_string().rsplit('/').next().unwrap_or_default())
             }
         }
+    }
+
+    #[test]
+    fn an_edit_counts_after_two_equal_looks() {
+        let mut desk = Desk::new();
+        desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+        let watched = desk.watch();
+        let users = || watched.watcher.state().live.manners["telegram"].allowed_users.clone();
+        let only = users();
+        desk.write("channels: {telegram: {bot_token: one}}\n");
+        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
+        desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
+        assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it is another one");
+        assert_eq!(told(watched.look_after(SETTLING - Duration::from_millis(1))), "nothing", "too soon");
+        assert_eq!(told(watched.look_after(Duration::from_millis(1))), "changed, restart: [], 0 problems");
+        assert_eq!(users(), only);
+    }
+
+    #[test]
+    fn a_file_that_lost_all_its_accounts_is_a_mistake_and_one_that_switches_them_off_is_not() {
+        let one = "channels: {telegram: {bot_token: one}}\n";
+        let check = |edit: &str, expected: &str, accounts: usize| {
+            let mut desk = Desk::new();
+            desk.write(one);
+            let watched = desk.watch();
+            desk.write_raw(edit);
+            assert_eq!(told(watched.look()), expected, "{edit:?}");
+            assert_eq!(watched.current().accounts.len(), accounts, "{edit:?}");
+        };
+        let emptied = "broken: the file has lost everything that it said, or all its accounts; to close an account write \
+                       `enabled: false`, or restart pudu";
+        check("", emptied, 1);
+        check("\n# nothing\n", emptied, 1);
+        check("config_version: 34\nchannels:\n", emptied, 1);
+        check("config_version: 34\nuploads: {max_files: 3}\n", emptied, 1);
+        check(
+            "config_version: 34\nchannels: {telegram: {bot_token: one, enabled: false}}\n",
+            "changed, restart: [], 0 problems",
+            0,
+        );
+        check(
+            "config_version: 34\nchannels: {two: {type: telegram, bot_token: two}}\n",
+            "changed, restart: [], 0 problems",
+            1,
+        );
     }
 
     #[test]

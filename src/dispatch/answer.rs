@@ -16,6 +16,7 @@ use pudu_client::{
     store::ItemId,
 };
 use std::fmt::Write;
+use tokio_util::sync::CancellationToken;
 
 impl Conversation {
     /// Does what a command asks for and answers it.
@@ -79,7 +80,7 @@ impl Conversation {
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.shared.tasks.spawn(async move {
             if shared.outbox.open(&row).await {
-                turn::deliver(&shared, &account, &parcel, placement, &view).await;
+                turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
             } else {
                 // Some are settled. The inbox hands the others out again.
                 shared.inbox.release(&row.items);

@@ -15,6 +15,7 @@ use pudu_client::{
     store::{ChoiceOutcome, Offered},
 };
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// So many characters of a name or a label are shown.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -63,7 +64,8 @@ impl Shared {
         };
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &parcel, Placement { saved, ..placement }, &view).await;
+            let placement = Placement { saved, ..placement };
+            turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
         });
     }
 }

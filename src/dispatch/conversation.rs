@@ -5,7 +5,7 @@
 use super::{
     Account, Mode, Policy, Session, Shared, agent,
     command::Command,
-    turn::{self, Job, TurnEnd},
+    turn::{self, Delivering, Job, TurnEnd},
 };
 use crate::{
     bus::{Arrival, Parcel, patiently},
@@ -19,10 +19,7 @@ use pudu_client::{
 };
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -73,15 +70,20 @@ pub(super) struct Running {
     session: Option<Session>,
     /// Arrivals that were handed to the run while it works.
     steered: Vec<Arrival>,
-    /// Set when the run is over and its reply is only being delivered.
-    delivering: Arc<AtomicBool>,
+    /// How far the delivery of its reply is.
+    delivering: Arc<Delivering>,
     over: oneshot::Receiver<TurnEnd>,
 }
 
 impl Running {
     /// Tells whether the run works, and not only its reply is being delivered.
     pub(super) fn works(&self) -> bool {
-        !self.delivering.load(Ordering::Relaxed)
+        !self.delivering.has_begun()
+    }
+
+    /// Somebody waits for its end: a reply that cannot be delivered whole is held up no longer than it must.
+    fn hurry(&self) {
+        self.delivering.hurry.cancel();
     }
 }
 
@@ -165,12 +167,20 @@ impl Conversation {
         self.follow_up = true;
         self.acknowledge(&arrival);
         match self.mode().await {
-            Mode::Queue => self.waiting.push_back(arrival),
+            Mode::Queue => self.wait(arrival),
             Mode::Steer => self.steer(arrival).await,
             Mode::Interrupt => {
                 self.stop();
-                self.waiting.push_back(arrival);
+                self.wait(arrival);
             }
+        }
+    }
+
+    /// Lets a message wait for the end of the turn at work.
+    fn wait(&mut self, arrival: Arrival) {
+        self.waiting.push_back(arrival);
+        if let Some(running) = &self.running {
+            running.hurry();
         }
     }
 
@@ -191,7 +201,7 @@ impl Conversation {
             running.steered.push(arrival);
             return;
         }
-        self.waiting.push_back(arrival);
+        self.wait(arrival);
     }
 
     /// Changes or drops a message that waits. One that is being answered stays as it was.
@@ -222,6 +232,7 @@ impl Conversation {
     pub(super) fn stop(&self) -> bool {
         self.running.as_ref().is_some_and(|running| {
             running.control.cancel.cancel();
+            running.hurry();
             running.works()
         })
     }
@@ -335,8 +346,8 @@ impl Conversation {
         let (parcel, placement, view) = reply;
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.run(parcel.turn.clone(), Control::default(), None, |delivering| async move {
-            delivering.store(true, Ordering::Relaxed);
-            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+            delivering.begin();
+            turn::deliver(&shared, &account, &parcel, placement, &view, &delivering.hurry).await;
             TurnEnd::default()
         });
     }
@@ -347,12 +358,12 @@ impl Conversation {
         turn: TurnId,
         control: Control,
         session: Option<Session>,
-        work: impl FnOnce(Arc<AtomicBool>) -> F,
+        work: impl FnOnce(Arc<Delivering>) -> F,
     ) where
         F: Future<Output = TurnEnd> + Send + 'static,
     {
         let (tell, over) = oneshot::channel();
-        let delivering = Arc::new(AtomicBool::new(false));
+        let delivering = Arc::new(Delivering::default());
         let work = work(delivering.clone());
         let (since, steered) = (Instant::now(), Vec::new());
         self.running = Some(Running { turn, control, since, session, steered, delivering, over });

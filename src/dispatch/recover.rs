@@ -17,6 +17,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
 };
+use tokio_util::sync::CancellationToken;
 
 /// A turn whose account is not there, and what people said to it.
 pub(crate) type Stranded = (TurnRow, Vec<Arrival>);
@@ -129,7 +130,7 @@ impl Shared {
     ) {
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &parcel, placement, &view).await;
+            turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
         });
     }
 

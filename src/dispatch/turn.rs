@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// A turn that a restart cut waits so long for the tools of extensions.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -76,6 +77,27 @@ impl Job {
     }
 }
 
+/// What a conversation and its turn know of each other while the reply is delivered.
+#[derive(Debug, Default)]
+pub(super) struct Delivering {
+    /// Set when the run is over and only that is left.
+    begun: AtomicBool,
+    /// Cancelled when somebody waits for its end.
+    pub(super) hurry: CancellationToken,
+}
+
+impl Delivering {
+    /// Only the delivery is left.
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether only the delivery is left.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+}
+
 /// How a turn ended, for the conversation.
 #[derive(Default)]
 pub(super) struct TurnEnd {
@@ -93,13 +115,13 @@ pub(super) fn item_id(id: &MessageId) -> Option<ItemId> {
     id.as_str().strip_prefix("in-")?.parse().ok().map(ItemId)
 }
 
-/// Performs a turn, until people see its reply. `delivering` is set when only that is left. A turn that
+/// Performs a turn, until people see its reply. `delivering` begins when only that is left. A turn that
 /// breaks down ends with a word of that.
 pub(super) async fn perform(
     shared: Arc<Shared>,
     account: Arc<Account>,
     job: Job,
-    delivering: Arc<AtomicBool>,
+    delivering: Arc<Delivering>,
 ) -> TurnEnd {
     let end = AssertUnwindSafe(work(&shared, &account, &job, &delivering)).catch_unwind().await;
     match end {
@@ -111,7 +133,7 @@ pub(super) async fn perform(
             let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.parcel, view).await;
             let placement = shown(&shared.db, &job.parcel.turn, job.placement).await;
-            deliver(&shared, &account, &job.parcel, placement, &view).await;
+            deliver(&shared, &account, &job.parcel, placement, &view, &delivering.hurry).await;
             TurnEnd::default()
         }
     }
@@ -124,7 +146,7 @@ async fn shown(db: &Db, turn: &TurnId, placement: Placement) -> Placement {
     row.and_then(|row| recover::placement(&row)).unwrap_or(placement)
 }
 
-async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, delivering: &AtomicBool) -> TurnEnd {
+async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, delivering: &Delivering) -> TurnEnd {
     let journal = shared.outbox.journal(&job.parcel);
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
@@ -146,9 +168,9 @@ async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, deliverin
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
     let late: Vec<ItemId> = unused.iter().filter_map(item_id).collect();
     shared.outbox.give_back(&job.parcel.turn, &late).await;
-    delivering.store(true, Ordering::Relaxed);
+    delivering.begin();
     let view = shared.outbox.conclude(&job.parcel, view).await;
-    shared.outbox.deliver(&job.parcel, reply, &view).await;
+    shared.outbox.deliver(&job.parcel, reply, &view, &delivering.hurry).await;
     TurnEnd { unused }
 }
 
@@ -236,10 +258,9 @@ fn hand_over<'a>(
             return;
         }
         let (shared, account) = (shared.clone(), account.clone());
-        shared
-            .tasks
-            .clone()
-            .spawn(async move { deliver(&shared, &account, &parcel, placement, &view).await });
+        shared.tasks.clone().spawn(async move {
+            deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await
+        });
     })
 }
 
@@ -407,9 +428,10 @@ pub(super) async fn deliver(
     parcel: &Parcel,
     placement: Placement,
     view: &FinalView,
+    hurry: &CancellationToken,
 ) {
     let reply = account.channel().open_reply(placement, shared.outbox.journal(parcel));
-    shared.outbox.deliver(parcel, reply, view).await;
+    shared.outbox.deliver(parcel, reply, view, hurry).await;
 }
 
 #[cfg(test)]

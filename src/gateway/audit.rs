@@ -36,7 +36,8 @@ pub(super) async fn list(
     }
 }
 
-fn told(deed: &Deed) -> Value {
+/// Writes a deed as the API tells it.
+pub(crate) fn told(deed: &Deed) -> Value {
     let killed = deed.code.and_then(killed);
     json!({
         "at": clock::text(deed.at),

@@ -1,4 +1,5 @@
-//! Who fails again and again to prove that a post is a platform's, and is left alone for a while.
+//! Failures to prove that a post is a platform's, or that somebody knows the token: who fails again and again is left alone, or
+//! slowed down, for a while.
 //!
 //! A proxy in front of the gateway stands for all who come through it: then it has to say for whom it asks,
 //! in `X-Forwarded-For`. Where it does not, nobody is counted, because one who fails would shut out the
@@ -82,7 +83,7 @@ fn may_be_proxy(peer: IpAddr) -> bool {
 }
 
 /// Whoever has one address of IPv6 has a network of them.
-fn network(peer: IpAddr) -> IpAddr {
+pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
         IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() & (u128::MAX << 64)).into(),

@@ -1,9 +1,10 @@
 //! Files on their way out: whole or in part, and never as a page of ours. What a browser would run comes as a
 //! download, and all of it in a sandbox of the browser's.
 
-use super::Gateway;
+use super::{Gateway, guests::Visitor};
 use crate::{clock, sent};
 use axum::{
+    Extension,
     body::Body,
     extract::{Path, State},
     http::{HeaderMap, StatusCode, header},
@@ -46,12 +47,14 @@ pub(super) enum Show {
 pub(super) async fn linked(
     State(gateway): State<Gateway>,
     Path(token): Path<String>,
+    Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
 ) -> Response {
     let shared = &gateway.0.shared;
     let gone =
         || (StatusCode::NOT_FOUND, "this link does not open a file, or not any more\n").into_response();
     let Some(opened) = shared.links.read(&token, clock::now()) else { return gone() };
+    visitor.prove();
     if let Some(kept) = opened.kept() {
         let Some(path) = sent::kept(&shared.home, kept) else { return gone() };
         let Ok(file) = tokio::fs::File::open(path).await else { return gone() };

@@ -6,11 +6,15 @@
 //! a URL. So it is on a loopback address that the agent's own commands reach: else one could answer for people. Who may speak to the bots and how they are connected is changed only with the token, on a loopback
 //! address as well: not everybody on this machine runs the bots.
 
-use super::Gateway;
+use super::{
+    Gateway,
+    failures::{Failures, network},
+    guests::Visitor,
+};
 use crate::machine::Exposed;
 use axum::{
-    Json,
-    extract::{Request, State},
+    Extension, Json,
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -18,18 +22,27 @@ use axum::{
 use pudu_client::net::scrub::HIDDEN;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 use subtle::ConstantTimeEq;
+use tokio::time::Instant;
 
 /// The page's cookie.
 const COOKIE: &str = "pudu_token";
 /// What who shows no token is told.
 const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
 
+/// The delay of an address that has shown too many wrong tokens. The right one has it too, and is let in all the same.
+const PENALTY: Duration = Duration::from_secs(1);
+
 pub(super) struct Guard {
     loopback: bool,
     port: u16,
     token: Token,
+    /// Tokens that were wrong. A proxy in front stands for all who come through it, whatever they say who they are.
+    wrong: Failures,
 }
 
 /// The gateway's token, and what asks for it.
@@ -50,7 +63,20 @@ impl Token {
 
 impl Guard {
     pub(super) fn new(bound: SocketAddr, token: Token) -> Self {
-        Self { loopback: bound.ip().is_loopback(), port: bound.port(), token }
+        Self { loopback: bound.ip().is_loopback(), port: bound.port(), token, wrong: Failures::default() }
+    }
+
+    /// Waits where an address has tried too often; tells whether it has.
+    async fn slow_down(&self, from: IpAddr) -> bool {
+        let slow = self.wrong.are_too_many(Some(network(from.to_canonical())), Instant::now());
+        if slow {
+            tokio::time::sleep(PENALTY).await;
+        }
+        slow
+    }
+
+    fn note_wrong(&self, from: IpAddr) {
+        self.wrong.add(Some(network(from.to_canonical())), Instant::now());
     }
 
     /// Tells whether a request comes from our own page or from no page at all.
@@ -71,16 +97,56 @@ impl Guard {
         matches!(name, "localhost" | "127.0.0.1" | "[::1]")
     }
 
+    #[cfg(test)]
     fn knows(&self, headers: &HeaderMap) -> bool {
         !self.token.guards_all() || self.shows_token(headers)
     }
 
     fn shows_token(&self, headers: &HeaderMap) -> bool {
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
-        let given = bearer.or_else(|| cookie(headers));
-        given.is_some_and(|given| same(given, &self.token.secret))
+        given(headers).is_some_and(|given| same(given, &self.token.secret))
     }
+
+    /// Looks at the token that a request shows, and notes what that says of its connection. Wrong ones take time.
+    async fn examine(&self, headers: &HeaderMap, from: IpAddr, visitor: &Visitor) -> Shown {
+        if given(headers).is_none() {
+            return Shown::Nothing;
+        }
+        let slow = self.slow_down(from).await;
+        if self.shows_token(headers) {
+            visitor.prove();
+            return Shown::Token;
+        }
+        self.note_wrong(from);
+        if slow { Shown::WrongAgain } else { Shown::Wrong }
+    }
+}
+
+/// The proof that a request shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Token,
+    Nothing,
+    Wrong,
+    /// As many before.
+    WrongAgain,
+}
+
+impl Shown {
+    fn refusal(self) -> Response {
+        match self {
+            Self::WrongAgain => {
+                let told = "too many wrong tokens came from this address: try again in a minute";
+                ([(header::RETRY_AFTER, "60")], refuse(StatusCode::TOO_MANY_REQUESTS, told)).into_response()
+            }
+            _ => refuse(StatusCode::UNAUTHORIZED, HOW),
+        }
+    }
+}
+
+/// Returns the token that a request gives.
+fn given(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    bearer.and_then(|value| value.strip_prefix("Bearer ")).or_else(|| cookie(headers))
 }
 
 fn same(given: &str, token: &SecretString) -> bool {
@@ -99,15 +165,25 @@ fn embedded(headers: &HeaderMap) -> bool {
 }
 
 /// Lets through who may use the API.
-pub(super) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(super) async fn check(
+    State(gateway): State<Gateway>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
+    request: Request,
+    next: Next,
+) -> Response {
     let guard = &gateway.0.guard;
     if !guard.same_site(request.headers()) || embedded(request.headers()) {
         return refuse(StatusCode::FORBIDDEN, "this request comes from another site");
     }
-    if !guard.knows(request.headers()) {
-        return refuse(StatusCode::UNAUTHORIZED, HOW);
+    let shown = guard.examine(request.headers(), peer.ip(), &visitor).await;
+    if shown != Shown::Token && guard.token.guards_all() {
+        return shown.refusal();
     }
-    next.run(request).await
+    let answer = next.run(request).await;
+    // Where nobody is asked for anything, whoever said all that he had to say.
+    visitor.prove();
+    answer
 }
 
 /// Lets through who runs the bots. Comes behind [`check`].
@@ -135,9 +211,19 @@ pub(super) struct Login {
 }
 
 /// Gives the page a cookie for its token.
-pub(super) async fn session(State(gateway): State<Gateway>, Json(login): Json<Login>) -> Response {
-    if !same(login.token.expose_secret(), &gateway.0.guard.token.secret) {
-        return refuse(StatusCode::UNAUTHORIZED, "the token is wrong");
+pub(super) async fn session(
+    State(gateway): State<Gateway>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Json(login): Json<Login>,
+) -> Response {
+    let guard = &gateway.0.guard;
+    let slow = guard.slow_down(peer.ip()).await;
+    if !same(login.token.expose_secret(), &guard.token.secret) {
+        guard.note_wrong(peer.ip());
+        return match slow {
+            true => Shown::WrongAgain.refusal(),
+            false => refuse(StatusCode::UNAUTHORIZED, "the token is wrong"),
+        };
     }
     let cookie = format!(
         "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",

@@ -8,6 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use pudu_channels::HealthState;
+use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
 
 /// Lists the models, the default first.
@@ -48,7 +49,7 @@ pub(super) async fn restart(
         Err(error) => {
             let known = gateway.0.shared.accounts.get(&name).is_some();
             let status = if known { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::NOT_FOUND };
-            (status, Json(json!({ "success": false, "message": format!("{error:#}") })))
+            (status, Json(json!({ "success": false, "message": scrub::hide(&format!("{error:#}")) })))
         }
     }
 }

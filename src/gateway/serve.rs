@@ -1,6 +1,7 @@
-//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room is
-//! told so, and can still ask whether the daemon lives.
+//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room takes the place
+//! of somebody who has proved nothing yet; if there is none, he is told so, and can still ask whether the daemon lives.
 
+use super::guests::{Guests, Visitor};
 use axum::{
     Extension, Json, Router,
     extract::{ConnectInfo, Request},
@@ -26,6 +27,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 const MOST: usize = 512;
 /// So many more hear that there is no room; further ones wait until one of those was told.
 const SPARE: usize = 32;
+/// The part of them that one address has at most, as long as it proves nothing.
+const SHARE: usize = 2;
+/// The time within which a connection that was sent away is gone.
+const LEAVING: Duration = Duration::from_millis(500);
 /// A request's head comes within this time, or its connection is closed.
 const HEAD: Duration = Duration::from_secs(10);
 /// Where there is no room, it comes within this.
@@ -42,6 +47,7 @@ pub(super) async fn serve(listener: TcpListener, app: Router, stop: Cancellation
 
 async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToken, mut room: Room) {
     let (tasks, graceful) = (TaskTracker::new(), GracefulShutdown::new());
+    let guests = room.guests.clone();
     let full = app.clone().layer(middleware::from_fn(refuse));
     while let Some(taken) = stop.run_until_cancelled(room.accept(&listener)).await {
         let Taken { stream, peer, place, spare } = taken;
@@ -49,12 +55,15 @@ async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToke
         // Where both versions are spoken, the first bytes are waited for without end.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(!spare);
-        let service = TowerToHyperService::new(app.clone().layer(Extension(ConnectInfo(peer))));
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        // Who is only told that there is no room has no place to give up.
+        let (visitor, guest) = if spare { Guests::new(1).enter(peer.ip()) } else { guests.enter(peer.ip()) };
+        let app = app.clone().layer(Extension(ConnectInfo(peer))).layer(Extension::<Visitor>(visitor));
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).into_owned();
         let watched = graceful.watch(connection);
         tasks.spawn(async move {
-            // How a peer leaves is its own business.
-            watched.await.ok();
+            // How a peer leaves is its own business, unless somebody else needs the place.
+            guest.asked_to_leave().run_until_cancelled(watched).await;
             drop(place);
         });
     }
@@ -75,6 +84,7 @@ async fn refuse(request: Request, next: Next) -> Response {
 struct Room {
     usual: Arc<Semaphore>,
     spare: Arc<Semaphore>,
+    guests: Guests,
     told: Option<Instant>,
 }
 
@@ -88,22 +98,37 @@ struct Taken {
 
 impl Room {
     fn new(most: usize, spare: usize) -> Self {
-        Self { usual: Arc::new(Semaphore::new(most)), spare: Arc::new(Semaphore::new(spare)), told: None }
+        let (usual, spare) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(spare)));
+        Self { usual, spare, guests: Guests::new(most / SHARE), told: None }
     }
 
     /// Waits for a connection, and a place to tell it something.
     async fn accept(&mut self, listener: &TcpListener) -> Taken {
         let place = self.place().await;
         let (stream, peer) = accept(listener).await;
-        // One may have left meanwhile.
-        let (place, spare) = match (place, self.usual.clone().try_acquire_owned()) {
-            (Place::Usual(place), _) | (Place::Spare(_), Ok(place)) => (place, false),
-            (Place::Spare(place), Err(_)) => (place, true),
+        self.guests.keep_share(peer.ip());
+        let (place, spare) = match place {
+            Place::Usual(place) => (place, false),
+            Place::Spare(spare) => match self.vacated().await {
+                Some(place) => (place, false),
+                None => (spare, true),
+            },
         };
         if spare {
             self.tell();
         }
         Taken { stream, peer, place, spare }
+    }
+
+    /// Returns a place that was left meanwhile, or that somebody gives up who has proved nothing.
+    async fn vacated(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.usual.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        if !self.guests.send_one_away() {
+            return None;
+        }
+        tokio::time::timeout(LEAVING, self.usual.clone().acquire_owned()).await.ok()?.ok()
     }
 
     async fn place(&self) -> Place {
@@ -146,6 +171,7 @@ mod tests {
     use super::*;
     use axum::routing::get;
     use pudu_client::net::{self, reqwest};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     async fn ask(place: SocketAddr, path: &str) -> reqwest::Response {
         net::client().unwrap().get(format!("http://{place}{path}")).send().await.unwrap()
@@ -155,10 +181,19 @@ mod tests {
     async fn who_comes_when_there_is_no_room_is_told_so_and_the_daemon_still_says_that_it_lives() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (place, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let app =
-            Router::new().route("/", get(|| async { "page" })).route("/health", get(|| async { "well" }));
+        let proved = |Extension(visitor): Extension<Visitor>| async move { visitor.prove() };
+        let app = Router::new()
+            .route("/", get(|| async { "page" }))
+            .route("/prove", get(proved))
+            .route("/health", get(|| async { "well" }));
         let server = tokio::spawn(serve_within(listener, app, stop.clone(), Room::new(2, 1)));
-        let idle = [TcpStream::connect(place).await.unwrap(), TcpStream::connect(place).await.unwrap()];
+        let mut idle = Vec::new();
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(place).await.unwrap();
+            stream.write_all(b"GET /prove HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            assert_ne!(stream.read(&mut [0; 100]).await.unwrap(), 0);
+            idle.push(stream);
+        }
         for _ in 0..3 {
             let told = ask(place, "/").await;
             assert_eq!(

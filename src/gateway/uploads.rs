@@ -28,7 +28,7 @@ const LISTED: usize = 10_000;
 /// So many fields that are no files may come along.
 const FIELDS: u32 = 100;
 /// So many requests with files are taken at once; more wait.
-pub(super) const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 64;
 /// A request with files takes no longer.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 

@@ -1,9 +1,9 @@
 //! Where platforms deliver events by HTTP. The channel judges, decodes and keeps what is posted; here it is
 //! only carried: after a look at the headers, within a time, and not for who fails again and again.
 
-use super::{Gateway, LARGEST, failures};
+use super::{Gateway, LARGEST, failures, guests::Visitor};
 use axum::{
-    Json,
+    Extension, Json,
     body::to_bytes,
     extract::{ConnectInfo, Path, Request, State},
     http::StatusCode,
@@ -21,6 +21,7 @@ pub(super) async fn take(
     State(gateway): State<Gateway>,
     Path((platform, account)): Path<(String, String)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(visitor): Extension<Visitor>,
     request: Request,
 ) -> Response {
     let shared = &gateway.0.shared;
@@ -47,7 +48,11 @@ pub(super) async fn take(
         Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),
     };
     let post = Post { headers: &parts.headers, body: &body };
-    match hook.take(post, &shared.inbox as &dyn Intake).await {
+    let answer = hook.take(post, &shared.inbox as &dyn Intake).await;
+    if matches!(answer, Answer::Taken(_)) {
+        visitor.prove();
+    }
+    match answer {
         Answer::Taken(Some(answer)) => Json(answer).into_response(),
         Answer::Taken(None) => StatusCode::OK.into_response(),
         Answer::Forbidden => fail(StatusCode::UNAUTHORIZED),

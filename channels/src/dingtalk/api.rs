@@ -3,8 +3,9 @@
 use super::failure::{Failure, read, unreachable, unread};
 use crate::{ChannelError, OutFile, http};
 use pudu_net::{
-    guard::{Allowed, Guard},
+    guard::{Allowed, Guard, GuardError},
     reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
+    scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
 /// The largest answer that is read, in bytes.
@@ -114,6 +115,7 @@ impl Api {
             text.ok_or_else(|| Failure::Unconnected("the answer has no token".to_owned()))?.into();
         let lasts = Duration::from_secs(answer["expireIn"].as_u64().unwrap_or(TOKEN));
         let until = Instant::now() + lasts.saturating_sub(RESERVE).max(lasts / 2);
+        scrub::remember_issued(text.expose_secret());
         let token = Token { text: text.clone(), until };
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(text)
@@ -180,11 +182,13 @@ impl Api {
     /// Asks for a file by its address, without any token: the address is the right to it. One that leads into
     /// somebody's own network is not DingTalk's.
     pub(super) async fn fetch(&self, url: Url, patience: Duration) -> Result<Response, Failure> {
-        if url.host_str() != self.api_url.host_str() {
-            let inside = |error: pudu_net::guard::GuardError| Failure::Refused(error.to_string());
-            self.guard.check(url.as_str()).await.map_err(inside)?;
+        if url.host_str() == self.api_url.host_str() {
+            return self.http.get(url).timeout(patience).send().await.map_err(unreachable);
         }
-        self.http.get(url).timeout(patience).send().await.map_err(unreachable)
+        self.guard.open(url.as_str(), patience).await.map_err(|error| match error {
+            GuardError::Refused(why) => Failure::Refused(why),
+            other => Failure::Unconnected(other.to_string()),
+        })
     }
 }
 
@@ -205,4 +209,42 @@ async fn answer(response: Response) -> Result<Value, Failure> {
 fn join(base: &Url, path: &str) -> Result<Url, Failure> {
     let text = format!("{}{path}", base.as_str().trim_end_matches('/'));
     Url::parse(&text).map_err(|error| Failure::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudu_net::guard::{Lookup, Resolver};
+    use std::{
+        net::{IpAddr, Ipv4Addr},
+        sync::Arc,
+    };
+
+    /// Knows one name, which nobody else knows.
+    struct Own;
+
+    impl Resolver for Own {
+        fn lookup<'a>(&'a self, _: &'a str) -> Lookup<'a> {
+            Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) })
+        }
+    }
+
+    /// A name that is resolved once more could be somewhere else by then.
+    #[tokio::test]
+    async fn a_file_is_fetched_from_the_very_address_that_was_judged() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = axum::Router::new().fallback(|| async { "bytes" });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = |text: &str| Url::parse(text).unwrap();
+        let (base, other) = (url("https://api.dingtalk.com"), url("https://oapi.dingtalk.com"));
+        let allowed = Allowed::new(["127.0.0.1"]);
+        let api = Api {
+            guard: Guard::with(allowed, Arc::new(Own)).unwrap(),
+            ..Api::new("id".into(), "s".into(), base, other).unwrap()
+        };
+        let file = url(&format!("http://files.pudu.invalid:{port}/a"));
+        let response = api.fetch(file, Duration::from_secs(5)).await.unwrap();
+        assert_eq!(response.text().await.unwrap(), "bytes");
+    }
 }

@@ -64,6 +64,15 @@ impl Card<'_> {
         delivered(&answer)
     }
 
+    /// Makes the card without delivering it to anybody.
+    pub(super) async fn make_unseen(&self) -> Result<(), Failure> {
+        let body = json!({
+            "cardTemplateId": self.style.template, "outTrackId": self.name, "callbackType": "STREAM",
+            "cardData": {"cardParamMap": {}},
+        });
+        self.call(Method::POST, "/v1.0/card/instances", &body).await.map(drop)
+    }
+
     /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
     /// it is and of which one it is.
     pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! What can be wrong with an account, asked of DingTalk itself.
 
-use super::{DingTalk, failure::Failure, listen::PULSE};
+use super::{DingTalk, card::Card, failure::Failure, listen::PULSE};
 use crate::{Check, socket::Socket};
 use pudu_net::reqwest::Method;
 use secrecy::ExposeSecret;
@@ -71,14 +71,29 @@ async fn stream(dingtalk: &DingTalk) -> Check {
 
 async fn cards(dingtalk: &DingTalk) -> Check {
     let what = "cards";
-    if dingtalk.office.style.is_none() {
+    let Some(style) = &dingtalk.office.style else {
         let mend = "make an AI card template and set `card_template_id`: answers then grow in place";
         return Check::poor(what, "no `card_template_id`: answers come whole, at the end", mend);
+    };
+    // A card that is delivered to nobody: it is made and finished as those of answers are.
+    let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
+    let card = Card { api: &dingtalk.api, style, robot_code: &dingtalk.office.robot_code, name: &name };
+    let tried = match card.make_unseen().await {
+        Ok(()) => card.stream("pudu doctor", true, 0).await,
+        made => made,
+    };
+    match tried {
+        Ok(()) => Check::good(what, "a card can be made and written"),
+        Err(Failure::Strange(why)) => Check::bad(
+            what,
+            why,
+            "see that `card_content_key` is the name of the template's Markdown variable, and that streaming is on",
+        ),
+        Err(Failure::Refused(why)) => {
+            Check::bad(what, why, "see that `card_template_id` is the id of a published template of this app")
+        }
+        Err(error) => permission(what, "Card.Streaming.Write and Card.Instance.Write", Some(error)),
     }
-    // Without its parts the call changes nothing; a missing permission is told first.
-    let body = json!({"outTrackId": "pudu-doctor", "guid": "pudu-doctor", "key": "", "content": ""});
-    let asked = dingtalk.api.call(Method::PUT, "/v1.0/card/streaming", &body).await;
-    permission(what, "Card.Streaming.Write and Card.Instance.Write", asked.err())
 }
 
 /// Any answer but one about permissions says that there is the permission.

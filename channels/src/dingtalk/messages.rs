@@ -6,7 +6,8 @@
 //! is taken back when the answer is there, and the answer follows.
 //!
 //! What cannot be had: certainty about an ordinary message whose sending had no answer. DingTalk knows no key
-//! for it, so it is sent once more, and may be there twice; never more often.
+//! for it and shows nobody what was sent. An answer is therefore sent until DingTalk says that it has it: there
+//! twice is better than nowhere. A sign that could not be taken back is not sent at all.
 
 use super::{
     Office,
@@ -32,6 +33,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// The largest file that DingTalk takes, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20_000_000;
@@ -41,8 +43,12 @@ const MOST_CHANGES: u32 = 300;
 const SLOWER: u32 = 60;
 /// The slowest that changes come.
 const SLOWEST: Duration = Duration::from_secs(30);
-/// An answer that was so often perhaps sent as an ordinary message is taken for sent.
-const LOST: u8 = 2;
+/// An answer that was so often perhaps sent as an ordinary message is sent [`RARELY`] from then on.
+const OFTEN: u8 = 12;
+/// The pause then.
+const RARELY: Duration = Duration::from_secs(10 * 60);
+/// The value of a variable for buttons without any.
+const NO_BUTTONS: &str = "[]";
 /// What is left of a card whose words went elsewhere. A card cannot be deleted.
 const MOVED: &str = "⤵";
 
@@ -63,6 +69,12 @@ pub(super) struct DingMessages {
     /// Whether the last sending was an answer as an ordinary message and had no answer from DingTalk; `None`
     /// where this process does not know.
     lost: Option<bool>,
+    /// When an answer was last sent as an ordinary message.
+    tried: Option<Instant>,
+    /// Whether no sign holds the place of this reply: one was refused.
+    signless: bool,
+    /// The card that is about to be finished for the first time.
+    ends: Option<String>,
 }
 
 /// What is kept of a message before it is sent. Older records have nothing.
@@ -77,6 +89,9 @@ pub(super) struct Tries {
     /// Whether it is about to be sent so.
     #[serde(default)]
     answer: bool,
+    /// Whether a card of it is perhaps finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    done: bool,
 }
 
 /// A message that is there.
@@ -89,6 +104,9 @@ pub(super) struct Posted {
     /// Whether it will not change any more.
     #[serde(default)]
     done: bool,
+    /// Whether a card was about to be finished: it may be. Nothing can be streamed into it then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ending: bool,
     /// How many changes a card has seen.
     #[serde(default)]
     nth: u32,
@@ -111,6 +129,7 @@ impl Sent for Posted {
             id: id.to_owned(),
             card,
             done: false,
+            ending: card,
             nth: 0,
             shows: String::new(),
             buttons: String::new(),
@@ -140,6 +159,9 @@ impl DingMessages {
             changes: 0,
             finished: AtomicBool::new(false),
             lost: None,
+            tried: None,
+            signless: false,
+            ends: None,
         }
     }
 
@@ -196,7 +218,8 @@ impl DingMessages {
             // It was perhaps there already, and shows something else: the change that follows sees to it.
             Ok(()) if slot.again => {
                 let (shows, buttons) = (String::new(), String::new());
-                return Ok(Some(Posted { shows, buttons, done: false, ..sent }));
+                let ending = slot.mark.as_ref().is_some_and(|tries| tries.done);
+                return Ok(Some(Posted { shows, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
@@ -206,7 +229,7 @@ impl DingMessages {
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
                 if there || slot.again {
-                    self.leave(&name, 0).await;
+                    self.leave(&name).await;
                 }
                 Ok(None)
             }
@@ -224,6 +247,7 @@ impl DingMessages {
             id,
             card: true,
             done: page.done,
+            ending: false,
             nth: 1,
             shows: digest(&[&page.words]),
             buttons: digest(&[&page.buttons()]),
@@ -231,7 +255,7 @@ impl DingMessages {
     }
 
     /// Ends a card whose words are elsewhere, as far as that can be done.
-    async fn leave(&self, name: &str, nth: u32) {
+    async fn leave(&self, name: &str) {
         let Some(card) = self.card(name) else { return };
         let page = Page {
             text: MOVED.to_owned(),
@@ -242,11 +266,8 @@ impl DingMessages {
             neutral: false,
             asks: false,
         };
-        let left = match card.stream(MOVED, true, nth).await {
-            Ok(()) => card.set_buttons(&page).await,
-            Err(_) => card.replace(&page).await,
-        };
-        if let Err(error) = left {
+        // It may be finished: only streaming asks whether it is.
+        if let Err(error) = card.replace(&page).await {
             tracing::debug!(%error, "a card that is not needed any more stays as it is");
         }
     }
@@ -254,42 +275,56 @@ impl DingMessages {
     /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
     async fn leave_perhaps(&self, slot: &Slot<Mark>) {
         if slot.again && self.robot.target != Target::Session {
-            self.leave(&self.office.seal.name(&slot.key, self.private, &self.address), 0).await;
+            self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
         }
     }
 
     async fn post_message(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
-        if page.done && slot.mark.as_ref().is_some_and(|tries| tries.lost >= LOST) {
-            tracing::warn!(
-                chat = self.address.chat,
-                "DingTalk did not say whether it took an answer, twice: it is taken for sent"
-            );
-            return Ok(posted_message(String::new(), page));
-        }
         let content = Content::Markdown { title: page.title.clone(), text: page.message() };
+        if !page.done {
+            return self.post_sign(&content, page).await;
+        }
+        if slot.mark.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
+            self.rarely()?;
+        }
         self.lost = None;
         let sent = self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error));
         self.lost = Some(page.done && sent.as_ref().is_err_and(CallError::may_be_done));
         sent.map(|id| posted_message(id, page))
     }
 
-    /// Makes a card show a page.
-    async fn change(&mut self, sent: &mut Posted, page: &Page) -> Result<(), Failure> {
+    /// Holds the place, by a message that can be taken back: never at the address that the asking came with.
+    async fn post_sign(&mut self, content: &Content, page: &Page) -> Result<Posted, CallError> {
+        match self.robot.send_retrievable(&self.office.api, content).await {
+            Ok(id) => Ok(posted_message(id, page)),
+            Err(failure) => {
+                self.signless = matches!(failure, Failure::Refused(_) | Failure::Forbidden(_));
+                Err(self.failed(failure))
+            }
+        }
+    }
+
+    /// An answer whose sending nobody confirms, ever again, is not sent every minute.
+    fn rarely(&mut self) -> Result<(), CallError> {
+        let left = self.tried.map_or(Duration::ZERO, |tried| RARELY.saturating_sub(tried.elapsed()));
+        if !left.is_zero() {
+            return Err(CallError::Wait(left));
+        }
+        self.tried = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Makes a card show a page; `streams` tells that it is not finished.
+    async fn change(&mut self, sent: &mut Posted, page: &Page, streams: bool) -> Result<(), Failure> {
         let name = sent.id.clone();
         let Some(card) = self.card(&name) else { return Err(Failure::Refused("no cards".to_owned())) };
-        let changed = if sent.done {
-            card.replace(page).await
+        if streams {
+            card.stream(&card.text(page), page.done, sent.nth).await?;
         } else {
-            match card.stream(&card.text(page), page.done, sent.nth).await {
-                // It may be finished already, as far as a record before a crash did not tell: what was finished
-                // can still be replaced.
-                Err(Failure::Refused(_)) => card.replace(page).await,
-                result => result,
-            }
-        };
-        changed?;
+            card.replace(page).await?;
+        }
         let buttons = digest(&[&page.buttons()]);
-        if sent.buttons != buttons && !sent.done {
+        if sent.buttons != buttons && streams {
             match card.set_buttons(page).await {
                 // The words are there, which counts.
                 Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
@@ -298,7 +333,7 @@ impl DingMessages {
                 result => result?,
             }
         }
-        *sent = Posted { nth: sent.nth + 1, ..self.posted_card(name, page) };
+        *sent = Posted { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
         Ok(())
     }
 }
@@ -309,6 +344,7 @@ fn posted_message(id: String, page: &Page) -> Posted {
         id,
         card: false,
         done: page.done,
+        ending: false,
         nth: 0,
         shows: digest(&[&page.words]),
         buttons: digest(&[&page.buttons()]),
@@ -334,8 +370,26 @@ impl Messages for DingMessages {
         page.is_overfull()
     }
 
+    /// What grows is finished by a change, so that what finishes it can be kept first.
+    fn first(&self, page: &Page) -> Page {
+        Page { done: false, ..page.clone() }
+    }
+
     fn grows(&self) -> bool {
         self.in_cards()
+    }
+
+    /// A card stays.
+    fn erases(&self) -> bool {
+        !self.in_cards()
+    }
+
+    async fn abandon(&mut self, slot: &Slot<Mark>) {
+        self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
+    }
+
+    async fn holds_a_place(&mut self) -> bool {
+        self.robot.target != Target::Session && !self.signless && self.office.takes_back(&self.robot).await
     }
 
     fn buttons(&self) -> bool {
@@ -344,6 +398,10 @@ impl Messages for DingMessages {
 
     fn offers(&self) -> Option<&Arc<Offers>> {
         Some(&self.office.offers)
+    }
+
+    fn recovery(&self) -> Option<crate::recovery::Recovery> {
+        Some(self.office.recovery.clone())
     }
 
     async fn ready(&mut self) {
@@ -364,8 +422,9 @@ impl Messages for DingMessages {
     ) -> Result<Mark, SendError> {
         let last = self.lost.take();
         let count = |tries: Tries| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
-        let answer = self.finished.load(Ordering::Relaxed) && !self.in_cards();
-        Ok(Some(Tries { lost: before.flatten().map_or(0, count), answer }))
+        let (finished, before) = (self.finished.load(Ordering::Relaxed), before.flatten());
+        let done = finished || before.as_ref().is_some_and(|tries| tries.done);
+        Ok(Some(Tries { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
     }
 
     async fn find(&mut self, _slot: &Slot<Mark>, _ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
@@ -406,10 +465,21 @@ impl Messages for DingMessages {
         if !page.done && !page.asks && self.changes >= MOST_CHANGES {
             return Ok(());
         }
+        let finished = sent.done || sent.ending;
+        // After a restart the words of a full card come again: it shows them.
+        if finished && !page.done && !page.asks && sent.buttons == digest(&[NO_BUTTONS]) {
+            return Ok(());
+        }
+        if page.done && !finished {
+            sent.ending = true;
+            self.ends = Some(sent.id.clone());
+            return Err(CallError::Keep);
+        }
+        let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.free()?;
         self.spend();
         self.changes += 1;
-        match self.change(sent, page).await {
+        match self.change(sent, page, streams).await {
             Ok(()) => Ok(()),
             Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
                 self.give_up_cards(&error);
@@ -421,13 +491,17 @@ impl Messages for DingMessages {
 
     async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
         if sent.card {
-            self.leave(&sent.id, sent.nth).await;
+            self.leave(&sent.id).await;
             return Ok(());
         }
         if sent.id.is_empty() {
             return Ok(());
         }
-        self.robot.recall(&self.office.api, &sent.id).await.map_err(|error| self.failed(error))
+        let recalled = self.robot.recall(&self.office.api, &sent.id).await;
+        if matches!(recalled, Err(Failure::Refused(_) | Failure::Forbidden(_))) {
+            self.office.takes_nothing_back();
+        }
+        recalled.map_err(|error| self.failed(error))
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {

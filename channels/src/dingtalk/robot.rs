@@ -9,6 +9,8 @@ use url::Url;
 
 /// A person gets too many messages at the moment.
 const FLOODED: Duration = Duration::from_secs(5);
+/// A key that no message has.
+const NOTHING: &str = "pudu-asks-whether-messages-are-taken-back";
 /// A session's address is not used so shortly before its end, in milliseconds.
 const SESSION_RESERVE: i64 = 60_000;
 
@@ -60,14 +62,18 @@ pub(super) struct Robot {
 }
 
 impl Robot {
-    /// Sends something; returns the key by which it can be taken back, empty where there is none.
-    pub(super) async fn send(&self, api: &Api, content: &Content) -> Result<String, Failure> {
-        let by_robot = match &self.target {
+    /// Sends something that can be taken back; returns the key for that.
+    pub(super) async fn send_retrievable(&self, api: &Api, content: &Content) -> Result<String, Failure> {
+        match &self.target {
             Target::Person(staff) => self.to_person(api, staff, content).await,
             Target::Group(group) => self.to_group(api, group, content).await,
             Target::Session => Err(Failure::Refused("the person is not in the organisation".to_owned())),
-        };
-        match by_robot {
+        }
+    }
+
+    /// Sends something; returns the key by which it can be taken back, empty where there is none.
+    pub(super) async fn send(&self, api: &Api, content: &Content) -> Result<String, Failure> {
+        match self.send_retrievable(api, content).await {
             // The message's own address needs no permission and counts no calls.
             Err(error @ (Failure::Forbidden(_) | Failure::Refused(_))) => match self.session(api) {
                 Some(url) => {
@@ -118,7 +124,21 @@ impl Robot {
             }
             Target::Session => return Ok(()),
         };
-        api.call(Method::POST, path, &body).await.map(drop)
+        let answer = api.call(Method::POST, path, &body).await?;
+        match answer["failedResult"].get(key) {
+            // HTTP 200 does not mean that it is gone.
+            Some(why) => Err(Failure::Refused(format!("the message is not taken back: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells whether messages are taken back here, by one that is none; `None` where that cannot be told now.
+    pub(super) async fn takes_back(&self, api: &Api) -> Option<bool> {
+        match self.recall(api, NOTHING).await {
+            Ok(()) | Err(Failure::Refused(_)) => Some(true),
+            Err(Failure::Forbidden(_)) => Some(false),
+            Err(_) => None,
+        }
     }
 
     /// The message's own address, while it is good. It came from outside: only our hosts get an answer.

@@ -39,6 +39,14 @@ impl Discord {
         }
     }
 
+    /// A process before this one heard everything up to `at`, in milliseconds since 1970, and perhaps a little more:
+    /// it is looked from as long before that as where nothing is known of it.
+    pub(super) fn was_heard(&self, at: i64) {
+        if at > 0 {
+            self.heard.store(at - (MARGIN_BEFORE - MARGIN), Ordering::Relaxed);
+        }
+    }
+
     /// A session began that does not tell what came before it.
     pub(super) fn falls_behind(&self) {
         self.behind.store(true, Ordering::Relaxed);
@@ -73,6 +81,10 @@ impl Discord {
         }
         let last = last_before(self.made, &sightings);
         let Some(after) = boundary(heard, last) else { return true };
+        if let Err(error) = self.ears.learn_all().await {
+            tracing::warn!(%error, "what was missed is looked for again later");
+            return false;
+        }
         self.read_all(self.places(newest, after), after, intake).await
     }
 
@@ -128,7 +140,7 @@ impl Discord {
             page.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
             for message in &mut page {
                 message.guild_id.clone_from(&guild);
-                self.ears.said(me, message, intake).await?;
+                self.ears.told(me, message, intake).await?;
             }
             let Some(last) = page.last().and_then(|message| message.id.parse().ok()) else { break };
             after = last;

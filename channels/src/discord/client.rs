@@ -4,15 +4,16 @@
 //! are streamed from the disk, and `api_url` may have a path.
 
 use super::failure::{ApiError, failure, unreachable, unread, unreadable};
-use crate::http;
+use crate::{
+    http,
+    recovery::{CALL_TIMEOUT, Recovery},
+};
 use pudu_net::reqwest::{self, Method, RequestBuilder, Response, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// How long a call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// The largest answer that is read, in bytes: a page of a history has some hundred kilobytes.
 const LARGEST: usize = 8 * 1024 * 1024;
 /// Discord lets in only who calls itself like this.
@@ -26,6 +27,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     api_url: Url,
     token: SecretString,
+    recovery: Recovery,
 }
 
 /// An answer.
@@ -40,11 +42,16 @@ pub(super) struct Told<T> {
 impl Client {
     pub(super) fn new(api_url: Url, token: SecretString) -> Result<Self, String> {
         let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self { http, api_url, token })
+        Ok(Self { http, api_url, token, recovery: Recovery::default() })
     }
 
     pub(super) fn token(&self) -> &SecretString {
         &self.token
+    }
+
+    /// Returns what tells when Discord answers again.
+    pub(super) fn recovery(&self) -> &Recovery {
+        &self.recovery
     }
 
     /// Begins a call. Parts of the path that came from outside are escaped.
@@ -57,7 +64,7 @@ impl Client {
             .extend(path);
         // Whoever answers an interaction shows the interaction's own token, which stands in the path.
         let open = matches!(path.first(), Some(&("webhooks" | "interactions")));
-        let request = self.http.request(verb, url).header(header::USER_AGENT, AGENT).timeout(PATIENCE);
+        let request = self.http.request(verb, url).header(header::USER_AGENT, AGENT).timeout(CALL_TIMEOUT);
         if open {
             return Ok(request);
         }
@@ -89,22 +96,9 @@ impl Client {
         &self,
         request: RequestBuilder,
     ) -> Result<Told<T>, ApiError> {
-        let response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let header_wait = pudu_net::retry::after(response.headers(), SystemTime::now());
-        let word = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let full = match word("x-ratelimit-remaining") {
-            Some("0") => seconds(word("x-ratelimit-reset-after")),
-            _ => None,
-        };
-        let date = word("date").map(str::to_owned);
-        let bytes = http::body(response, LARGEST).await.map_err(unread)?;
-        if !(200..300).contains(&status) {
-            return Err(failure(status, &bytes, header_wait));
-        }
-        let bytes = if bytes.is_empty() { b"null" } else { bytes.as_slice() };
-        let body = serde_json::from_slice(bytes).map_err(|_| unreadable(status, header_wait))?;
-        Ok(Told { body, full, date })
+        let told = exchange(request).await;
+        self.recovery.note(&told, ApiError::is_outage);
+        told
     }
 
     /// Fetches a file. Its address is the right to it: the token goes nowhere but to the API.
@@ -122,6 +116,25 @@ impl Client {
         let host = url.host_str().unwrap_or_default();
         url.origin() == self.api_url.origin() || (discords && FILES.contains(&host))
     }
+}
+
+async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T>, ApiError> {
+    let response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let header_wait = pudu_net::retry::after(response.headers(), SystemTime::now());
+    let word = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let full = match word("x-ratelimit-remaining") {
+        Some("0") => seconds(word("x-ratelimit-reset-after")),
+        _ => None,
+    };
+    let date = word("date").map(str::to_owned);
+    let bytes = http::body(response, LARGEST).await.map_err(unread)?;
+    if !(200..300).contains(&status) {
+        return Err(failure(status, &bytes, header_wait));
+    }
+    let bytes = if bytes.is_empty() { b"null" } else { bytes.as_slice() };
+    let body = serde_json::from_slice(bytes).map_err(|_| unreadable(status, header_wait))?;
+    Ok(Told { body, full, date })
 }
 
 fn seconds(word: Option<&str>) -> Option<Duration> {

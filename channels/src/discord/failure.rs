@@ -37,6 +37,21 @@ pub(super) enum ApiError {
     Unknown(String),
 }
 
+impl ApiError {
+    /// What it means where the call only prepared another: nothing was done.
+    pub(super) fn before(self) -> Self {
+        match self {
+            Self::Unknown(what) => Self::Unconnected(what),
+            other => other,
+        }
+    }
+
+    /// Tells whether Discord, or the way to it, does not work now.
+    pub(super) fn is_outage(&self) -> bool {
+        matches!(self, Self::Unconnected(_) | Self::Unknown(_))
+    }
+}
+
 /// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
@@ -173,7 +188,7 @@ pub(super) fn closed(code: Option<u16>) -> Closed {
         Some(4013) => config("Discord does not know an intent that pudu asks for: update pudu"),
         Some(4012) => config("Discord has given up the gateway's version that pudu speaks: update pudu"),
         Some(4010 | 4011) => config("the bot is on too many servers for one connection"),
-        Some(4007 | 4009) => Closed::Anew,
+        Some(4003 | 4007 | 4009) => Closed::Anew,
         _ => Closed::Resume,
     }
 }
@@ -252,7 +267,7 @@ mod tests {
         {
             assert_eq!(closed(code), Closed::Resume, "{code:?}");
         }
-        for code in [4007, 4009] {
+        for code in [4003, 4007, 4009] {
             assert_eq!(closed(Some(code)), Closed::Anew, "{code}");
         }
         assert!(matches!(closed(Some(4004)), Closed::Fatal(ChannelError::Auth(_))));

@@ -2,14 +2,17 @@
 //! connection that has died.
 //!
 //! It is used for one connection at a time. Connecting again is [`crate::supervise`]'s, and where a session is
-//! taken up is ours: at the last event that was kept, so that one which was not comes again.
+//! taken up is ours: at the last event that was kept, so that one which was not comes again. So it is by the next
+//! process, too (see [`super::session`]).
 
 use super::{
     failure::{Closed, closed},
+    office::Me,
+    session::GatewaySession,
     wire::{Frame, Ready},
 };
 use crate::supervise::Ended;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 use tokio::{
@@ -31,8 +34,6 @@ const INTENTS: Intents = Intents::GUILDS
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long it may take to connect and to be known.
 const HELLO: Duration = Duration::from_secs(40);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
 /// The largest frame that is looked at, in bytes: a very large server tells of itself in some megabytes.
 const LARGEST: usize = 32 * 1024 * 1024;
 
@@ -40,17 +41,7 @@ const LARGEST: usize = 32 * 1024 * 1024;
 pub(super) struct Gateway {
     config: Config<AtOnce>,
     /// Where to go on.
-    session: Option<Kept>,
-}
-
-/// A session, up to the last event that was kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
-    id: String,
-    /// The number of the last event that was kept.
-    seq: u64,
-    /// Where it is taken up; nothing when nobody was there.
-    url: Option<String>,
+    session: Option<GatewaySession>,
 }
 
 /// There is one shard: it may always identify. Twilight's own queue is a task in the background.
@@ -99,6 +90,16 @@ impl Gateway {
         Self { config, session: None }
     }
 
+    /// Takes up the session of a process before this one.
+    pub(super) fn restore(&mut self, session: GatewaySession) {
+        self.session = Some(session);
+    }
+
+    /// Returns the session that goes on.
+    pub(super) fn session(&self) -> Option<&GatewaySession> {
+        self.session.as_ref()
+    }
+
     /// Tells whether a session can be taken up.
     pub(super) fn resumes(&self) -> bool {
         self.session.is_some()
@@ -121,10 +122,11 @@ impl Gateway {
     }
 
     /// A session began.
-    pub(super) fn began(&mut self, ready: &Ready, seq: u64) {
+    pub(super) fn began(&mut self, ready: &Ready, me: Me, seq: u64) {
         // Twilight takes an address as it is: one that is none is not given to it.
         let url = address(&ready.resume_gateway_url).ok();
-        self.session = Some(Kept { id: ready.session_id.clone(), seq, url });
+        let id = ready.session_id.clone();
+        self.session = Some(GatewaySession { id, seq, url, me, behind: true, heard: 0 });
     }
 
     /// An event was kept, or concerns nobody: the session goes on behind it.
@@ -177,18 +179,11 @@ impl Link {
         }
     }
 
-    /// Says goodbye, so that the bot is seen to be away at once.
-    pub(super) async fn leave(mut self) {
-        self.shard.close(CloseFrame::NORMAL);
-        let gone = async {
-            while let Some(Ok(message)) = self.shard.next().await {
-                if matches!(message, Message::Close(_)) {
-                    return;
-                }
-            }
-        };
-        // A peer that is gone needs no goodbye.
-        tokio::time::timeout(GOODBYE, gone).await.ok();
+    /// Leaves in a way that lets the session go on: Discord keeps what happens until somebody takes it up.
+    pub(super) fn leave(mut self) {
+        self.shard.close(CloseFrame::RESUME);
+        // Once is enough to say it. Asked any longer, twilight would connect anew.
+        self.shard.next().now_or_never();
     }
 }
 
@@ -304,11 +299,13 @@ mod tests {
         let mut gateway = Gateway::new(&"token".into());
         assert!(!gateway.resumes());
         let ready = json!({"session_id": "a", "resume_gateway_url": "ws://x", "user": {"id": "1"}});
-        gateway.began(&serde_json::from_value(ready).unwrap(), 1);
+        let me = Me { user: "1".into(), application: "1".into(), name: "pudu".into() };
+        gateway.began(&serde_json::from_value(ready).unwrap(), me.clone(), 1);
         for seq in [2, 5, 3] {
             gateway.kept(seq);
         }
-        assert_eq!(gateway.session, Some(Kept { id: "a".into(), seq: 5, url: Some("ws://x".into()) }));
+        let (id, url) = ("a".into(), Some("ws://x".into()));
+        assert_eq!(gateway.session, Some(GatewaySession { id, seq: 5, url, me, behind: true, heard: 0 }));
         let link = gateway.connect(&gateway.address().unwrap()).unwrap();
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));

@@ -1,8 +1,8 @@
 //! Receives events: one connection to the gateway at a time.
 //!
 //! Discord wants no acknowledgement of an event but in one way: a session that is resumed tells what came
-//! behind the number that we name. That is the last one that was kept. Where a session cannot be resumed the
-//! history is read.
+//! behind the number that we name. That is the last one that was kept; it is stored with its event, so that the
+//! next process goes on there. Where a session cannot be resumed the history is read.
 
 use super::{
     Discord,
@@ -11,20 +11,20 @@ use super::{
     failure::{ApiError, mend_token},
     gateway::{Event, Gateway, Heard, Link, Parted},
     office::{Lane, Me},
+    session::{Behind, GatewaySession},
     wire::Ready,
 };
-use crate::{BoxFuture, ChannelError, HealthState, Intake, supervise::Ended, supervise::supervise};
+use crate::{
+    BoxFuture, ChannelError, HealthState, Intake, JournalError, supervise::Ended, supervise::supervise,
+};
 use futures_util::future::OptionFuture;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
-use tokio::{
-    sync::mpsc,
-    time::{sleep, timeout},
-};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long the servers may take to tell of themselves before the history is read without them.
@@ -49,11 +49,18 @@ struct Starts {
 impl Discord {
     pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
-        let kept = Mutex::new(Some(Gateway::new(self.ears.office.client.token())));
+        let kept: Mutex<Option<Gateway>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (todo, todos) = mpsc::channel(AT_ONCE);
         let connect = || async {
-            let mut gateway = take().unwrap_or_else(|| Gateway::new(self.ears.office.client.token()));
+            let taken_up = match take() {
+                Some(gateway) => Ok(gateway),
+                None => self.take_up(intake).await,
+            };
+            let mut gateway = match taken_up {
+                Ok(gateway) => gateway,
+                Err(error) => return Ended::Lost(error.to_string()),
+            };
             let ended = self.session(&mut gateway, intake, &todo, &stop).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
             ended
@@ -61,8 +68,20 @@ impl Discord {
         tokio::select! {
             result = supervise(&self.ears.health, &stop, connect) => result,
             // Never before: there is one who says what is to be done.
-            () = self.work(todos) => Ok(()),
+            () = self.work(todos, intake) => Ok(()),
         }
+    }
+
+    /// Goes on where this account's session was left, be it by another process.
+    async fn take_up(&self, intake: &dyn Intake) -> Result<Gateway, JournalError> {
+        let mut gateway = Gateway::new(self.ears.office.client.token());
+        let kept = intake.position(&self.ears.account).await?;
+        if let Some(session) = kept.as_ref().and_then(GatewaySession::read) {
+            self.was_heard(session.heard);
+            self.behind.store(session.behind, Ordering::Relaxed);
+            gateway.restore(session);
+        }
+        Ok(gateway)
     }
 
     async fn session(
@@ -83,8 +102,9 @@ impl Discord {
             Ok(link) => link,
             Err(ended) => return ended,
         };
-        let session = Talk { discord: self, intake, gateway, todo, catch_up: None, flows: false };
-        session.run(link, stop).await
+        let saved = gateway.session().map_or(0, |session| session.seq);
+        let talk = Talk { discord: self, intake, gateway, todo, catch_up: None, flows: false, saved };
+        talk.run(link, stop).await
     }
 
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
@@ -111,6 +131,8 @@ struct Talk<'a> {
     catch_up: Option<BoxFuture<'a, bool>>,
     /// Whether events flow: the session began, or told all that it had to tell.
     flows: bool,
+    /// Up to which event it is stored that the session goes on behind it.
+    saved: u64,
 }
 
 impl Talk<'_> {
@@ -119,13 +141,16 @@ impl Talk<'_> {
             let heard = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    link.leave().await;
+                    link.leave();
+                    self.save_news().await;
                     return Ended::Renew;
                 }
                 heard = link.next() => heard,
                 Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
-                    if !complete {
+                    if complete {
+                        self.save().await;
+                    } else {
                         self.look(LATER);
                     }
                     continue;
@@ -135,6 +160,7 @@ impl Talk<'_> {
                 Ok(Heard::Event(event)) => self.take(event).await,
                 Ok(Heard::Nothing) => {
                     self.alive();
+                    self.save_news().await;
                     Ok(())
                 }
                 Err(parted) => Err(parted),
@@ -151,7 +177,7 @@ impl Talk<'_> {
         let Event { seq, kind, data } = event;
         let todo = match kind.as_str() {
             "READY" => {
-                self.ready(data, seq)?;
+                self.ready(data, seq).await?;
                 Todo::Register
             }
             "RESUMED" => {
@@ -160,9 +186,10 @@ impl Talk<'_> {
                 if self.discord.is_behind() {
                     self.look(Duration::ZERO);
                 }
-                Todo::Nothing
+                // They are those of this process, which need not be those that the session began with.
+                Todo::Register
             }
-            _ => match self.discord.ears.hear(&kind, data, self.intake).await {
+            _ => match self.hear(&kind, data, seq).await {
                 Ok(todo) => todo,
                 Err(error) => return Err(self.not_kept(&error)),
             },
@@ -171,6 +198,46 @@ impl Talk<'_> {
         self.alive();
         self.see_to(todo);
         Ok(())
+    }
+
+    /// Keeps what an event tells, and with it that the session goes on behind it.
+    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<Todo, NotKept> {
+        let ears = &self.discord.ears;
+        let Some(session) = self.session(seq) else { return ears.hear(kind, data, self.intake).await };
+        // The session is this bot's: Discord has taken it.
+        ears.office.me.get_or_init(|| session.me.clone());
+        // One that may bring several is kept whole before the session goes on behind it.
+        if kind == "MESSAGE_DELETE_BULK" {
+            return ears.hear(kind, data, self.intake).await;
+        }
+        ears.hear(kind, data, &Behind { intake: self.intake, session }).await
+    }
+
+    /// Returns the session as it is once an event is kept.
+    fn session(&self, seq: u64) -> Option<GatewaySession> {
+        let session = self.gateway.session()?.clone();
+        let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
+        Some(GatewaySession { seq: seq.max(session.seq), behind, heard, ..session })
+    }
+
+    /// Stores where the session goes on, if nothing brought that along since.
+    async fn save_news(&mut self) {
+        if self.gateway.session().is_some_and(|session| session.seq != self.saved) {
+            self.save().await;
+        }
+    }
+
+    /// Stores where the session goes on. Where that fails more is told again, and known by its key.
+    async fn save(&mut self) -> bool {
+        let Some(session) = self.session(0) else { return true };
+        let Some(position) = session.position() else { return false };
+        let saved = self.intake.save_position(&self.discord.ears.account, position).await;
+        if let Err(error) = &saved {
+            tracing::warn!(%error, "failed to store where the session goes on");
+            return false;
+        }
+        self.saved = session.seq;
+        true
     }
 
     fn alive(&self) {
@@ -186,7 +253,7 @@ impl Talk<'_> {
         Parted::lost(&error.to_string())
     }
 
-    fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
+    async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
         let ready: Ready =
             serde_json::from_value(data).map_err(|_| Parted::lost("Discord does not say who the bot is"))?;
         let office = &self.discord.ears.office;
@@ -195,11 +262,15 @@ impl Talk<'_> {
         let me = Me { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
         tracing::info!(account = self.discord.ears.account, bot = me.name, "connected to Discord");
         // A token's bot does not change.
-        office.me.set(me).ok();
+        office.me.set(me.clone()).ok();
         office.places.expect(ready.guilds.len());
-        self.gateway.began(&ready, seq);
-        self.discord.ears.health.ready();
+        self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
+        // Before anything that it tells is kept: the next process would take up the one before otherwise.
+        if !self.save().await {
+            return Err(Parted::lost("the session could not be stored"));
+        }
+        self.discord.ears.health.ready();
         self.flows = true;
         self.look(Duration::ZERO);
         Ok(())
@@ -209,7 +280,7 @@ impl Talk<'_> {
     fn look(&mut self, after: Duration) {
         let (discord, intake) = (self.discord, self.intake);
         self.catch_up = Some(Box::pin(async move {
-            sleep(after).await;
+            discord.ears.office.client.recovery().pause_if_failing(after).await;
             // What the servers do not tell by then is looked for by what is known otherwise.
             timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
             discord.catch_up(intake).await
@@ -217,7 +288,7 @@ impl Talk<'_> {
     }
 
     fn see_to(&self, todo: Todo) {
-        if todo == Todo::Nothing {
+        if matches!(todo, Todo::Nothing) {
             return;
         }
         if let Err(error) = self.todo.try_send(todo)

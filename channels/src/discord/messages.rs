@@ -18,6 +18,7 @@ use crate::{
     OutFile, Placement, SendError,
     clock::now,
     live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    recovery::Recovery,
     split::{Limit, Unit},
 };
 use pudu_net::reqwest::Method;
@@ -201,6 +202,7 @@ impl DiscordMessages {
     /// Shows a page in place of "thinking…". `None` where that is not there.
     async fn answer_command(&mut self, fields: &Value) -> Result<Option<Posted>, ApiError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
+        self.office.me().await.map_err(ApiError::before)?;
         let Some(path) = self.original(&token) else { return Ok(None) };
         match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, fields).await {
             Ok(made) => {
@@ -309,6 +311,10 @@ impl Messages for DiscordMessages {
         true
     }
 
+    fn recovery(&self) -> Option<Recovery> {
+        Some(self.office.client.recovery().clone())
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
@@ -339,6 +345,7 @@ impl Messages for DiscordMessages {
         if fresh || (repeatable && self.open_command().await.is_some()) {
             return Ok(None);
         }
+        self.office.me().await?;
         let sightings = ledger.known(slot.since).await?;
         let known: HashSet<String> =
             sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect();
@@ -371,6 +378,9 @@ impl Messages for DiscordMessages {
 
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
         self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        if sent.original {
+            self.office.me().await.map_err(ApiError::before)?;
+        }
         let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
             match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, &page.fields()).await {
@@ -392,6 +402,9 @@ impl Messages for DiscordMessages {
 
     /// Sends a file. One that comes alone takes the place of "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        if self.command.as_ref().is_some_and(|command| !command.used) {
+            self.office.me().await.map_err(ApiError::before)?;
+        }
         if let Some(token) = self.open_command().await
             && let Some(path) = self.original(&token)
         {
@@ -407,10 +420,7 @@ impl Messages for DiscordMessages {
             }
         }
         // A thread without the file: that was certainly not sent.
-        self.begin_thread().await.map_err(|error| match error {
-            ApiError::Unknown(why) => ApiError::Unconnected(why),
-            other => other,
-        })?;
+        self.begin_thread().await.map_err(ApiError::before)?;
         self.office.free(&[Lane::Post], self.channel())?;
         let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];

@@ -6,10 +6,11 @@ use super::{
     deferred::Deferred,
     failure::{ApiError, Reach},
     places::Places,
+    wire::User,
 };
 use crate::{live::Turn, pace::Pacer};
 use pudu_net::reqwest::Method;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -44,7 +45,7 @@ pub(super) struct Office {
 }
 
 /// Who the bot is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Me {
     pub(super) user: String,
     pub(super) application: String,
@@ -74,6 +75,27 @@ impl Office {
             turns: Mutex::default(),
             newest: AtomicU64::new(0),
         }
+    }
+
+    /// Tells who the bot is. Discord is asked where no session has said it yet: a reply that a restart cut is taken
+    /// up before the connection is there.
+    pub(super) async fn me(&self) -> Result<&Me, ApiError> {
+        #[derive(Deserialize)]
+        struct About {
+            id: String,
+            bot: Option<User>,
+        }
+        if let Some(me) = self.me.get() {
+            return Ok(me);
+        }
+        let About { id, bot } =
+            self.call(Lane::Read, Method::GET, &["applications", "@me"], &Value::Null).await?;
+        let bot = match bot {
+            Some(bot) => bot,
+            None => self.call(Lane::Read, Method::GET, &["users", "@me"], &Value::Null).await?,
+        };
+        // The first answer stays: a token's bot does not change.
+        Ok(self.me.get_or_init(|| Me { user: bot.id, application: id, name: bot.username }))
     }
 
     /// Makes a call of a channel, unless it has to wait.

@@ -27,6 +27,8 @@ pub(super) struct Places {
 #[derive(Debug, Default)]
 struct Known {
     channels: HashMap<String, Place>,
+    /// The servers that told of themselves, or were asked.
+    guilds: HashSet<String>,
     roles: HashMap<String, String>,
     own_roles: HashSet<String>,
 }
@@ -68,6 +70,17 @@ impl Places {
 
     /// A server tells of itself. `me` is the bot's user.
     pub(super) fn guild(&self, guild: Guild, me: &str) {
+        self.learn(guild, me);
+        self.expected.send_modify(|left| *left = left.saturating_sub(1));
+    }
+
+    /// Tells whether it is known what a server has.
+    pub(super) fn knows(&self, guild: &str) -> bool {
+        self.lock().guilds.contains(guild)
+    }
+
+    /// A server was asked what it has.
+    pub(super) fn learn(&self, guild: Guild, me: &str) {
         let mut known = self.lock();
         for channel in guild.channels.into_iter().chain(guild.threads) {
             known.keep(channel, Some(&guild.id));
@@ -75,8 +88,9 @@ impl Places {
         for role in guild.roles {
             known.keep_role(role, me);
         }
-        drop(known);
-        self.expected.send_modify(|left| *left = left.saturating_sub(1));
+        if known.guilds.len() < MOST {
+            known.guilds.insert(guild.id);
+        }
     }
 
     /// A channel or thread is new or changed.

@@ -18,7 +18,7 @@ const SLOWEST: u64 = 50_000;
 
 /// How long it may take to bring so many bytes.
 pub(super) fn patience(size: u64) -> Duration {
-    Duration::from_secs(30) + Duration::from_secs(size / SLOWEST).max(super::client::PATIENCE)
+    Duration::from_secs(30) + Duration::from_secs(size / SLOWEST).max(crate::recovery::CALL_TIMEOUT)
 }
 
 /// Makes the form that brings a file with a message.

@@ -6,7 +6,10 @@
 
 use super::failure::{self, Failure};
 use crate::{ChannelError, http, live::CallError};
-use pudu_net::reqwest::{self, Method, RequestBuilder, Response, multipart::Form};
+use pudu_net::{
+    reqwest::{self, Method, RequestBuilder, Response, multipart::Form},
+    scrub,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
 /// How long a call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
 /// A token with less than this left is renewed; within the platform's own half hour.
 const RENEWAL: Duration = Duration::from_secs(25 * 60);
 /// The largest answer that is read, in bytes.
@@ -131,7 +134,9 @@ impl Client {
 
     /// Returns the time by the platform's clock.
     pub(super) async fn clock(&self) -> Option<SystemTime> {
-        let response = self.request(Method::GET, "bot/v3/info").send().await.ok()?;
+        let token = self.token().await.ok()?;
+        let request = self.request(Method::GET, "bot/v3/info").bearer_auth(token.expose_secret());
+        let response = request.send().await.ok()?;
         let told = response.headers().get(reqwest::header::DATE)?.to_str().ok()?;
         httpdate::parse_http_date(told).ok()
     }
@@ -161,6 +166,7 @@ impl Client {
         let text =
             told.rest.get("tenant_access_token").and_then(Value::as_str).filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| CallError::Unconnected("the platform gave no token".to_owned()))?;
+        scrub::remember_issued(text);
         let seconds = told.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
         let (life, now) = (Duration::from_secs(seconds), Instant::now());
         let renew = now + life.saturating_sub(RENEWAL.min(life / 4));

@@ -11,6 +11,7 @@ use crate::{
     bucket::Bucket,
     live::{CallError, Offers},
     pace::Pacer,
+    recovery::Recovery,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ pub(super) struct Office {
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
     pub(super) offers: Arc<Offers>,
+    pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }
@@ -191,14 +193,16 @@ impl Desk {
         );
         let (mut found, mut page) = (Vec::new(), String::new());
         for _ in 0..PAGES {
-            let next = plain(&page).map(|page| format!("&page_token={page}")).unwrap_or_default();
+            // The token's `+`, `/` and `=` would mean something else there.
+            let token: String = url::form_urlencoded::byte_serialize(page.as_bytes()).collect();
+            let next = if token.is_empty() { token } else { format!("&page_token={token}") };
             let told = self.call(Method::GET, &format!("{base}{next}"), None).await?;
             let items = told["items"].as_array().into_iter().flatten();
             let own =
                 items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.office.client.app_id())));
             found.extend(own.filter_map(|item| item["message_id"].as_str().map(str::to_owned)));
             page = told["page_token"].as_str().unwrap_or_default().to_owned();
-            if told["has_more"] != true {
+            if told["has_more"] != true || page.is_empty() {
                 break;
             }
         }

@@ -1,7 +1,7 @@
-//! What can be wrong with an account, asked of Feishu itself. Scopes are tried on things that are not there:
-//! where the scope is missing the platform says so before it looks for them.
+//! What can be wrong with an account, asked of Feishu itself. Scopes are tried on messages that are not there:
+//! where the scope is missing the platform says so before it looks for them. A card is made that nobody is sent.
 
-use super::{Feishu, Mode, client::Client, failure::Failure};
+use super::{Feishu, Mode, card::Page, client::Client, failure::Failure};
 use crate::{Check, live::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -26,16 +26,16 @@ struct Probe {
 
 fn probes() -> Vec<Probe> {
     let text = json!({"msg_type": "text", "content": "{\"text\":\"?\"}"});
-    let settings = json!({"settings": "{\"config\":{}}", "sequence": 1});
+    let card = json!({"type": "card_json", "data": Page::sign().card(true).to_string()});
     let probe = |scope, without, method, path, body| Probe { scope, without, method, path, body };
     vec![
         probe("im:message:send_as_bot", None, Method::POST, "im/v1/messages/om_0/reply", text),
         probe(
             "cardkit:card:write",
             Some("answers do not stream, they are replaced as they grow"),
-            Method::PATCH,
-            "cardkit/v1/cards/0/settings",
-            settings,
+            Method::POST,
+            "cardkit/v1/cards",
+            card,
         ),
         probe(
             "im:resource",

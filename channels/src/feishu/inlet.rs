@@ -182,13 +182,23 @@ impl Inlet {
     async fn is_chain(&self, stand: &Stand, intake: &dyn Intake) -> Result<bool, NotTaken> {
         let threaded = stand.thread.is_some() && stand.room == Room::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
+        // A group that is shown as topics calls itself a group: what opened a topic stands in the topic itself,
+        // and not in the group.
+        let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
+        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, intake).await? {
+            return Ok(false);
+        }
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = intake.knows(&self.address(&stand.chat, None), root).await;
-        let part = part.map_err(|JournalError(why)| NotTaken::Unread(why))?;
+        let part = self.knows(&self.address(&stand.chat, None), root, intake).await?;
         self.places.talked(root, part);
         Ok(part)
+    }
+
+    async fn knows(&self, at: &Address, message: &str, intake: &dyn Intake) -> Result<bool, NotTaken> {
+        let known = intake.knows(at, message).await;
+        known.map_err(|JournalError(why)| NotTaken::Unread(why))
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it

@@ -5,7 +5,8 @@
 //! the platform knows a key for an hour. After that the message is looked for in the chat.
 //!
 //! Operations on a card carry numbers that must grow, also over a restart. They are the milliseconds since the
-//! card was made, so that nothing has to be written down for them.
+//! card was made, so that nothing has to be written down for them: one that is ahead of the clock, because the
+//! clock went back, is kept before it is used.
 //!
 //! Where cards of CardKit cannot be had (an older tenant, a scope that is missing) the message is a plain card
 //! that is replaced, and where cards do not pass at all a post or a text, sent when the answer is whole. What
@@ -38,7 +39,7 @@ const MARGIN: i64 = 3600 * 1000;
 const BEFORE: i64 = 10 * 60 * 1000;
 /// Clocks of this machine and the platform differ by so much at most.
 const SKEW: i64 = 60 * 1000;
-/// How far a number jumps that was not above the last one.
+/// How far ahead of the clock numbers go where the clock's are not above the last one.
 const JUMPS: [i32; 3] = [1_000, 100_000, 10_000_000];
 
 /// How a reply is shown, the best first.
@@ -71,6 +72,8 @@ pub(super) struct FeishuMessages {
     desk: Desk,
     way: Way,
     cards: HashMap<String, Face>,
+    /// How often numbers were put ahead of the clock.
+    jumps: usize,
 }
 
 /// What this process knows of a card.
@@ -96,6 +99,14 @@ pub(super) struct Made {
     id: String,
     /// When, in milliseconds since 1970.
     at: i64,
+    /// How far its numbers are ahead of the clock.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    ahead: i32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(ahead: &i32) -> bool {
+    *ahead == 0
 }
 
 impl Sent for Shown {
@@ -110,7 +121,7 @@ impl Sent for Shown {
 
 impl FeishuMessages {
     pub(super) fn new(desk: Desk) -> Self {
-        Self { desk, way: Way::Stream, cards: HashMap::new() }
+        Self { desk, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
     }
 
     /// Shows a reply in a worse way from now on. False where there is none.
@@ -121,20 +132,30 @@ impl FeishuMessages {
         true
     }
 
-    /// Does something with a card under the next number, which jumps ahead if it was not above the last.
+    /// Does something with a card under the next number. One that is refused was perhaps done before without an
+    /// answer: the clock has gone on since.
     async fn operate(&mut self, card: &Made, operation: &Operation<'_>) -> Result<(), Failure> {
-        let mut result = Ok(());
-        for jump in [0].into_iter().chain(JUMPS) {
-            let face = self.cards.entry(card.id.clone()).or_default();
-            let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
-            face.sequence = face.sequence.saturating_add(1).max(age).saturating_add(jump);
-            let sequence = face.sequence;
-            result = self.desk.operate(&card.id, operation, sequence).await;
-            if !result.as_ref().is_err_and(Failure::is_sequence) {
-                break;
-            }
+        match self.operate_once(card, operation).await {
+            Err(failure) if failure.is_sequence() => self.operate_once(card, operation).await,
+            result => result,
         }
-        result
+    }
+
+    async fn operate_once(&mut self, card: &Made, operation: &Operation<'_>) -> Result<(), Failure> {
+        let face = self.cards.entry(card.id.clone()).or_default();
+        let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
+        face.sequence = face.sequence.saturating_add(1).max(age.saturating_add(card.ahead));
+        let sequence = face.sequence;
+        self.desk.operate(&card.id, operation, sequence).await
+    }
+
+    /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.
+    fn jump(&mut self, card: &mut Made) -> bool {
+        let Some(jump) = JUMPS.get(self.jumps) else { return false };
+        tracing::warn!(jump, "a card's numbers go ahead of the clock, which went back");
+        self.jumps += 1;
+        card.ahead = card.ahead.saturating_add(*jump);
+        true
     }
 
     /// Makes a card show a page.
@@ -182,7 +203,11 @@ impl FeishuMessages {
         let card = slot.mark.clone().filter(|_| self.way == Way::Stream);
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
-                self.dress(card, page).await?;
+                match self.dress(card, page).await {
+                    // It is there already, perhaps: a change will show the page.
+                    Err(failure) if failure.is_sequence() && slot.again => {}
+                    dressed => dressed?,
+                }
                 ("interactive", json!({"type": "card", "data": {"card_id": card.id}}))
             }
             (Way::Stream | Way::Card, _) => ("interactive", page.card(false)),
@@ -205,7 +230,7 @@ impl FeishuMessages {
             Ok(id) => {
                 let face = Face { sequence: 0, page: Some(Page::sign()) };
                 self.cards.insert(id.clone(), face);
-                Ok(Some(Made { id, at }))
+                Ok(Some(Made { id, at, ahead: 0 }))
             }
             Err(Failure { error: error @ CallError::Refused(_), .. }) => {
                 self.degrade(&error);
@@ -249,6 +274,10 @@ impl Messages for FeishuMessages {
 
     fn offers(&self) -> Option<&Arc<Offers>> {
         Some(&self.desk.office.offers)
+    }
+
+    fn recovery(&self) -> Option<crate::recovery::Recovery> {
+        Some(self.desk.office.recovery.clone())
     }
 
     async fn ready(&mut self) {
@@ -297,18 +326,25 @@ impl Messages for FeishuMessages {
     async fn post(&mut self, slot: &Slot<Option<Made>>, page: &Page) -> Result<Shown, CallError> {
         loop {
             match self.send(slot, page).await {
-                Err(failure) if may_pass_otherwise(&failure) && self.degrade(&failure.error) => {}
+                // A card that takes no change may be one that can be sent whole.
+                Err(failure)
+                    if (may_pass_otherwise(&failure)
+                        || (self.way == Way::Stream && matches!(failure.error, CallError::Refused(_))))
+                        && self.degrade(&failure.error) => {}
                 result => return Ok(result?),
             }
         }
     }
 
     async fn edit(&mut self, sent: &mut Shown, page: &Page) -> Result<(), CallError> {
-        let result = match (&sent.card, self.grows()) {
+        let result = match (&mut sent.card, self.grows()) {
             // Only what is whole takes the place of what cannot change.
             (_, false) if page.done => return Err(CallError::Gone),
             (_, false) => return Ok(()),
-            (Some(card), true) => self.show(&card.clone(), page).await,
+            (Some(card), true) => match self.show(&card.clone(), page).await {
+                Err(failure) if failure.is_sequence() && self.jump(card) => return Err(CallError::Keep),
+                shown => shown,
+            },
             (None, true) => self.desk.patch(&sent.id, page).await,
         };
         match result {

@@ -69,11 +69,17 @@ impl<M: Messages> Reply<M> {
 
     /// Shows that something is coming where a message cannot change, and what is asked.
     pub(super) async fn hold_the_place(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        if self.record.parts.is_empty() {
+        if self.record.parts.is_empty() && self.messages.holds_a_place().await {
             let (activity, choices) = (view.activity.clone(), view.choices.clone());
             let sign = ReplyView { activity, choices, ..ReplyView::default() };
             let pages = self.pages(|limit| pages::growing(&sign, None, limit));
-            self.show(&pages, false).await?;
+            match self.show(&pages, false).await {
+                // It is only a sign: what is asked, and the answer, may pass.
+                Err(SendError::Refused(why)) => {
+                    tracing::debug!(why, "a sign that something comes is refused");
+                }
+                shown => shown?,
+            }
         }
         let (Some(ask), Some(first)) = (&view.ask, self.first_number()) else { return Ok(()) };
         let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();

@@ -1,7 +1,7 @@
 //! What a platform does for a live reply: make a message, change it, find it, delete it.
 
 use super::{Draft, Offers, Typing};
-use crate::{Journal, OutFile, SendError, Sighting, split::Limit};
+use crate::{Journal, OutFile, SendError, Sighting, recovery::Recovery, split::Limit};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -42,6 +42,21 @@ pub(crate) trait Messages: Send + Sync + 'static {
         true
     }
 
+    /// Tells whether a message can be deleted, so that nothing of it stays.
+    fn erases(&self) -> bool {
+        true
+    }
+
+    /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
+    fn abandon(&mut self, _slot: &Slot<Self::Mark>) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Tells whether a message that only holds the place is worth sending: not where it could not be taken back.
+    fn holds_a_place(&mut self) -> impl Future<Output = bool> + Send {
+        async { true }
+    }
+
     /// Tells whether choices can be pressed. Where they cannot they are words, with numbers to answer by.
     fn buttons(&self) -> bool {
         true
@@ -49,6 +64,11 @@ pub(crate) trait Messages: Send + Sync + 'static {
 
     /// Returns where the numbers of choices are remembered, where there may be no buttons.
     fn offers(&self) -> Option<&Arc<Offers>> {
+        None
+    }
+
+    /// Returns what tells when the platform answers again.
+    fn recovery(&self) -> Option<Recovery> {
         None
     }
 
@@ -102,7 +122,8 @@ pub(crate) trait Messages: Send + Sync + 'static {
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Sent, CallError>> + Send;
 
-    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change.
+    /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to be
+    /// kept before a call is made it answers [`CallError::Keep`], and is asked again.
     fn edit(
         &mut self,
         sent: &mut Self::Sent,
@@ -206,6 +227,9 @@ pub(crate) enum CallError {
     /// The file to send could not be read. Nothing was done.
     #[error("{0}")]
     File(String),
+    /// What is kept of the message has to be kept first. Nothing was done.
+    #[error("what is kept of the message changes first")]
+    Keep,
 }
 
 impl CallError {

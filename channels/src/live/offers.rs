@@ -6,7 +6,8 @@
 //!
 //! A number of a question means that question and no other. Numbers count on from one question of a place to
 //! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
-//! without any. What a finished message lists is forgotten by a restart; what is asked is kept with its reply.
+//! without any. Where so many places are that one has to be forgotten, new ones count on from it. What a finished
+//! message lists is forgotten by a restart; what is asked is kept with its reply.
 
 use crate::{Address, Choice, EventKey, Inbound, Kind};
 use std::{
@@ -23,7 +24,14 @@ const STALE: Duration = Duration::from_secs(3600);
 
 /// What can be chosen by number, by place.
 #[derive(Debug, Default)]
-pub(crate) struct Offers(Mutex<HashMap<String, Place>>);
+pub(crate) struct Offers(Mutex<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    kept: HashMap<String, Place>,
+    /// The first number that no forgotten place has shown, and when that was last shown or taken back.
+    floor: Option<(usize, Instant)>,
+}
 
 #[derive(Debug)]
 struct Place {
@@ -61,7 +69,7 @@ pub(crate) struct Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        if let Some(place) = self.offers.places().get_mut(&self.place) {
+        if let Some(place) = self.offers.places().kept.get_mut(&self.place) {
             place.open.retain(|open| open.first != self.first);
             place.at = Instant::now();
         }
@@ -69,8 +77,8 @@ impl Drop for Offer {
 }
 
 impl Place {
-    fn new() -> Self {
-        Self { next: 1, at: Instant::now(), list: None, open: Vec::new() }
+    fn new(next: usize) -> Self {
+        Self { next, at: Instant::now(), list: None, open: Vec::new() }
     }
 
     /// Numbers up to `last` are shown now.
@@ -85,7 +93,7 @@ impl Place {
 }
 
 impl Offers {
-    fn places(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+    fn places(&self) -> MutexGuard<'_, Places> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +131,7 @@ impl Offers {
     pub(crate) fn list(&self, address: &Address, choices: &[Choice]) -> Option<usize> {
         let (mut places, key) = (self.places(), address.key());
         if choices.is_empty() {
-            places.get_mut(&key)?.list = None;
+            places.kept.get_mut(&key)?.list = None;
             return None;
         }
         let place = at(&mut places, &key);
@@ -151,7 +159,7 @@ impl Offers {
 
     fn meaning(&self, inbound: &Inbound, number: usize) -> Option<Kind> {
         let mut places = self.places();
-        let place = places.get_mut(&inbound.address.key())?;
+        let place = places.kept.get_mut(&inbound.address.key())?;
         let pressed = place.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
         if let Some(action) = pressed {
             return Some(Kind::Press { action: action.clone() });
@@ -164,15 +172,35 @@ impl Offers {
 }
 
 /// Returns a place, which is forgotten at some time if nothing is asked there.
-fn at<'a>(places: &'a mut HashMap<String, Place>, key: &str) -> &'a mut Place {
-    if places.len() >= MOST && !places.contains_key(key) {
-        places.retain(|_, place| !place.open.is_empty());
+fn at<'a>(places: &'a mut Places, key: &str) -> &'a mut Place {
+    if places.kept.len() >= MOST && !places.kept.contains_key(key) {
+        places.forget();
     }
-    let place = places.entry(key.to_owned()).or_insert_with(Place::new);
+    let next = places.next();
+    let place = places.kept.entry(key.to_owned()).or_insert_with(|| Place::new(next));
     if place.is_stale() {
-        *place = Place::new();
+        *place = Place::new(1);
     }
     place
+}
+
+impl Places {
+    /// Forgets the places where nothing is asked: first those that nobody answers any more.
+    fn forget(&mut self) {
+        self.kept.retain(|_, place| !place.is_stale());
+        if self.kept.len() < MOST {
+            return;
+        }
+        let floor = self.next();
+        let gone = self.kept.extract_if(|_, place| place.open.is_empty());
+        let next = gone.map(|(_, place)| place.next).fold(floor, usize::max);
+        self.floor = Some((next, Instant::now()));
+    }
+
+    /// The first number of a place that is not known.
+    fn next(&self) -> usize {
+        self.floor.filter(|(_, at)| at.elapsed() < STALE).map_or(1, |(next, _)| next)
+    }
 }
 
 /// Reads a message that is a number and nothing else.
@@ -300,6 +328,23 @@ mod tests {
         }
     }
 
+    /// A number that is typed late must not decide another question, however many chats there are.
+    #[tokio::test(start_paused = true)]
+    async fn a_place_that_was_forgotten_does_not_count_from_the_beginning() {
+        let offers = Arc::new(Offers::default());
+        drop(offers.ask(&place("a"), 0, actions("A")));
+        for n in 0..2 * MOST {
+            drop(offers.ask(&place(&n.to_string()), 0, actions("B")));
+        }
+        assert!(offers.places().kept.len() <= MOST);
+        let again = offers.ask(&place("a"), 0, actions("C"));
+        assert!(again.first > 2, "{}", again.first);
+        assert_eq!(means(&offers, typed("a", "k", "1")), "1");
+        drop(again);
+        tokio::time::advance(STALE).await;
+        assert_eq!(offers.ask(&place("new"), 0, actions("D")).first, 1);
+    }
+
     #[test]
     fn what_is_remembered_is_bounded_and_no_question_is_forgotten() {
         let offers = Arc::new(Offers::default());
@@ -307,7 +352,7 @@ mod tests {
         for n in 0..5000 {
             offers.list(&place(&n.to_string()), &choices(&["/x"]));
         }
-        assert!(offers.places().len() <= MOST);
+        assert!(offers.places().kept.len() <= MOST);
         assert_eq!(means(&offers, typed("a", "k", "1")), "press /approve A");
         drop(asked);
     }

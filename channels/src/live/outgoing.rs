@@ -3,15 +3,43 @@
 //! No change finds a file again whose id is not known. A file whose sending had no answer is therefore sent
 //! once more, under the same key: at worst it is there twice, where the platform does not know keys. If that
 //! has no answer either it is left, and the text says so. Text is never doubled.
+//!
+//! A file that certainly did not arrive is tried more often, with the pauses of whoever delivers; when somebody
+//! waits for the reply's end, for a few seconds more. The conversation goes on behind it in any case.
 
 use super::{
     CallError, Messages, Reply,
     record::{Id, Sending, fresh_key},
 };
 use crate::{OutFile, SendError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// How often a file is sent whose sending has no answer.
 const TRIES: u8 = 2;
+/// How often a file is tried that certainly did not arrive.
+const FAILURES: u8 = 8;
+/// So long is a file tried on when somebody waits for the reply's end.
+const GRACE: Duration = Duration::from_secs(6);
+/// The pause between tries then.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How an unsettled file fared.
+#[derive(Clone, Debug)]
+struct Tries {
+    /// How often it was sent with unknown outcome.
+    times: u8,
+    key: String,
+    /// How often it certainly did not arrive.
+    failed: u8,
+}
+
+impl From<Tries> for Sending {
+    fn from(Tries { times, key, failed }: Tries) -> Self {
+        Self::Tried { times, key, failed }
+    }
+}
 
 impl<M: Messages> Reply<M> {
     /// Gives up the files that cannot be sent as they are.
@@ -39,33 +67,59 @@ impl<M: Messages> Reply<M> {
         for (n, file) in files.iter().enumerate() {
             match self.tries(n) {
                 None => {}
-                Some((TRIES.., _)) => {
-                    let why = "it is not certain that it arrived".to_owned();
-                    self.now_is(n, Sending::Failed { why });
-                }
-                Some((times, key)) => self.send_file(n, file, times, key).await?,
+                Some(Tries { times: TRIES.., .. }) => self.give_up(n, "it is not certain that it arrived"),
+                Some(Tries { failed: FAILURES.., .. }) => self.give_up(n, "it could not be sent"),
+                Some(tries) => self.send_patiently(n, file, tries).await?,
             }
             self.save().await?;
         }
         Ok(())
     }
 
-    async fn send_file(&mut self, n: usize, file: &OutFile, times: u8, key: String) -> Result<(), SendError> {
-        self.now_is(n, Sending::Tried { times: times + 1, key: key.clone() });
+    /// Sends a file once; when somebody waits, as often as a few seconds allow, and then no more.
+    async fn send_patiently(&mut self, n: usize, file: &OutFile, mut tries: Tries) -> Result<(), SendError> {
+        let (hurry, mut end) = (self.hurry.clone(), None);
+        loop {
+            let Some(sent) = overdue(&hurry, &mut end, self.send_file(n, file, &mut tries)).await else {
+                tracing::warn!(file = file.name, "a file is given up: it takes too long, and somebody waits");
+                self.give_up(n, "it could not be sent in time");
+                return Ok(());
+            };
+            let Err(error) = sent else { return Ok(()) };
+            let Some(end) = end.filter(|_| tries.times < TRIES) else { return Err(error) };
+            let pause = match error {
+                SendError::Later { after } => after,
+                _ => PAUSE,
+            };
+            if timeout_at(end, sleep(pause)).await.is_err() {
+                tracing::warn!(file = file.name, %error, "a file is given up: somebody waits");
+                self.give_up(n, "it could not be sent");
+                return Ok(());
+            }
+        }
+    }
+
+    async fn send_file(&mut self, n: usize, file: &OutFile, tries: &mut Tries) -> Result<(), SendError> {
+        let before = tries.clone();
+        tries.times += 1;
+        self.now_is(n, tries.clone().into());
         self.save().await?;
         let uploaded = match size::<M>(file).await {
-            Ok(size) => self.messages.upload(&key, file, size).await,
+            Ok(size) => self.messages.upload(&tries.key, file, size).await,
             Err(why) => Err(CallError::File(why)),
         };
         let state = match uploaded {
             Ok(id) => Sending::Sent { id: Id::Text(id) },
-            Err(CallError::Refused(why) | CallError::File(why)) => {
-                tracing::warn!(why, "a file was not sent");
+            Err(error @ (CallError::Refused(_) | CallError::File(_) | CallError::Gone)) => {
+                tracing::warn!(%error, "a file was not sent");
                 Sending::Failed { why: "it could not be sent".to_owned() }
             }
             Err(error) => {
                 if !error.may_be_done() {
-                    self.now_is(n, Sending::Tried { times, key });
+                    // That the platform asks to wait says nothing of the file.
+                    let waits = matches!(error, CallError::Wait(_));
+                    *tries = Tries { failed: before.failed + u8::from(!waits), ..before };
+                    self.now_is(n, tries.clone().into());
                 }
                 return Err(error.into());
             }
@@ -74,22 +128,51 @@ impl<M: Messages> Reply<M> {
         Ok(())
     }
 
-    /// Returns how often an unsettled file was tried, and its key; `None` for one that is there or given up.
-    fn tries(&self, n: usize) -> Option<(u8, String)> {
+    /// Returns how an unsettled file fared; `None` for one that is there or given up.
+    fn tries(&self, n: usize) -> Option<Tries> {
         match self.record.files.get(n) {
-            None => Some((0, fresh_key())),
-            Some(Sending::Tried { times, key }) => Some((*times, key.clone())),
+            None => Some(Tries { times: 0, key: fresh_key(), failed: 0 }),
+            Some(Sending::Tried { times, key, failed }) => {
+                Some(Tries { times: *times, key: key.clone(), failed: *failed })
+            }
             Some(Sending::Sent { .. } | Sending::Failed { .. }) => None,
         }
     }
 
+    fn give_up(&mut self, n: usize, why: &str) {
+        self.now_is(n, Sending::Failed { why: why.to_owned() });
+    }
+
     fn now_is(&mut self, n: usize, state: Sending) {
         let files = &mut self.record.files;
-        files.resize_with(files.len().max(n + 1), || Sending::Tried { times: 0, key: fresh_key() });
+        let unknown = || Sending::Tried { times: 0, key: fresh_key(), failed: 0 };
+        files.resize_with(files.len().max(n + 1), unknown);
         if let Some(file) = files.get_mut(n) {
             *file = state;
         }
         self.unsaved = true;
+    }
+}
+
+/// Does some work; `None` when somebody waits and the grace is over. `end` is set when somebody waits.
+async fn overdue<T>(
+    hurry: &CancellationToken,
+    end: &mut Option<Instant>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let late = async {
+        hurry.cancelled().await;
+        sleep_until(*end.get_or_insert_with(|| Instant::now() + GRACE)).await;
+    };
+    tokio::select! {
+        biased;
+        done = work => {
+            if hurry.is_cancelled() {
+                end.get_or_insert_with(|| Instant::now() + GRACE);
+            }
+            Some(done)
+        }
+        () = late => None,
     }
 }
 

@@ -62,6 +62,9 @@ pub(super) enum Sending {
         /// The key under which it is sent.
         #[serde(default)]
         key: String,
+        /// How often besides it certainly did not arrive.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        failed: u8,
     },
     /// It is there.
     Sent {
@@ -81,6 +84,11 @@ pub(super) enum Sending {
 pub(super) enum Id {
     Text(String),
     Number(i64),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &u8) -> bool {
+    *count == 0
 }
 
 impl Id {
@@ -182,7 +190,7 @@ mod tests {
         let record: Record<Card, i64> = Record {
             parts: vec![Part::Sent(Card { id: "m5".into(), page: 2 }), Part::Intended(slot)],
             files: vec![
-                Sending::Tried { times: 1, key: "k2".into() },
+                Sending::Tried { times: 1, key: "k2".into(), failed: 0 },
                 Sending::Sent { id: Id::Text("m8".into()) },
                 Sending::Failed { why: "gone".into() },
             ],

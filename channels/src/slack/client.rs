@@ -1,7 +1,10 @@
 //! Calls of Slack's Web API: forms for what reads, JSON for what writes, errors in HTTP 200.
 
 use super::failure::{ApiError, failure, unreachable, unread, unreadable};
-use crate::http;
+use crate::{
+    http,
+    recovery::{CALL_TIMEOUT, Recovery},
+};
 use pudu_net::reqwest::{self, RequestBuilder, Response, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -9,8 +12,6 @@ use serde_json::Value;
 use std::time::Duration;
 use url::{Url, form_urlencoded};
 
-/// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The largest answer that is read, in bytes: a page of a history with its blocks has some megabytes at most.
 const LARGEST: usize = 8 * 1024 * 1024;
 
@@ -22,6 +23,7 @@ pub(super) struct Client {
     api_url: Url,
     bot_token: SecretString,
     app_token: Option<SecretString>,
+    recovery: Recovery,
 }
 
 /// Which token a call shows.
@@ -56,7 +58,12 @@ impl Client {
         app_token: Option<SecretString>,
     ) -> Result<Self, String> {
         let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self { http, api_url, bot_token, app_token })
+        Ok(Self { http, api_url, bot_token, app_token, recovery: Recovery::default() })
+    }
+
+    /// Returns what tells when Slack answers again.
+    pub(super) fn recovery(&self) -> &Recovery {
+        &self.recovery
     }
 
     /// Calls a method that reads: Slack sees parameters of those only in forms.
@@ -93,7 +100,7 @@ impl Client {
 
     /// Answers a slash command at the address that came with it, without the token: the address is the proof.
     pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), ApiError> {
-        let request = self.http.post(url.clone()).json(answer).timeout(PATIENCE);
+        let request = self.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
         let response = request.send().await.map_err(unreachable)?;
         let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
         match response.status().as_u16() {
@@ -146,26 +153,31 @@ impl Client {
                 self.app_token.as_ref().ok_or_else(|| ApiError::Auth("there is no app_token".to_owned()))?
             }
         };
-        let request = request.bearer_auth(token.expose_secret()).timeout(PATIENCE);
-        let response = request.send().await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
-        let word = |name: header::HeaderName| {
-            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
-        let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
-        let bytes = http::body(response, LARGEST).await.map_err(unread)?;
-        let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
-        if status == 429 {
-            return Err(unreadable(status, wait));
-        }
-        if !envelope.ok {
-            let error = envelope.error.unwrap_or_else(|| format!("nothing (HTTP {status})"));
-            return Err(failure(&error, wait, envelope.needed.as_deref()));
-        }
-        let body = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
-        Ok(Told { body, scopes, date })
+        let told = exchange(request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT)).await;
+        self.recovery.note(&told, ApiError::is_outage);
+        told
     }
+}
+
+async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T>, ApiError> {
+    let response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
+    let word = |name: header::HeaderName| {
+        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
+    let bytes = http::body(response, LARGEST).await.map_err(unread)?;
+    let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
+    if status == 429 {
+        return Err(unreadable(status, wait));
+    }
+    if !envelope.ok {
+        let error = envelope.error.unwrap_or_else(|| format!("nothing (HTTP {status})"));
+        return Err(failure(&error, wait, envelope.needed.as_deref()));
+    }
+    let body = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
+    Ok(Told { body, scopes, date })
 }
 
 #[cfg(test)]

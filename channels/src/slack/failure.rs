@@ -51,6 +51,11 @@ impl ApiError {
         }
     }
 
+    /// Tells whether Slack, or the way to it, does not work now.
+    pub(super) fn is_outage(&self) -> bool {
+        matches!(self, Self::Unconnected(_) | Self::Unknown(_))
+    }
+
     /// Tells whether Slack has no such method here, or the app may never call it.
     pub(super) fn is_for_good(&self) -> bool {
         let gone = ["unknown_method", "method_deprecated", "deprecated_endpoint"];

@@ -19,7 +19,7 @@ use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUn
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Slack pings about every ten seconds; so do we.
@@ -153,6 +153,9 @@ impl<'a> Session<'a> {
                 Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
                     self.behind = !complete;
+                    if !complete {
+                        self.look_again();
+                    }
                 }
             }
         };
@@ -243,14 +246,19 @@ impl<'a> Session<'a> {
             }
             None if self.catch_up.is_none() => {
                 self.behind = true;
-                let (slack, intake) = (self.slack, self.intake);
-                self.catch_up = Some(Box::pin(async move {
-                    sleep(LATER).await;
-                    slack.catch_up(intake).await
-                }));
+                self.look_again();
             }
             Some(_) | None => {}
         }
+    }
+
+    /// Reads the history for what was refused, after a while; while Slack fails, as soon as it does not.
+    fn look_again(&mut self) {
+        let (slack, intake) = (self.slack, self.intake);
+        self.catch_up = Some(Box::pin(async move {
+            slack.ears.office.client.recovery().pause_if_failing(LATER).await;
+            slack.catch_up(intake).await
+        }));
     }
 }
 

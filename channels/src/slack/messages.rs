@@ -9,9 +9,11 @@
 //! Slack has no idempotency key. A message carries the key of its slot in its metadata and is looked for by
 //! it; a stream has none until it ends, and is known by being ours, in this thread, and in nobody's record: so
 //! that none takes what another reply has just begun, replies of one thread take turns. Where the app may not
-//! read the history nothing is found; such a message is sent a second time, but never a third.
+//! read the history nothing is found; such a message is sent a second time, but never a third. A file that was perhaps
+//! sent is looked for by its name and size behind what is answered.
 
 mod aside;
+mod files;
 mod search;
 mod status;
 
@@ -19,6 +21,7 @@ use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, uplo
 use crate::{
     OutFile, Placement, SendError,
     live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    recovery::Recovery,
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -64,6 +67,12 @@ pub(super) struct SlackMessages {
     undone: bool,
     /// Whether the history could not be read when a message was looked for.
     blind: bool,
+    /// The files of this reply that are there.
+    files: Vec<String>,
+    /// Whether a file may be there that is not known: a restart cut the reply, or a call had no answer.
+    unsure: bool,
+    /// The message that is answered, or the thread: what was sent since stands behind it.
+    behind: String,
     status: Arc<Status>,
     /// When the buttons have to be there, stream or not.
     late: Instant,
@@ -130,6 +139,13 @@ impl SlackMessages {
             ends: AtomicBool::new(false),
             undone: false,
             blind: false,
+            files: Vec::new(),
+            unsure: placement.saved.is_some(),
+            behind: placement
+                .reply_to
+                .clone()
+                .or_else(|| placement.address.topic.clone())
+                .unwrap_or_default(),
             status: Arc::new(Status::of(placement)),
             late: Instant::now() + PATIENCE,
             look: Instant::now() + PATIENCE,
@@ -356,6 +372,10 @@ impl Messages for SlackMessages {
         page.overfull()
     }
 
+    fn recovery(&self) -> Option<Recovery> {
+        Some(self.office.client.recovery().clone())
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.place(), self.pace()).await;
     }
@@ -453,7 +473,11 @@ impl Messages for SlackMessages {
             return Ok(());
         }
         if sent.stream {
-            self.close(&sent.ts).await?;
+            match self.close(&sent.ts).await {
+                // What cannot be closed may be deleted all the same.
+                Ok(()) | Err(ApiError::Refused(_) | ApiError::Content(_) | ApiError::NoStream(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let params = json!({"channel": self.channel, "ts": sent.ts});
         self.office.tell("chat.delete", &self.channel, &params).await?;
@@ -461,7 +485,24 @@ impl Messages for SlackMessages {
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await
+        if self.unsure
+            && let Some(id) = self.find_file(file, size).await?
+        {
+            self.files.push(id.clone());
+            return Ok(id);
+        }
+        let sent = upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await;
+        self.unsure |= sent.as_ref().is_err_and(CallError::may_be_done);
+        self.files.extend(sent.clone());
+        sent
+    }
+
+    fn memo(&self) -> Value {
+        if self.files.is_empty() { Value::Null } else { json!({"files": self.files}) }
+    }
+
+    fn remember(&mut self, memo: &Value) {
+        self.files = serde_json::from_value(memo["files"].clone()).unwrap_or_default();
     }
 
     fn typing(&self) -> Option<Typing> {

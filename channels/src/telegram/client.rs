@@ -28,7 +28,10 @@ use teloxide_core::{
 use url::Url;
 
 /// How long an ordinary call may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+
+/// The largest answer that is read, in bytes: a hundred updates are far from it.
+const LARGEST: usize = 32 * 1024 * 1024;
 
 /// A bot's access to the API. Not `Debug`: it holds the token.
 pub(super) struct Client {
@@ -86,9 +89,15 @@ impl Client {
             let text = unreachable(error, self.bot.token());
             if unconnected { CallError::Unconnected(text) } else { CallError::Unknown(text) }
         };
-        let response = request.send().await.map_err(lost)?;
+        let mut response = request.send().await.map_err(lost)?;
         let status = response.status().as_u16();
-        let body = response.bytes().await.map_err(lost)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if body.len() + chunk.len() > LARGEST {
+                return Err(CallError::Unknown("the answer is too large".to_owned()));
+            }
+            body.extend_from_slice(&chunk);
+        }
         let Ok(answer) = serde_json::from_slice::<Answer<T>>(&body) else {
             return Err(unreadable(status));
         };

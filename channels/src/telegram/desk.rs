@@ -4,7 +4,7 @@ use super::{
     api::{Api, Call, CallError, Posted},
     chats::{Chats, Turn},
 };
-use crate::pace::Pacer;
+use crate::{pace::Pacer, recovery::Recovery};
 use std::{sync::Arc, time::Duration};
 
 /// How often an unfinished reply may change in a private chat.
@@ -18,6 +18,7 @@ pub(super) struct Office {
     pub(super) api: Arc<dyn Api>,
     pub(super) pacer: Arc<Pacer<i64>>,
     pub(super) chats: Arc<Chats>,
+    pub(super) recovery: Recovery,
 }
 
 /// An office's calls for one chat.
@@ -31,6 +32,11 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(office: Office, chat: i64, private: bool) -> Self {
         Self { office, chat, interval: if private { PRIVATE } else { GROUP } }
+    }
+
+    /// Returns what tells when Telegram answers again.
+    pub(super) fn recovery(&self) -> Recovery {
+        self.office.recovery.clone()
     }
 
     /// Waits until an unfinished view may be shown.
@@ -75,7 +81,7 @@ impl Desk {
     }
 
     async fn once(&self, call: &Call) -> Result<Posted, CallError> {
-        let Office { api, pacer, chats } = &self.office;
+        let Office { api, pacer, chats, .. } = &self.office;
         self.free()?;
         if matches!(call, Call::Send { .. } | Call::Edit { .. } | Call::Upload { .. }) {
             pacer.spend(&self.chat, self.interval);

@@ -29,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 const KINDS: [&str; 3] = ["message", "edited_message", "callback_query"];
 /// The most that Telegram hands out at once.
 const BATCH: u8 = 100;
-/// How long Telegram keeps a poll open, in seconds.
-const POLL: u64 = 30;
+/// How long Telegram keeps a poll open, in seconds: one that is lost on the way is noticed no earlier than this and
+/// the time of a call after it began.
+const POLL: u64 = 5;
 /// How long the last call may take when it is time to stop.
 const GOODBYE: Duration = Duration::from_secs(2);
 /// After a week without an update the next number is chosen at random, and may be lower.
@@ -128,7 +129,8 @@ impl Telegram {
 pub(super) const GET_ME: GetMe = GetMe {};
 
 fn patient() -> ExponentialBackoff {
-    let (least, most) = (Duration::from_secs(1), Duration::from_secs(30));
+    // People do not wait longer than this for a Telegram that is well again.
+    let (least, most) = (Duration::from_millis(500), Duration::from_secs(2));
     let backoff = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
     backoff.without_max_times().with_jitter().build()
 }
@@ -173,7 +175,10 @@ impl<'a> Poll<'a> {
                 () = stop.cancelled() => break,
             };
             let pause = match batch {
-                Ok(batch) => self.take(&batch).await,
+                Ok(batch) => {
+                    self.telegram.office.recovery.answered();
+                    self.take(&batch).await
+                }
                 Err(error) => Some(self.telegram.trouble(error, &mut self.backoff)?),
             };
             self.shaky = pause.is_some();

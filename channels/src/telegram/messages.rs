@@ -136,6 +136,10 @@ impl Messages for TelegramMessages {
         if page.neutral { page.clone() } else { page.sign() }
     }
 
+    fn recovery(&self) -> Option<crate::recovery::Recovery> {
+        Some(self.desk.recovery())
+    }
+
     async fn ready(&mut self) {
         self.desk.ready().await;
     }

@@ -7,6 +7,7 @@
 
 mod approval;
 mod cut;
+pub mod danger;
 mod event;
 pub mod foreign;
 mod frame;

@@ -17,6 +17,9 @@ pub struct ThreadState {
     /// Calls that were begun and have no result yet. After a crash they tell what may have had an effect.
     #[serde(default, skip_serializing_if = "IndexSet::is_empty")]
     pub begun: IndexSet<CallId>,
+    /// How often a restart cut each call, since people spoke last.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub interrupted: IndexMap<CallId, u32>,
     /// The agent's own list of what is to be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
@@ -117,6 +120,8 @@ pub enum Update {
     },
     /// A tool call starts. Written before its effect.
     Begin(CallId),
+    /// A restart found that a tool call had begun and not ended.
+    Interrupt(CallId),
     /// The agent's list of what is to be done, whole.
     Todos(Vec<Todo>),
     /// The agent knows what stands in a file.
@@ -140,8 +145,13 @@ impl ThreadState {
     pub fn apply(&mut self, update: Update) {
         match update {
             Update::Message(message) => {
-                if let Message::Tool(result) = &*message {
-                    self.begun.shift_remove(&result.call);
+                match &*message {
+                    Message::Tool(result) => {
+                        self.begun.shift_remove(&result.call);
+                    }
+                    // They may want it tried once more.
+                    Message::Human(_) => self.interrupted.clear(),
+                    Message::Assistant(_) => {}
                 }
                 self.messages.insert(message.id().clone(), message);
             }
@@ -153,6 +163,10 @@ impl ThreadState {
             }
             Update::Begin(call) => {
                 self.begun.insert(call);
+            }
+            Update::Interrupt(call) => {
+                self.begun.shift_remove(&call);
+                *self.interrupted.entry(call).or_default() += 1;
             }
             Update::Todos(todos) => self.todos = todos,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
@@ -228,6 +242,8 @@ mod tests {
             human("h", "what is there?"),
             Update::Message(Arc::new(Message::Assistant(assistant))),
             Update::Begin("c".into()),
+            Update::Interrupt("c".into()),
+            Update::Begin("c".into()),
             Update::Message(Arc::new(Message::Tool(result))),
             Update::Artifacts { run: "run".into(), paths: vec!["/mnt/user-data/outputs/a.txt".into()] },
             Update::Remove("gone".into()),
@@ -249,6 +265,15 @@ mod tests {
         let updates = whole_turn();
         assert!(ThreadState::fold(updates[..3].to_vec()).begun.contains(&CallId::from("c")));
         assert!(ThreadState::fold(updates).begun.is_empty());
+    }
+
+    #[test]
+    fn how_often_a_restart_cut_a_call_counts_until_people_speak_again() {
+        let cut = || [Update::Begin("c".into()), Update::Interrupt("c".into())];
+        let twice = ThreadState::fold(cut().into_iter().chain(cut()));
+        assert_eq!((twice.begun.len(), twice.interrupted.get(&CallId::from("c"))), (0, Some(&2)));
+        let state = ThreadState::fold(cut().into_iter().chain([human("h", "again")]));
+        assert!(state.interrupted.is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod setup_agent;
 mod update_agent;
 
 pub use name::{LEAD, is_lead, normal};
+pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
     setup_agent::SetupAgent,
     update_agent::{Known, UpdateAgent},

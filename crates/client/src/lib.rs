@@ -37,7 +37,7 @@ pub use setup::{Groups, ModelInfo, Setup};
 
 use agents::{Agents, Persona, Roster};
 use futures_util::FutureExt;
-use harness::Replay;
+use harness::{Memory, Replay};
 use live::Live;
 use look::Look;
 use sandbox::{Folders, ThreadFiles};
@@ -68,6 +68,8 @@ struct Inner {
     approvals: Arc<Approvals>,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
+    /// What the files that tools read may take, for all runs.
+    memory: Memory,
     tasks: TaskTracker,
 }
 
@@ -87,6 +89,7 @@ impl Client {
             skills,
             look: Look::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
+            memory: Memory::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -4,7 +4,7 @@ use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
 use pudu_documents::{Converter, Limits};
 use pudu_harness::{
-    Bounds, Catalog, Policy, ResultRules, Toolbox, lead_prompt,
+    Bounds, Catalog, LoopRules, Policy, ResultRules, Toolbox, lead_prompt,
     subagent::{Kind, Kinds},
 };
 use std::{
@@ -20,6 +20,7 @@ pub struct Setup {
     pub(crate) groups: Groups,
     pub(crate) deferred: Arc<Catalog>,
     pub(crate) bounds: Bounds,
+    pub(crate) loops: Option<Arc<LoopRules>>,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
@@ -76,6 +77,7 @@ impl Setup {
             groups: Groups::default(),
             deferred: Arc::default(),
             bounds,
+            loops: Some(Arc::default()),
             system: lead_prompt(),
             sandboxes,
             subagents: None,
@@ -109,6 +111,12 @@ impl Setup {
     #[must_use]
     pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
         Self { subagents: Kinds::new(subagents), ..self }
+    }
+
+    /// Says when a run that repeats itself is ended; never, if `None`.
+    #[must_use]
+    pub fn with_loops(self, rules: Option<LoopRules>) -> Self {
+        Self { loops: rules.map(Arc::new), ..self }
     }
 
     /// Says what must not be done unasked, and how long somebody can decide.

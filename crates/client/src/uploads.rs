@@ -160,7 +160,7 @@ mod tests {
     use std::sync::Arc;
 
     async fn client(home: &Path) -> Client {
-        let bounds = Bounds { steps: 1, time: Duration::from_secs(1) };
+        let bounds = Bounds { steps: 1, time: Duration::from_secs(1), ..Bounds::default() };
         let db = Db::open(&Location::Memory).await.unwrap();
         let folders = Folders::new(home.to_owned(), None);
         let places = Arc::new(Local::new(folders.clone(), None, Options::default()));

@@ -21,20 +21,23 @@ pub(crate) struct Wish {
 /// What came of it.
 pub(crate) type Answer = Result<Document, Error>;
 
-/// Converts one document, as a child process of a [`crate::Converter`].
+/// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what reading a
+/// document does not need, before a byte of it is read; where that fails, nothing is read.
 #[must_use]
-pub fn serve() -> ExitCode {
+pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let said = std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<Wish>(&text).ok());
     let Some(wish) = said else {
         eprintln!("this is for pudu itself: it converts documents in processes of their own");
         return ExitCode::FAILURE;
     };
-    let answer = bound(&wish.limits)
-        .and_then(|()| hear(&wish.limits))
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::OutOfMemory => Error::TooHungry,
-            _ => Error::Unavailable(error.to_string()),
-        })
+    let broken = |error: io::Error| match error.kind() {
+        io::ErrorKind::OutOfMemory => Error::TooHungry,
+        _ => Error::Unavailable(error.to_string()),
+    };
+    let answer = confine()
+        .map_err(|why| Error::Unavailable(format!("its reader cannot be confined: {why}")))
+        .and_then(|()| bound(&wish.limits).map_err(broken))
+        .and_then(|()| hear(&wish.limits).map_err(broken))
         .and_then(|bytes| convert(&bytes, &wish.name, &wish.limits));
     match tell(&answer) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! What a run works with.
 
-use crate::{Catalog, Policy, Results};
+use crate::{Catalog, LoopRules, Memory, Policy, Results};
 use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +23,14 @@ pub struct Agent {
     pub deferred: Arc<Catalog>,
     /// What becomes of long results.
     pub results: Results,
+    /// What the files that its tools read may take.
+    pub memory: Memory,
     /// The system prompt.
     pub system: Arc<str>,
     /// What a run may use up.
     pub bounds: Bounds,
+    /// When a run that repeats itself is ended; never, if nothing is said.
+    pub loops: Option<Arc<LoopRules>>,
 }
 
 /// What a run may use up.
@@ -36,11 +40,13 @@ pub struct Bounds {
     pub steps: u32,
     /// Time, all in all.
     pub time: Duration,
+    /// Sub-agents, one after the other and side by side.
+    pub subagents: u32,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { steps: 100, time: Duration::from_secs(60 * 60) }
+        Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6 }
     }
 }
 

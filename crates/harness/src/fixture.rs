@@ -1,8 +1,8 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
 use crate::{
-    Agent, Bounds, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox, Turn,
-    lead_chain, run,
+    Agent, Bounds, Memory, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox,
+    Turn, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
 use pudu_base::{
@@ -64,12 +64,12 @@ impl Model for Scripted {
 
 /// A log in memory that can refuse.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct LogInMemory {
     pub(crate) updates: Mutex<Vec<Update>>,
     pub(crate) conflict: Mutex<bool>,
 }
 
-impl ThreadLog for Memory {
+impl ThreadLog for LogInMemory {
     fn load<'a>(&'a self, _: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>> {
         let updates = self.updates.lock().unwrap().clone();
         Box::pin(async move { Ok((updates.len() as Seq, ThreadState::fold(updates))) })
@@ -170,7 +170,7 @@ impl Tool for Probe {
 pub(crate) struct Bench {
     pub(crate) agent: Agent,
     pub(crate) model: Arc<Scripted>,
-    pub(crate) log: Arc<Memory>,
+    pub(crate) log: Arc<LogInMemory>,
     pub(crate) writes: Arc<Probe>,
     pub(crate) reads: Arc<Probe>,
     pub(crate) steering: Steering,
@@ -180,7 +180,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(replies: Vec<Reply>) -> Self {
         let model = Arc::new(Scripted { replies: Mutex::new(replies.into()), ..Scripted::default() });
-        let log = Arc::new(Memory::default());
+        let log = Arc::new(LogInMemory::default());
         let (writes, reads) = (Probe::new("writes", false), Probe::new("reads", true));
         let agent = Agent {
             model: model.clone(),
@@ -191,8 +191,10 @@ impl Bench {
             policy: Arc::default(),
             deferred: Arc::default(),
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
+            memory: Memory::default(),
             system: "Be brief.".into(),
-            bounds: Bounds { steps: 3, time: Duration::from_secs(60) },
+            bounds: Bounds { steps: 3, time: Duration::from_secs(60), ..Bounds::default() },
+            loops: None,
         };
         Self {
             agent,

@@ -4,10 +4,10 @@
 //! `pudu-base` alone, so every test of it runs in milliseconds.
 
 mod agent;
-mod danger;
 mod deferred;
 #[cfg(test)]
 mod fixture;
+mod memory;
 pub mod middleware;
 mod replay;
 mod results;
@@ -20,7 +20,10 @@ mod turn;
 
 pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
 pub use deferred::{Catalog, SEARCH, searching};
-pub use middleware::{Dangerous, Gate, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain};
+pub use memory::Memory;
+pub use middleware::{
+    CallFrequency, Dangerous, Gate, LoopRules, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain,
+};
 pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
 pub use results::{ResultRules, Results};
 pub use retry::Retry;

@@ -4,6 +4,7 @@ mod approvals;
 mod dangling;
 mod deferred_tools;
 mod images;
+mod loop_detection;
 mod model_errors;
 mod skill_policy;
 mod subagent_limit;
@@ -15,6 +16,7 @@ pub use approvals::{Approvals, Dangerous, Policy};
 pub use dangling::Dangling;
 pub use deferred_tools::DeferredTools;
 pub use images::Images;
+pub use loop_detection::{CallFrequency, LoopDetection, LoopRules};
 pub use model_errors::{ModelErrors, failure};
 pub use skill_policy::{SkillPolicy, asked, named};
 pub use subagent_limit::SubagentLimit;
@@ -103,7 +105,7 @@ impl Gate {
 #[must_use]
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills);
-    chain.push(Box::new(SubagentLimit(subagent::MOST)));
+    chain.push(Box::new(SubagentLimit::new(subagent::MOST, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
     chain
 }
@@ -118,7 +120,7 @@ pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middlew
 
 /// What comes first for every agent, in order.
 fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
-    vec![
+    let mut chain: Vec<Box<dyn Middleware>> = vec![
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
         Box::new(Window(agent.model.window())),
@@ -126,7 +128,11 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
         Box::new(Approvals::new(agent)),
-    ]
+    ];
+    if let Some(rules) = &agent.loops {
+        chain.push(Box::new(LoopDetection::new(rules.clone())));
+    }
+    chain
 }
 
 #[cfg(test)]
@@ -140,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_chains_are_these() {
-        let agent = Bench::new(vec![]).agent;
+        let agent = Agent { loops: Some(Arc::default()), ..Bench::new(vec![]).agent };
         let lead = [
             "skill_policy",
             "deferred_tools",
@@ -149,6 +155,7 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "loop_detection",
             "subagent_limit",
             "tool_errors",
         ];
@@ -161,6 +168,7 @@ mod tests {
             "images",
             "model_errors",
             "approvals",
+            "loop_detection",
             "tool_errors",
         ];
         assert_eq!(names(&subagent_chain(&agent, SkillPolicy::default())), sub);

@@ -149,6 +149,10 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
         }
     }
     reply.text = turn.end_draft();
+    if reply.finish == Finish::Filtered {
+        // What a filter cut is not what the model meant to ask for.
+        reply.calls.clear();
+    }
     make_unique(&mut reply.calls, turn);
     for middleware in chain.iter_mut().rev() {
         middleware.after_model(turn, &mut reply);

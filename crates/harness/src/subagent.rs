@@ -64,7 +64,7 @@ pub fn builtin() -> Vec<Kind> {
         without: Vec::new(),
         skills: Vec::new(),
         model: None,
-        bounds: Bounds { steps, time: TIME },
+        bounds: Bounds { steps, time: TIME, ..Bounds::default() },
     };
     let hands = ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep"];
     vec![
@@ -185,8 +185,10 @@ impl Task {
             policy: parent.policy.clone(),
             deferred: if searches { parent.deferred.clone() } else { Arc::default() },
             results: parent.results.clone(),
+            memory: parent.memory.clone(),
             system: self.system(kind),
             bounds: kind.bounds,
+            loops: parent.loops.clone(),
         })
     }
 

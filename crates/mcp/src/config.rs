@@ -7,15 +7,25 @@ use crate::{
     server::{Command, Endpoint, Server, Transport},
 };
 use indexmap::IndexMap;
-use pudu_net::scrub::Scrubber;
+use pudu_net::scrub;
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::error::Category;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+    time::Duration,
+};
 
 /// What a child process gets of the daemon's environment, and what if the daemon has none.
 const INHERITED: [(&str, &str); 3] =
     [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C.UTF-8")];
+
+/// The variable that names programs which servers may be, besides [`LAUNCHERS`]: DeerFlow's. Where it is set it
+/// holds for the file too.
+const PROGRAMS: &str = "DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST";
+/// What may be started whatever that variable names.
+const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
 /// The enabled servers of a configuration.
 #[derive(Debug, Default)]
@@ -63,6 +73,24 @@ impl Config {
         Ok(config)
     }
 
+    /// Has a program watch over the servers that are its children, so that none outlives us: one whose `main` calls
+    /// [`crate::enter`]. Without it only what stays in a server's process group ends with it, and only while we live.
+    #[must_use]
+    pub fn guarded_by(mut self, warden: &Path) -> Self {
+        for server in &mut self.servers {
+            if let Transport::Stdio(command) = &mut server.transport {
+                command.warden = Some(warden.to_owned());
+            }
+        }
+        self
+    }
+
+    /// Returns whether it names programs of this machine that would be started.
+    #[must_use]
+    pub fn starts_programs(&self) -> bool {
+        self.servers.iter().any(|server| matches!(server.transport, Transport::Stdio(_)))
+    }
+
     /// Returns whether there is nothing to connect to.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -74,6 +102,22 @@ impl Config {
 struct Raw {
     #[serde(default, rename = "mcpServers")]
     servers: IndexMap<String, Entry>,
+    /// What may guard calls, and does not run here.
+    #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
+    _interceptors: (),
+    #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
+    _middlewares: (),
+}
+
+/// Takes an empty list: what may protect somebody must not be left out in silence.
+fn nothing<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
+    match Option::<Vec<de::IgnoredAny>>::deserialize(value)?.unwrap_or_default().as_slice() {
+        [] => Ok(()),
+        _ => Err(de::Error::custom(
+            "code in Python, expected an empty list (pudu runs no Python; what guards calls is `approvals.tools` in \
+             config.yaml)",
+        )),
+    }
 }
 
 #[derive(Deserialize)]
@@ -93,8 +137,17 @@ struct Entry {
     oauth: Option<Oauth>,
     #[serde(default = "yes")]
     tool_name_prefix: bool,
+    #[serde(default)]
+    tools: IndexMap<String, Override>,
     tool_call_timeout: Option<f64>,
     session_init_timeout: Option<f64>,
+}
+
+/// What is different for one tool.
+#[derive(Deserialize)]
+struct Override {
+    #[serde(default = "yes")]
+    enabled: bool,
 }
 
 #[derive(Deserialize)]
@@ -136,17 +189,19 @@ impl Entry {
         let session_timeout = seconds("session_init_timeout", self.session_init_timeout)?;
         let call_timeout = seconds("tool_call_timeout", self.tool_call_timeout)?;
         let prefix = self.tool_name_prefix;
+        let off = self.tools.iter().filter(|(_, tool)| !tool.enabled).map(|(name, _)| name.clone()).collect();
         let transport = self.transport(&mut expand)?;
         if !expand.missing.is_empty() {
             tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
         }
+        scrub::remember(expand.secrets);
         Ok(Server {
             name: name.to_owned(),
             transport,
             prefix,
+            off,
             session_timeout: session_timeout.unwrap_or(Duration::from_secs(60)),
             call_timeout,
-            scrubber: Scrubber::new(expand.secrets),
         })
     }
 
@@ -170,15 +225,21 @@ impl Entry {
         if program.is_empty() {
             return Err("a stdio server needs a `command`".to_owned());
         }
+        if let Some(listed) = expand.var(PROGRAMS).filter(|listed| !listed.trim().is_empty()) {
+            let may: HashSet<&str> = listed.split(',').map(str::trim).chain(LAUNCHERS).collect();
+            if !may.contains(program.as_str()) {
+                return Err(format!("its `command` is neither npx nor uvx nor listed in {PROGRAMS}"));
+            }
+        }
         let mut env: IndexMap<String, String> = INHERITED
             .iter()
             .map(|&(key, default)| (key, expand.var(key).unwrap_or(default)))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
-        env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.secret(value))));
+        env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.named(key, value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
-        Ok(Transport::Stdio(Command { program, args, env }))
+        Ok(Transport::Stdio(Command { program, args, env, warden: None }))
     }
 
     fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {
@@ -189,9 +250,10 @@ impl Entry {
         if url.is_empty() {
             return Err("an http server needs a `url`".to_owned());
         }
-        let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.secret(value)));
+        let headers = self.headers.iter().map(|(key, value)| (key.clone(), expand.named(key, value)));
         let endpoint = Endpoint::new(&url, headers.collect::<Vec<_>>())?;
-        expand.secrets.extend(endpoint.url.query_pairs().map(|(_, value)| value.into_owned()));
+        let query = endpoint.url.query_pairs().filter(|(name, value)| scrub::is_secret(name, value));
+        expand.secrets.extend(query.map(|(_, value)| value.into_owned()));
         expand.secrets.extend(endpoint.url.password().map(str::to_owned));
         Ok(Transport::Http(endpoint))
     }

@@ -1,12 +1,13 @@
 //! `$NAME` in a configuration: a value that begins with a dollar stands for a variable, whole. A variable
 //! that is not set stands for the empty string, as in DeerFlow.
 
+use pudu_net::scrub;
 use std::collections::{BTreeSet, HashMap};
 
 /// Replaces variables, and remembers what must not be seen.
 pub(crate) struct Expand<'a> {
     vars: &'a HashMap<String, String>,
-    /// Values that came out of variables.
+    /// Values that nobody may read.
     pub(crate) secrets: Vec<String>,
     /// Variables that were asked for and not there.
     pub(crate) missing: BTreeSet<String>,
@@ -24,19 +25,29 @@ impl<'a> Expand<'a> {
 
     /// Replaces a value that stands for a variable.
     pub(crate) fn value(&mut self, text: &str) -> String {
-        let Some(name) = text.strip_prefix('$') else { return text.to_owned() };
+        let Some(name) = text.strip_prefix('$') else {
+            self.note("", text);
+            return text.to_owned();
+        };
         let Some(value) = self.vars.get(name) else {
             self.missing.insert(name.to_owned());
             return String::new();
         };
-        self.secrets.push(value.clone());
-        value.clone()
+        let value = value.clone();
+        self.note(name, &value);
+        value
     }
 
-    /// Expands a value that is secret wherever it came from.
-    pub(crate) fn secret(&mut self, text: &str) -> String {
+    /// Expands a value whose own name tells whether it is secret: of a variable, a header, a part of an address.
+    pub(crate) fn named(&mut self, name: &str, text: &str) -> String {
         let value = self.value(text);
-        self.secrets.push(value.clone());
+        self.note(name, &value);
         value
+    }
+
+    fn note(&mut self, name: &str, value: &str) {
+        if scrub::is_secret(name, value) {
+            self.secrets.push(value.to_owned());
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Why a server is not there.
 
 use crate::http::Broken;
-use pudu_net::scrub::Scrubber;
+use pudu_net::scrub;
 use rmcp::{
     service::{ClientInitializeError, ServiceError},
     transport::streamable_http_client::StreamableHttpError,
@@ -36,7 +36,7 @@ pub struct Skipped {
 }
 
 /// Says why a session did not begin.
-pub(crate) fn of_start(error: &ClientInitializeError, scrubber: &Scrubber) -> String {
+pub(crate) fn of_start(error: &ClientInitializeError) -> String {
     let text = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
         ClientInitializeError::TransportError { error, .. } if cause(&*error.error).is::<io::Error>() => {
@@ -46,11 +46,11 @@ pub(crate) fn of_start(error: &ClientInitializeError, scrubber: &Scrubber) -> St
         ClientInitializeError::TransportError { error, .. } => said(cause(&*error.error)),
         _ => "it does not speak the protocol".to_owned(),
     };
-    words(&text, scrubber)
+    words(&text)
 }
 
 /// Says why a request failed.
-pub(crate) fn of_request(error: &ServiceError, scrubber: &Scrubber) -> String {
+pub(crate) fn of_request(error: &ServiceError) -> String {
     let text = match error {
         ServiceError::McpError(error) => error.message.to_string(),
         ServiceError::TransportSend(error) if !cause(&*error.error).is::<io::Error>() => {
@@ -61,12 +61,12 @@ pub(crate) fn of_request(error: &ServiceError, scrubber: &Scrubber) -> String {
         }
         _ => "it answered with something else than a result".to_owned(),
     };
-    words(&text, scrubber)
+    words(&text)
 }
 
 /// Takes secrets out of a text and keeps it short.
-pub(crate) fn words(text: &str, scrubber: &Scrubber) -> String {
-    let scrubbed = scrubber.scrub(text.trim());
+pub(crate) fn words(text: &str) -> String {
+    let scrubbed = scrub::hide(text.trim());
     match scrubbed.char_indices().nth(WORDS) {
         Some((at, _)) => format!("{}…", scrubbed.split_at(at).0),
         None => scrubbed.into_owned(),

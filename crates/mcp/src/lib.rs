@@ -2,6 +2,9 @@
 //! streamable HTTP. Servers are strangers: what they send is bounded, what they are told is only what
 //! their entry in the configuration says, and one that fails never holds the others up.
 //!
+//! A program that embeds this calls [`enter`] first thing in its `main` and names itself ([`Config::guarded_by`]): then no
+//! process of a server outlives it, whatever ends it.
+//!
 //! What is deliberately absent: prompts, resources, sampling and elicitation (tools are all that the agent
 //! uses), the old SSE transport and OAuth (an entry that asks for them is reported, not half-served), a
 //! session for each thread (all threads share a server's one session), and the protocol itself: `rmcp`
@@ -20,7 +23,9 @@ mod session;
 mod stdio;
 mod stdout;
 mod tool;
+mod warden;
 
 pub use config::{Config, ConfigError};
 pub use failure::{Failure, Skipped};
 pub use servers::Servers;
+pub use warden::enter;

@@ -48,6 +48,9 @@ pub(crate) async fn ask(wire: &Wire, server: &Server) -> Result<Vec<Found>, Serv
 
 fn offer(tool: Tool, server: &Server) -> Option<Found> {
     let remote = tool.name.into_owned();
+    if server.off.contains(&remote) {
+        return None;
+    }
     let name = if server.prefix { format!("{}_{remote}", server.name) } else { remote.clone() };
     let parameters = Value::Object((*tool.input_schema).clone());
     if let Err(why) = fits(&name, &parameters) {

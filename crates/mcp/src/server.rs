@@ -1,14 +1,11 @@
 //! One server as the configuration means it: every variable replaced, every default in place.
 
-use pudu_net::{
-    reqwest::{
-        Url,
-        header::{HeaderMap, HeaderName, HeaderValue},
-    },
-    scrub::Scrubber,
+use pudu_net::reqwest::{
+    Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::SecretString;
-use std::{fmt, time::Duration};
+use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
 /// One server.
 pub(crate) struct Server {
@@ -16,12 +13,12 @@ pub(crate) struct Server {
     pub(crate) transport: Transport,
     /// Whether its tools are called `{server}_{tool}`.
     pub(crate) prefix: bool,
+    /// Tools of it that are switched off, by its own names of them.
+    pub(crate) off: HashSet<String>,
     /// It has so long to get ready.
     pub(crate) session_timeout: Duration,
     /// A call has so long; without end if none.
     pub(crate) call_timeout: Option<Duration>,
-    /// Knows the entry's secrets.
-    pub(crate) scrubber: Scrubber,
 }
 
 /// How to reach it.
@@ -40,6 +37,8 @@ pub(crate) struct Command {
     pub(crate) args: Vec<SecretString>,
     /// The whole environment of the child.
     pub(crate) env: Vec<(String, SecretString)>,
+    /// The program that watches over it, if there is one.
+    pub(crate) warden: Option<PathBuf>,
 }
 
 /// Where to send requests.

@@ -42,7 +42,7 @@ impl Session {
             match listing::ask(session.wire(), server).await {
                 Ok(found) => Ok((session, found)),
                 Err(error) => {
-                    let hint = failure::of_request(&error, &server.scrubber);
+                    let hint = failure::of_request(&error);
                     Err(Failure::Down(format!("its tools cannot be listed: {hint}")))
                 }
             }
@@ -54,17 +54,16 @@ impl Session {
         match &server.transport {
             Transport::Stdio(command) => {
                 let (process, (stdout, stdin)) =
-                    stdio::start(command, &server.name, &server.scrubber).map_err(Failure::Down)?;
+                    stdio::start(command, &server.name).map_err(Failure::Down)?;
                 match us().serve(AsyncRwTransport::new_client(stdout, stdin)).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
-                    Err(error) => Err(explain(&failure::of_start(&error, &server.scrubber), process).await),
+                    Err(error) => Err(explain(&failure::of_start(&error), process).await),
                 }
             }
             Transport::Http(endpoint) => {
                 let http = pudu_net::client().map_err(|error| Failure::Down(error.to_string()))?;
                 let served = us().serve(http::transport(endpoint.clone(), http)).await;
-                let service =
-                    served.map_err(|error| Failure::Down(failure::of_start(&error, &server.scrubber)))?;
+                let service = served.map_err(|error| Failure::Down(failure::of_start(&error)))?;
                 Ok(Self { service, process: None })
             }
         }

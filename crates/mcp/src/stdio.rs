@@ -1,12 +1,17 @@
-//! A server as a child process: started in a process group of its own with an environment of its own, and
-//! gone with all that it started when it goes out of use.
+//! A server as a child process: started with an environment of its own, and gone with all that it started when it goes out of
+//! use, by its warden if it has one.
 
-use crate::{failure, server::Command, stdout::Lines};
-use pudu_net::scrub::Scrubber;
+use crate::{
+    failure,
+    server::Command,
+    stdout::Lines,
+    warden::{self, Hold},
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::ExposeSecret;
 use std::{
     io,
+    path::Path,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -37,22 +42,30 @@ pub(crate) struct Process {
 pub(crate) type Pipes = (Lines<ChildStdout>, ChildStdin);
 
 /// Starts a server.
-pub(crate) fn start(command: &Command, name: &str, scrubber: &Scrubber) -> Result<(Process, Pipes), String> {
-    let mut child = spawn(command).map_err(|error| refused(&command.program, &error))?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+pub(crate) fn start(command: &Command, name: &str) -> Result<(Process, Pipes), String> {
+    let (mut child, group) = spawn(command).map_err(|error| refused(&command.program, &error))?;
     let (Some(stdout), Some(stdin), Some(stderr)) =
         (child.stdout.take(), child.stdin.take(), child.stderr.take())
     else {
         return Err("it has no pipes".to_owned());
     };
     let complaint = Arc::default();
-    let reading = listen(stderr, name.to_owned(), scrubber.clone(), Arc::clone(&complaint));
+    let reading = listen(stderr, name.to_owned(), Arc::clone(&complaint));
     let stderr = AbortOnDropHandle::new(tokio::spawn(reading));
     Ok((Process { child, group, stderr, complaint }, (Lines::new(stdout), stdin)))
 }
 
-fn spawn(command: &Command) -> io::Result<Child> {
-    tokio::process::Command::new(&command.program)
+fn spawn(command: &Command) -> io::Result<(Child, Group)> {
+    let (mut start, hold) = match &command.warden {
+        Some(warden) => {
+            // The warden could not say it in as few words.
+            is_there(command)?;
+            let (start, hold) = warden::guarded(warden, &command.program)?;
+            (start, Some(hold))
+        }
+        None => (tokio::process::Command::new(&command.program), None),
+    };
+    let child = start
         .args(command.args.iter().map(ExposeSecret::expose_secret))
         .env_clear()
         .envs(command.env.iter().map(|(key, value)| (key, value.expose_secret())))
@@ -60,8 +73,25 @@ fn spawn(command: &Command) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
+        // A warden that is killed ends nobody.
+        .kill_on_drop(hold.is_none())
+        .spawn()?;
+    let held = hold.is_some();
+    let number = child.id().filter(|_| !held).and_then(|id| Pid::from_raw(id.cast_signed()));
+    let group = Group { hold: hold.map(Hold::started), number };
+    Ok((child, group))
+}
+
+/// Fails as starting it would if there is no such program.
+fn is_there(command: &Command) -> io::Result<()> {
+    let path = command.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
+    let there = match command.program.contains('/') {
+        true => Path::new(&command.program).is_file(),
+        false => {
+            std::env::split_paths(path.unwrap_or_default()).any(|at| at.join(&command.program).is_file())
+        }
+    };
+    if there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 fn refused(program: &str, error: &io::Error) -> String {
@@ -87,7 +117,10 @@ impl Process {
 
     /// Gives the child, whose input has ended, time to end by itself; then nobody of its group is left.
     pub(crate) async fn close(mut self) {
-        timeout(GRACE, self.ended()).await.ok();
+        if timeout(GRACE, self.ended()).await.is_err() {
+            self.group.kill();
+            timeout(GRACE, self.child.wait()).await.ok();
+        }
     }
 
     /// Ends it and returns the last line that it complained with.
@@ -98,12 +131,17 @@ impl Process {
     }
 }
 
-/// Kills the process group when it goes out of use.
-struct Group(Option<Pid>);
+/// Ends a server and what it started when it goes out of use: by its warden, who ends all of them when it is not held any
+/// more, or by the number of their process group.
+struct Group {
+    hold: Option<Hold>,
+    number: Option<Pid>,
+}
 
 impl Group {
     fn kill(&mut self) {
-        if let Some(pid) = self.0.take() {
+        self.hold = None;
+        if let Some(pid) = self.number.take() {
             // An error means that nobody is left in it.
             kill_process_group(pid, Signal::KILL).ok();
         }
@@ -117,11 +155,11 @@ impl Drop for Group {
 }
 
 /// Passes a child's complaints to the log, without secrets, and keeps the last one.
-async fn listen(stderr: ChildStderr, server: String, scrubber: Scrubber, last: Arc<Mutex<String>>) {
+async fn listen(stderr: ChildStderr, server: String, last: Arc<Mutex<String>>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
-        let text = failure::words(&String::from_utf8_lossy(&line), &scrubber);
+        let text = failure::words(&String::from_utf8_lossy(&line));
         if !text.is_empty() {
             tracing::debug!(server, "{text}");
             *last.lock().unwrap_or_else(PoisonError::into_inner) = text;

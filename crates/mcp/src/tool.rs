@@ -51,7 +51,7 @@ impl Remote {
     fn read(&self, answer: Result<CallToolResponse, ServiceError>) -> Result<ToolOutput, ToolError> {
         match answer {
             Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
-                Err(ToolError(words(&answer::text(&result), &self.server.scrubber)))
+                Err(ToolError(words(&answer::text(&result))))
             }
             Ok(CallToolResponse::Complete(result)) => {
                 let (text, cut) = (answer::text(&result), Some(answer::SHOWN));
@@ -59,7 +59,7 @@ impl Remote {
                 Ok(ToolOutput { text, cut, partial, ..ToolOutput::default() })
             }
             Ok(_) => Err(self.error("it asks for something that is not in this version")),
-            Err(error) => Err(self.error(&failure::of_request(&error, &self.server.scrubber))),
+            Err(error) => Err(self.error(&failure::of_request(&error))),
         }
     }
 

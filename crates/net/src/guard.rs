@@ -142,17 +142,33 @@ impl Guard {
     /// When it may not be fetched, cannot be, or is more than the bounds allow.
     pub async fn fetch(&self, text: &str, headers: HeaderMap, bounds: Bounds) -> Result<Fetched, GuardError> {
         let url = self.checked.allowed.read(text)?;
-        let whole = self.follow(url, headers, bounds.size);
+        let whole = async {
+            // It is this function's time that ends it, in its words.
+            let (url, response) = self.follow(url, headers, bounds.time.saturating_mul(2)).await?;
+            read(url, response, bounds.size).await
+        };
         tokio::time::timeout(bounds.time, whole).await.map_err(|_| GuardError::TooSlow(bounds.time))?
     }
 
-    async fn follow(&self, mut url: Url, mut headers: HeaderMap, size: usize) -> Result<Fetched, GuardError> {
+    /// Starts to fetch, for what is read part by part. Everything may take `patience`, the body included.
+    ///
+    /// # Errors
+    /// When it may not be fetched, or cannot be.
+    pub async fn open(&self, text: &str, patience: Duration) -> Result<Response, GuardError> {
+        let url = self.checked.allowed.read(text)?;
+        self.follow(url, HeaderMap::new(), patience).await.map(|(_, response)| response)
+    }
+
+    async fn follow(
+        &self,
+        mut url: Url,
+        mut headers: HeaderMap,
+        patience: Duration,
+    ) -> Result<(Url, Response), GuardError> {
         for _ in 0..=HOPS {
-            let request = self.client.get(url.clone()).headers(headers.clone());
+            let request = self.client.get(url.clone()).headers(headers.clone()).timeout(patience);
             let response = request.send().await.map_err(|error| failed(&url, &error))?;
-            let Some(next) = redirect(&response) else {
-                return read(url, response, size).await;
-            };
+            let Some(next) = redirect(&response) else { return Ok((url, response)) };
             let next = url.join(&next?).map_err(|_| refused("the site redirects to what is no URL"))?;
             let next = self.checked.allowed.check(next).map_err(|error| {
                 GuardError::Refused(format!("the site redirects elsewhere, which is refused: {error}"))

@@ -1,8 +1,17 @@
-//! Takes secrets out of text before it is logged or shown: by their shape, and by the very words that
-//! the configuration holds. The types that hold secrets do not print them either; this is the second net.
+//! Takes secrets out of text that leaves the process: out of logs, errors, answers of the API and what a command
+//! prints. They are known by value, because the configuration holds them or a platform issued them, and by their
+//! shape. The types that hold secrets do not print them either; this is the second net.
+//!
+//! What is known is the process's own: whoever learns a secret says it here once, and everything that leaves goes
+//! through [`hide`], so no path has to be given the secrets of another.
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
-use std::{borrow::Cow, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
 
 /// What stands in a secret's place.
 pub const HIDDEN: &str = "[secret]";
@@ -28,50 +37,117 @@ const SHAPES: &[&str] = &[
     r#"(?i)((?:access_token|app_secret|appsecret|client_secret|clientsecret|secret_token|accesstoken|api[_-]?key|password|ticket|token|secret)["']?\s*[:=]\s*["']?)[^\s"'&,;}\[\]]{6,}"#,
 ];
 
-/// Knows what to hide.
-#[derive(Clone, Default)]
-pub struct Scrubber {
-    words: Vec<String>,
+/// Shorter words are left: hiding them would tear ordinary text.
+const MIN_SECRET_BYTES: usize = 6;
+/// So many issued tokens are known; the oldest have long expired.
+const MAX_ISSUED: usize = 256;
+
+/// What the process knows. Longer words come first, so that none is hidden in part.
+#[derive(Default)]
+struct Known {
+    configured: BTreeSet<String>,
+    issued: VecDeque<String>,
+    words: Arc<[String]>,
 }
 
-/// Says how much it knows, never what.
-impl std::fmt::Debug for Scrubber {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scrubber").field("words", &self.words.len()).finish()
-    }
+static KNOWN: RwLock<Option<Known>> = RwLock::new(None);
+
+/// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
+/// somebody later.
+pub fn remember(secrets: impl IntoIterator<Item = String>) {
+    learn(|known| known.configured.extend(secrets.into_iter().flat_map(|secret| spellings(&secret))));
 }
 
-impl Scrubber {
-    /// Makes one that hides these very words as well. Words under 6 characters are left: hiding them
-    /// would tear ordinary text.
-    #[must_use]
-    pub fn new(words: impl IntoIterator<Item = String>) -> Self {
-        let mut words: Vec<String> = words.into_iter().filter(|word| word.len() >= 6).collect();
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        Self { words }
-    }
+/// Remembers a token that a platform issued, among the newest of them.
+pub fn remember_issued(token: &str) {
+    learn(|known| {
+        for spelling in
+            spellings(token).filter(|spelling| !known.issued.contains(spelling)).collect::<Vec<_>>()
+        {
+            known.issued.push_back(spelling);
+        }
+        while known.issued.len() > MAX_ISSUED {
+            known.issued.pop_front();
+        }
+    });
+}
 
-    /// Returns the text without secrets.
-    #[must_use]
-    pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(text);
-        for word in &self.words {
-            if text.contains(word.as_str()) {
-                text = Cow::Owned(text.replace(word.as_str(), HIDDEN));
-            }
+/// Tells whether a value is to be remembered that stands where secrets may stand and other things too: its name says
+/// so, or it looks like nothing that a person would read.
+#[must_use]
+pub fn is_secret(name: &str, value: &str) -> bool {
+    const NAMES: [&str; 6] = ["key", "token", "secret", "pass", "auth", "cookie"];
+    let name = name.to_lowercase();
+    NAMES.iter().any(|part| name.contains(part)) || looks_secret(value)
+}
+
+/// Tells whether a value looks like a secret: long, in one piece, letters and digits, and no address or path.
+#[must_use]
+pub fn looks_secret(value: &str) -> bool {
+    const MIN_BYTES: usize = 16;
+    let has = |what: fn(char) -> bool| value.chars().any(what);
+    value.len() >= MIN_BYTES
+        && !has(char::is_whitespace)
+        && !value.starts_with(['/', '.', '~'])
+        && !value.contains("://")
+        && has(|c| c.is_ascii_digit())
+        && has(|c| c.is_ascii_alphabetic())
+}
+
+fn learn(add: impl FnOnce(&mut Known)) {
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    add(known);
+    let mut words: Vec<String> = known.configured.iter().chain(&known.issued).cloned().collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    known.words = words.into();
+}
+
+/// Returns how a secret looks in plain text, in an address and in JSON.
+fn spellings(secret: &str) -> impl Iterator<Item = String> + use<> {
+    let json = secret.escape_default().to_string();
+    let all =
+        BTreeSet::from([secret.to_owned(), utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(), json]);
+    let known = secret.trim().len() >= MIN_SECRET_BYTES;
+    all.into_iter().filter(move |_| known)
+}
+
+/// Returns the text without secrets.
+#[must_use]
+pub fn hide(text: &str) -> Cow<'_, str> {
+    let words = {
+        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|known| known.words.clone()).unwrap_or_default()
+    };
+    let mut text = Cow::Borrowed(text);
+    for word in words.iter() {
+        if text.contains(word.as_str()) {
+            text = Cow::Owned(text.replace(word.as_str(), HIDDEN));
         }
-        for shape in shapes() {
-            if shape.is_match(&text) {
-                let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
-                    let kept = caps.get(1).map_or("", |m| m.as_str());
-                    let at = if caps.get(0).is_some_and(|m| m.as_str().ends_with('@')) { "@" } else { "" };
-                    format!("{kept}{HIDDEN}{at}")
-                });
-                text = Cow::Owned(replaced.into_owned());
-            }
-        }
-        text
     }
+    for shape in shapes() {
+        if shape.is_match(&text) {
+            let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
+                let kept = caps.get(1).map_or("", |m| m.as_str());
+                let value = caps.get(0).map_or("", |m| m.as_str()).trim_start_matches(kept);
+                // "the token: missing" is prose.
+                if kept.ends_with(": ") && !value.contains(|c: char| c.is_ascii_digit()) {
+                    return format!("{kept}{value}");
+                }
+                let at = if caps.get(0).is_some_and(|m| m.as_str().ends_with('@')) { "@" } else { "" };
+                format!("{kept}{HIDDEN}{at}")
+            });
+            text = Cow::Owned(replaced.into_owned());
+        }
+    }
+    text
+}
+
+/// Returns at most so many characters of the text without secrets. What is cut first would leave half a secret that
+/// nothing recognises.
+#[must_use]
+pub fn hide_and_cut(text: &str, most: usize) -> String {
+    hide(text).chars().take(most).collect()
 }
 
 fn shapes() -> &'static [Regex] {
@@ -85,7 +161,24 @@ mod tests {
     use super::*;
 
     fn scrub(text: &str) -> String {
-        Scrubber::new(["feishu-secret-of-32-characters-xx".to_owned()]).scrub(text).into_owned()
+        remember(["feishu-secret-of-32-characters-xx".to_owned()]);
+        hide(text).into_owned()
+    }
+
+    #[test]
+    fn a_secret_is_hidden_however_it_is_spelt_and_whenever_it_became_known() {
+        let secret = "a/key+with=signs\"and 'quotes'";
+        remember([secret.to_owned(), "short".to_owned()]);
+        remember_issued("issued-0123456789");
+        let check = |text: &str, expect: &str| assert_eq!(hide(text), expect, "{text}");
+        check(&format!("it said {secret}!"), "it said [secret]!");
+        check("GET /x?k=a%2Fkey%2Bwith%3Dsigns%22and%20%27quotes%27", "GET /x?k=[secret]");
+        check(r#"{"echo":"a/key+with=signs\"and \'quotes\'"}"#, r#"{"echo":"[secret]"}"#);
+        check("issued-0123456789 short", "[secret] short");
+        (0..MAX_ISSUED).for_each(|n| remember_issued(&format!("{n:010}")));
+        check("issued-0123456789", "issued-0123456789");
+        remember_issued("issued-0123456789");
+        assert_eq!(hide_and_cut("0123 issued-0123456789", 14), "0123 [secret]");
     }
 
     #[test]
@@ -124,6 +217,8 @@ mod tests {
             "task-list of a-team at https://example.org/a:b",
             "/work-items/t-shirt",
             "tokens: 5",
+            "token: @pudu_bot",
+            "channels.slack.app_token: needed here",
         ] {
             assert_eq!(scrub(text), text);
         }

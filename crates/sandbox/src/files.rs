@@ -1,9 +1,10 @@
 //! A thread's files, by the agent's paths. Everything goes through a directory handle for each mount; no path is
-//! ever resolved from the machine's root, and nothing that a command left behind is waited for.
+//! ever resolved from the machine's root, and nothing that a command left behind is waited for. The daemon opens the
+//! handles; what is done below them is done with the rights of the files' owner ([`rights`]), and the kernel decides.
 
 use crate::{
     mounts::{self, Mount, ROOT},
-    names, share, watch,
+    names, rights, share, watch,
 };
 use cap_std::{
     ambient_authority,
@@ -28,6 +29,8 @@ pub(crate) const UPLOADS: &str = "uploads";
 /// Folders that nobody wants listed.
 const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
+/// What a list's paths may take, in bytes: there may be many, and each may be very long.
+const MAX_LISTED_BYTES: usize = 16 << 20;
 /// Tells parts of files apart that are written at the same time.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -57,6 +60,10 @@ impl Files {
 
     pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, SandboxError> {
         let (file, size) = self.open(path)?;
+        // What is known to be too large is not read first.
+        if size > limit {
+            return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
+        }
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failed(path, error))?;
         if bytes.len() as u64 > limit {
@@ -69,11 +76,14 @@ impl Files {
     /// Opens a plain file, and says how large it is.
     pub(crate) fn open(&self, path: &str) -> Result<(File, u64), SandboxError> {
         let (dir, inner, _) = self.find(path)?;
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(without_waiting());
-        let file = dir.open_with(&inner, &options).map_err(|error| failed(path, error))?;
-        let meta = file.metadata().map_err(|error| failed(path, error))?;
-        if meta.is_file() { Ok((file, meta.len())) } else { Err(no_file(path)) }
+        let open = || {
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(without_waiting());
+            let file = dir.open_with(&inner, &options)?;
+            let meta = file.metadata()?;
+            Ok(meta.is_file().then_some((file, meta.len())))
+        };
+        self.as_owner(path, open)?.ok_or_else(|| no_file(path))
     }
 
     pub(crate) fn write(&self, path: &str, bytes: &[u8], append: bool) -> Result<(), SandboxError> {
@@ -84,11 +94,16 @@ impl Files {
         if watch::almost_full(&mount.host) {
             return Err(SandboxError::Refused("the disk of this machine is almost full".to_owned()));
         }
-        if let Some(parent) = inner.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            self.make_folder(dir, parent).map_err(|error| failed(path, error))?;
-        }
-        let written = if append { self.append(dir, &inner, bytes) } else { self.replace(dir, &inner, bytes) };
-        written.map_err(|error| failed(path, error))
+        self.as_owner(path, || {
+            if let Some(parent) = inner.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                make_folder(dir, parent)?;
+            }
+            if append {
+                open_to_write(dir, &inner, true)?.write_all(bytes)
+            } else {
+                replace(dir, &inner, bytes)
+            }
+        })
     }
 
     pub(crate) fn list(&self, path: &str, depth: usize, limit: usize) -> Result<Vec<Entry>, SandboxError> {
@@ -99,12 +114,24 @@ impl Files {
             found => found?,
         };
         let inner = if inner.as_os_str().is_empty() { Path::new(".") } else { &inner };
-        let dir = dir.open_dir(inner).map_err(|error| failed(path, error))?;
-        let mut entries = Vec::new();
+        let mut listed = Listed { entries: Vec::new(), limit, bytes: 0 };
         let shown = path.trim_end_matches('/');
-        walk(&dir, shown, depth, limit, &mut entries).map_err(|error| failed(path, error))?;
-        entries.sort();
-        Ok(entries)
+        self.as_owner(path, || listed.walk(&dir.open_dir(inner)?, shown, depth))?;
+        if listed.bytes > MAX_LISTED_BYTES {
+            let text = format!("the names below {path} are too many and too long: choose a folder below it");
+            return Err(SandboxError::Refused(text));
+        }
+        listed.entries.sort();
+        Ok(listed.entries)
+    }
+
+    /// Does file work with the owner's rights. The handle has to be open before: only the daemon may open it.
+    fn as_owner<T: Send>(
+        &self,
+        path: &str,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> Result<T, SandboxError> {
+        rights::with(self.owner, work).flatten().map_err(|error| failed(path, error))
     }
 
     /// Lists a folder that is there only because mounts lie in it.
@@ -241,53 +268,63 @@ impl Files {
     pub(crate) fn give_open(&self, what: impl AsFd) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| give_open(what, owner))
     }
+}
 
-    fn make_folder(&self, root: &Dir, folder: &Path) -> io::Result<()> {
-        match root.open_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened.map(drop),
-        }
-        root.create_dir_all(folder)?;
-        let made = folder.ancestors().filter(|folder| !folder.as_os_str().is_empty());
-        made.into_iter().try_for_each(|folder| self.give_open(root.open_dir(folder)?))
+/// Makes a folder and those above it.
+fn make_folder(root: &Dir, folder: &Path) -> io::Result<()> {
+    match root.open_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => root.create_dir_all(folder),
+        opened => opened.map(drop),
     }
+}
 
-    fn append(&self, dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Opens a plain file that is there to be written anew, or any to be appended to.
+fn open_to_write(dir: &Dir, path: &Path, append: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).append(append).create(append).custom_flags(without_waiting());
+    let file = dir.open_with(path, &options)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("this is not a file")) }
+}
+
+/// Writes beside the file and renames, so that no reader sees half of it. A file that would become somebody else's by
+/// that, or that has no room beside it, is written over.
+fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let number = PARTS.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_file_name(format!(".{}.{number}.part", std::process::id()));
+    let old = dir.symlink_metadata(path).ok().filter(cap_std::fs::Metadata::is_file);
+    let write = || {
         let mut options = OpenOptions::new();
-        options.create(true).append(true).custom_flags(without_waiting());
-        let mut file = dir.open_with(path, &options)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("this is not a file"));
+        let mut file = match dir.open_with(&beside, options.write(true).create_new(true)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
+                return Ok(false);
+            }
+            file => file?,
+        };
+        if let Some(old) = &old {
+            let new = file.metadata()?;
+            if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+                return Ok(false);
+            }
+            // A script that is rewritten can still be started.
+            let mode = old.permissions().mode() & 0o777;
+            file.set_permissions(PermissionsExt::from_mode(mode))?;
         }
         file.write_all(bytes)?;
-        self.give_open(&file)
+        dir.rename(&beside, dir, path)?;
+        Ok(true)
+    };
+    let written: io::Result<bool> = write();
+    if !matches!(written, Ok(true)) {
+        // The error that matters is the first one.
+        dir.remove_file(&beside).ok();
     }
-
-    /// Writes beside the file and renames, so that no reader sees half of it.
-    fn replace(&self, dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-        let number = PARTS.fetch_add(1, Ordering::Relaxed);
-        let beside = path.with_file_name(format!(".{}.{number}.part", std::process::id()));
-        let old = dir.symlink_metadata(path).ok().filter(cap_std::fs::Metadata::is_file);
-        let write = || {
-            let mut options = OpenOptions::new();
-            let mut file = dir.open_with(&beside, options.write(true).create_new(true))?;
-            file.write_all(bytes)?;
-            if let Some(old) = old {
-                // A script that is rewritten can still be started.
-                let mode = old.permissions().mode() & 0o777;
-                file.set_permissions(PermissionsExt::from_mode(mode))?;
-            }
-            self.give_open(&file)?;
-            dir.rename(&beside, dir, path)
-        };
-        let written = write();
-        if written.is_err() {
-            // The error that matters is the first one.
-            dir.remove_file(&beside).ok();
-        }
-        written
+    if written? {
+        return Ok(());
     }
+    let mut file = open_to_write(dir, path, false)?;
+    file.set_len(0)?;
+    file.write_all(bytes)
 }
 
 /// Copies a file to a new one that nobody else may read, no more than `most` bytes. The kernel does it, by sharing where
@@ -316,12 +353,17 @@ fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Gives a folder with all that is in it to somebody; the folder itself last, which says that it is done.
+/// Gives a folder with all that is in it to somebody, as far as its file system goes; the folder itself last, which says that it is done.
 fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
+    let own = root.dir_metadata()?.dev();
     let mut open = vec![root.try_clone()?];
     while let Some(dir) = open.pop() {
         for entry in dir.entries()? {
             let entry = entry?;
+            // What an operator mounted there stays its owner's.
+            if entry.metadata()?.dev() != own {
+                continue;
+            }
             give(&dir, entry.file_name().as_ref(), owner)?;
             if entry.file_type()?.is_dir() {
                 open.push(entry.open_dir()?);
@@ -331,23 +373,39 @@ fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     give_open(root, owner)
 }
 
-fn walk(dir: &Dir, path: &str, depth: usize, limit: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
-    for entry in dir.entries()? {
-        if entries.len() >= limit {
-            break;
+/// What is found in folders.
+struct Listed {
+    entries: Vec<Entry>,
+    /// No more entries are looked at.
+    limit: usize,
+    /// What their paths take, in bytes.
+    bytes: usize,
+}
+
+impl Listed {
+    fn walk(&mut self, dir: &Dir, path: &str, depth: usize) -> io::Result<()> {
+        for entry in dir.entries()? {
+            if self.entries.len() >= self.limit || self.bytes > MAX_LISTED_BYTES {
+                break;
+            }
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type()?;
+            let below = format!("{path}/{name}");
+            let folder = kind.is_dir();
+            // Of what may not be looked at the name is all that is known.
+            let size = if kind.is_file() { entry.metadata().map_or(0, |meta| meta.len()) } else { 0 };
+            self.bytes += below.len();
+            self.entries.push(Entry { path: below.clone(), folder, size });
+            if folder && depth > 1 && !SKIPPED.contains(&name.as_str()) {
+                match entry.open_dir().and_then(|dir| self.walk(&dir, &below, depth - 1)) {
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                    walked => walked?,
+                }
+            }
         }
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type()?;
-        let below = format!("{path}/{name}");
-        let folder = kind.is_dir();
-        let size = if kind.is_file() { entry.metadata()?.len() } else { 0 };
-        entries.push(Entry { path: below.clone(), folder, size });
-        if folder && depth > 1 && !SKIPPED.contains(&name.as_str()) {
-            walk(&entry.open_dir()?, &below, depth - 1, limit, entries)?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn no_file(path: &str) -> SandboxError {

@@ -1,11 +1,18 @@
-//! Control groups of version 2, where the daemon was given a part of the tree: one for each command, so that the
-//! kernel itself holds all its processes together to what they may use up.
+//! Control groups: one for each command, so that the kernel itself holds all its processes together to what they may use
+//! up. Of version 2 where the daemon was given a part of the tree, of version 1 where those count.
+
+mod legacy;
 
 use crate::Limits;
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 /// Where the tree is.
@@ -15,20 +22,50 @@ const OWN: &str = "daemon";
 /// How groups of commands are called.
 const COMMAND: &str = "command-";
 
-/// The part of the tree that is ours.
+/// The pause between looks whether the kernel ended something.
+const OOM_LOOK: Duration = Duration::from_millis(100);
+
+/// Where groups of commands are made.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    folder: PathBuf,
+    tree: Tree,
     next: AtomicU64,
+    /// Groups whose processes were still on their way out when they were removed.
+    left: Arc<Mutex<Vec<PathBuf>>>,
+    /// Whether memory that belongs to no process is counted as well.
+    kernel_memory: bool,
+}
+
+#[derive(Debug)]
+enum Tree {
+    /// The part of the tree that is ours.
+    Unified(PathBuf),
+    /// The daemon's own groups, below which others can be made.
+    Legacy(legacy::Own),
 }
 
 impl Groups {
-    /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down.
+    /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down. Where version 1 counts,
+    /// finds the daemon's groups and tries whether others can be made below them.
     pub(crate) fn open() -> io::Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
-        let folder = folder(Path::new(TREE), &own).ok_or_else(|| io::Error::other("version 1 is in use"))?;
+        let Some(folder) = folder(Path::new(TREE), &own) else {
+            let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+            let own = legacy::Own::find(&own, &mounts)
+                .ok_or_else(|| io::Error::other("those of version 1 are not all there"))?;
+            return Self::open_legacy(own);
+        };
         let part = part(&folder);
         if is_ours(part) { Self::open_at(part) } else { Err(io::Error::other("none was delegated")) }
+    }
+
+    fn open_legacy(own: legacy::Own) -> io::Result<Self> {
+        own.sweep(COMMAND);
+        let groups = Self::new(Tree::Legacy(own));
+        match groups.open_one(&Limits::default()) {
+            Some(_) => Ok(groups),
+            None => Err(io::Error::other("those of version 1 are not ours to divide")),
+        }
     }
 
     fn open_at(folder: &Path) -> io::Result<Self> {
@@ -44,61 +81,148 @@ impl Groups {
         }
         fs::write(folder.join("cgroup.subtree_control"), "+memory +pids")
             .map_err(|_| io::Error::other("none was delegated"))?;
-        let groups = Self { folder: folder.to_owned(), next: AtomicU64::new(0) };
-        groups.sweep();
-        Ok(groups)
+        sweep(folder);
+        Ok(Self::new(Tree::Unified(folder.to_owned())))
     }
 
-    /// Removes what commands of an earlier daemon left behind.
-    fn sweep(&self) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with(COMMAND)) {
-                drop(Group { folder: entry.path() });
-            }
+    fn new(tree: Tree) -> Self {
+        let boot = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        let kernel_memory = !boot.contains("nokmem");
+        Self { tree, next: AtomicU64::new(0), left: Arc::default(), kernel_memory }
+    }
+
+    /// Which version counts.
+    pub(crate) fn version(&self) -> u8 {
+        match self.tree {
+            Tree::Unified(_) => 2,
+            Tree::Legacy(_) => 1,
         }
     }
 
     /// Makes a group for one command; `None` where that fails, which leaves the limits by process.
     pub(crate) fn open_one(&self, limits: &Limits) -> Option<Group> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|folder| {
+            fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        });
+        drop(left);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let folder = self.folder.join(format!("{COMMAND}{}-{number}", std::process::id()));
-        fs::create_dir(&folder).ok()?;
-        let group = Group { folder };
-        let set = |file: &str, value: String| fs::write(group.folder.join(file), value);
-        set("memory.max", limits.memory.to_string()).ok()?;
-        // The two processes of the sandbox itself are in it as well.
-        set("pids.max", (limits.processes + 2).to_string()).ok()?;
-        // Not every kernel has these.
-        set("memory.swap.max", "0".to_owned()).ok();
-        set("memory.oom.group", "1".to_owned()).ok();
+        let name = format!("{COMMAND}{}-{number}", std::process::id());
+        let mut group = Group {
+            folders: Vec::new(),
+            left: self.left.clone(),
+            kernel_memory: self.kernel_memory,
+            legacy: self.version() == 1,
+        };
+        let mut make = |parent: &Path, settings: &[(&str, u64, bool)]| -> Option<()> {
+            let folder = parent.join(&name);
+            fs::create_dir(&folder).ok()?;
+            group.folders.push(folder.clone());
+            for (file, value, needed) in settings {
+                let set = fs::write(folder.join(file), value.to_string());
+                if *needed {
+                    set.ok()?;
+                }
+            }
+            Some(())
+        };
+        // The two processes of the sandbox itself are in it as well. Not every kernel has what is not needed.
+        let (memory, processes) = (limits.memory, limits.processes + 2);
+        match &self.tree {
+            Tree::Unified(folder) => make(
+                folder,
+                &[
+                    ("memory.max", memory, true),
+                    ("pids.max", processes, true),
+                    ("memory.swap.max", 0, false),
+                    ("memory.oom.group", 1, false),
+                ],
+            )?,
+            Tree::Legacy(own) => {
+                make(
+                    &own.memory,
+                    &[
+                        ("memory.limit_in_bytes", memory, true),
+                        ("memory.swappiness", 0, false),
+                        ("memory.memsw.limit_in_bytes", memory, false),
+                        // Counted apart from the rest.
+                        ("memory.kmem.tcp.limit_in_bytes", memory / 4, false),
+                    ],
+                )?;
+                make(&own.pids, &[("pids.max", processes, true)])?;
+            }
+        }
         Some(group)
+    }
+}
+
+/// Removes what commands of an earlier daemon left behind.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(COMMAND)) {
+            kill(&entry.path());
+            fs::remove_dir(entry.path()).ok();
+        }
     }
 }
 
 /// The group of one command. It is gone when this is.
 pub(crate) struct Group {
-    folder: PathBuf,
+    /// One, or one for each of what is counted.
+    folders: Vec<PathBuf>,
+    left: Arc<Mutex<Vec<PathBuf>>>,
+    kernel_memory: bool,
+    legacy: bool,
 }
 
 impl Group {
     /// Returns where it is.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// Whether memory that belongs to no process is counted as well.
+    pub(crate) fn counts_kernel_memory(&self) -> bool {
+        self.kernel_memory
     }
 
     /// Whether the kernel killed something in it for the memory it took.
     pub(crate) fn out_of_memory(&self) -> bool {
-        let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
+        let file = if self.legacy { "memory.oom_control" } else { "memory.events" };
+        let Some(folder) = self.folders.first() else { return false };
+        let events = fs::read_to_string(folder.join(file)).unwrap_or_default();
         events.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+    }
+
+    /// Returns when that has happened: in version 1 the kernel leaves the others alone.
+    pub(crate) async fn starved(&self) {
+        while !self.out_of_memory() {
+            tokio::time::sleep(OOM_LOOK).await;
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        fs::write(self.folder.join("cgroup.kill"), "1").ok();
-        // Where a process is still on its way out, the next daemon removes it.
-        fs::remove_dir(&self.folder).ok();
+        for folder in &self.folders {
+            kill(folder);
+            if fs::remove_dir(folder).is_err() {
+                // Where a process is still on its way out, the next command removes it, or the next daemon.
+                self.left.lock().unwrap_or_else(PoisonError::into_inner).push(folder.clone());
+            }
+        }
+    }
+}
+
+/// Ends all that is in a group.
+fn kill(folder: &Path) {
+    if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    for process in fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default().lines() {
+        if let Some(process) = process.parse().ok().and_then(Pid::from_raw) {
+            kill_process(process, Signal::KILL).ok();
+        }
     }
 }
 
@@ -152,10 +276,11 @@ mod tests {
         assert_eq!(fs::read_to_string(at("cgroup.subtree_control")).unwrap(), "+memory +pids");
         let limits = Limits { memory: 5, processes: 7, disk: 9 };
         let group = groups.open_one(&limits).unwrap();
-        let read = |name: &str| fs::read_to_string(group.folder().join(name)).unwrap();
+        let folder = &group.folders()[0];
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!((read("memory.max").as_str(), read("pids.max").as_str()), ("5", "9"));
         assert!(!group.out_of_memory());
-        fs::write(group.folder().join("memory.events"), "oom 1\noom_kill 1\n").unwrap();
+        fs::write(folder.join("memory.events"), "oom 1\noom_kill 1\n").unwrap();
         assert!(group.out_of_memory());
     }
 

@@ -14,10 +14,16 @@ mod loopback;
 mod mountinfo;
 mod outer;
 mod privileges;
+mod quota;
 mod reap;
 mod root;
 mod seccomp;
+mod usage;
 pub(crate) mod wire;
+mod withdraw;
+
+pub(crate) use withdraw::NOBODY_ELSE;
+pub use withdraw::withdraw;
 
 use std::{env, fmt::Display, process};
 

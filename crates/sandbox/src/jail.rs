@@ -6,11 +6,11 @@ use crate::{
     cell::Cell,
     group::{Group, Groups},
     init::{
-        Fault, NAME,
-        wire::{self, Net, Plan, Word},
+        Fault, NAME, NOBODY_ELSE,
+        wire::{self, GO_ON, HOLD, Net, Plan, Word},
     },
     shell::{DRAIN, drain, failed},
-    watch::{self, Full},
+    watch::{Full, Hold, Watch},
 };
 use pudu_base::{BoxFuture, Command, Exec, Killed, Network, SandboxError};
 use rustix::{
@@ -19,10 +19,10 @@ use rustix::{
     process::{getegid, geteuid},
 };
 use std::{
-    io,
+    io::{self, Write},
     mem::MaybeUninit,
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::{Pin, pin},
     process::Stdio,
     time::Duration,
@@ -33,8 +33,6 @@ use tokio::{
     process::{self, Child},
 };
 
-/// Whom commands run as where the daemon is root: a number that distributions and systemd keep free.
-const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 /// An argument of a program cannot be longer than 128 KiB.
 const LONGEST_SCRIPT: usize = 120_000;
 /// The kernel gets so long to end what a command left behind, before it is killed a second time.
@@ -109,7 +107,7 @@ impl Jail {
     #[must_use]
     pub fn words(&self) -> String {
         let limits = match &self.groups {
-            Ok(_) => "limits by a control group".to_owned(),
+            Ok(groups) => format!("limits by a control group of version {}", groups.version()),
             Err(why) => format!("limits by process (no control group: {why})"),
         };
         let who = match self.from_root {
@@ -130,10 +128,12 @@ impl Jail {
             Some(folder) => self.full.still(folder, cell.limits.disk).await,
             None => false,
         };
+        let watched = self.begin_to_watch(&cell, cleaning).await;
         let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&cell.limits));
         let net = net(&cell);
-        let (mut child, control) = self.spawn(net, group.as_ref()).map_err(failed)?;
-        let plan = self.plan(command, &cell, net, cleaning);
+        let (mut child, control, reins) = self.spawn(net, group.as_ref()).map_err(failed)?;
+        let counted = group.as_ref().is_some_and(Group::counts_kernel_memory);
+        let plan = Plan { counted, ..self.plan(command, &cell, net, cleaning) };
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let end = {
@@ -142,8 +142,8 @@ impl Jail {
             });
             let mut drained = false;
             let output = (reading.as_mut(), &mut drained);
-            let disk = pin!(self.watch(&cell, cleaning));
-            let end = attend(&plan, control, &cell, command.timeout, output, disk).await;
+            let limits = watch(watched, reins, group.as_ref(), cell.limits.memory);
+            let end = attend(&plan, control, &cell, command.timeout, output, limits).await;
             bury(&mut child).await;
             if !drained {
                 tokio::time::timeout(DRAIN, reading).await.ok();
@@ -168,12 +168,10 @@ impl Jail {
         Ok(Exec { stdout: out.text(), stderr, code, killed, cut })
     }
 
-    /// Returns when a command's folder takes too much of the disk.
-    async fn watch(&self, cell: &Cell<'_>, cleaning: bool) -> Killed {
-        match cell.disk {
-            Some(folder) => watch::watched(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await,
-            None => std::future::pending().await,
-        }
+    /// Counts the command's folder before it begins to grow.
+    async fn begin_to_watch<'a>(&'a self, cell: &Cell<'a>, cleaning: bool) -> Option<Watch<'a>> {
+        let folder = cell.disk?;
+        Some(Watch::begin(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await)
     }
 
     fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net, cleaning: bool) -> Plan {
@@ -186,20 +184,22 @@ impl Jail {
             identity: self.identity,
             from_root: self.from_root,
             net,
+            counted: false,
         }
     }
 
     /// Starts the outer process. Nothing of the daemon goes with it but the socket and the two pipes.
-    fn spawn(&self, net: Net, group: Option<&Group>) -> io::Result<(Child, UnixStream)> {
+    fn spawn(&self, net: Net, group: Option<&Group>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
+        let reins = Reins(ours.try_clone()?);
         let mut start = process::Command::new(&self.init);
         start
             .arg0(NAME)
             .arg("outer")
             .arg(if self.from_root { "root" } else { "user" })
             .arg(if net == Net::Shared { "host-net" } else { "own-net" })
-            .arg(group.map_or(Path::new("-"), Group::folder))
+            .args(group.map(Group::folders).unwrap_or_default())
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -207,7 +207,37 @@ impl Jail {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         let child = start.spawn()?;
-        Ok((child, UnixStream::from_std(ours)?))
+        Ok((child, UnixStream::from_std(ours)?, reins))
+    }
+}
+
+/// Holds a command still. As long as this is there, so is the command.
+struct Reins(std::os::unix::net::UnixStream);
+
+impl Hold for Reins {
+    fn hold(&mut self, still: bool) {
+        // Where there is nobody to hear it, there is nobody to hold either.
+        self.0.write_all(&[if still { HOLD } else { GO_ON }]).ok();
+    }
+}
+
+/// Returns when a command takes too much of the disk, or something of it was ended for the memory that it took.
+async fn watch(disk: Option<Watch<'_>>, reins: Reins, group: Option<&Group>, memory: u64) -> Killed {
+    let disk = async {
+        match disk {
+            Some(disk) => disk.run(reins).await,
+            None => std::future::pending().await,
+        }
+    };
+    let starved = async {
+        match group {
+            Some(group) => group.starved().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        why = disk => why,
+        () = starved => Killed::Memory(memory),
     }
 }
 
@@ -255,8 +285,9 @@ async fn attend(
     cell: &Cell<'_>,
     timeout: Duration,
     (mut reading, drained): (Pin<&mut impl Future<Output = ()>>, &mut bool),
-    mut full: Pin<&mut impl Future<Output = Killed>>,
+    limits: impl Future<Output = Killed>,
 ) -> End {
+    let mut limits = pin!(limits);
     let mut serving: BoxFuture<'static, ()> = Box::pin(std::future::pending());
     let mut late = pin!(tokio::time::sleep(timeout));
     let mut ready = false;
@@ -274,8 +305,8 @@ async fn attend(
     loop {
         tokio::select! {
             word = words.next(&control) => match word {
-                Some(Word::Ready) => {
-                    ready = true;
+                Some(Word::Ready) => ready = true,
+                Some(Word::Listening) => {
                     if let (Some(egress), Some(listener)) = (cell.egress, words.listener()) {
                         serving = egress.serve(listener);
                     }
@@ -286,7 +317,7 @@ async fn attend(
             },
             () = &mut serving => serving = Box::pin(std::future::pending()),
             () = &mut reading, if !*drained => *drained = true,
-            why = &mut full => return End::Killed(why),
+            why = &mut limits => return End::Killed(why),
             () = &mut late => return End::Killed(Killed::Late),
         }
     }

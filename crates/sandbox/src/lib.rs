@@ -28,6 +28,7 @@ mod mounts;
 mod names;
 mod prove;
 mod results;
+mod rights;
 mod share;
 mod shell;
 mod watch;
@@ -36,14 +37,15 @@ pub use capture::{Capture, END};
 pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
-pub use init::enter;
+pub use init::{enter, withdraw};
 pub use jail::Jail;
 #[cfg(not(target_os = "linux"))]
-pub use jail::enter;
+pub use jail::{enter, withdraw};
 pub use limits::Limits;
 pub use local::{Egress, Local, Options, Shelf};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove, prove_in};
+pub use rights::can_change_user;
 pub use share::Upload;
 pub use shell::DRAIN;
 pub use watch::disk;

@@ -47,5 +47,13 @@ impl Jail {
     }
 }
 
+/// Does nothing: there is nothing here that takes rights away.
+///
+/// # Errors
+/// Never.
+pub fn withdraw() -> Result<(), String> {
+    Ok(())
+}
+
 /// Returns at once: no program is started as a sandbox here.
 pub fn enter() {}

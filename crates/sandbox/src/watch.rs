@@ -1,5 +1,7 @@
 //! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot be
-//! counted is too much: else a command that hides its files would have no limit.
+//! counted is too much: else a command that hides its files would have no limit. Counting many files takes longer than
+//! writing a large one, so that the disk's free room says when to count: a command cannot have written more than the disk
+//! has lost. While it takes long, the command holds still.
 
 use cap_std::{
     ambient_authority,
@@ -18,9 +20,15 @@ use std::{
 const FLOOR: u64 = 256 << 20;
 /// So many files more have to fit on it, where its file system counts them.
 const FILES: u64 = 4096;
-/// The free space is looked at this often.
-const LOOK: Duration = Duration::from_millis(100);
-/// Counting a folder takes this share of the time at most.
+/// The free space is looked at this often: seldom where the command may write much more, and often where it may not.
+const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+/// The disk may lose so much, by whomever, without anybody counting, in bytes.
+const LITTLE: u64 = 4 << 20;
+/// Nobody writes quicker, in bytes for each millisecond.
+const QUICKEST: u64 = 4 << 20;
+/// A folder that takes no longer to count is counted while the command goes on.
+const SHORT: Duration = Duration::from_millis(20);
+/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to the command.
 const SHARE: u32 = 20;
 /// The folder is not counted more often than this.
 const COUNT: Duration = Duration::from_millis(500);
@@ -35,7 +43,20 @@ const REMEMBERED: usize = 1024;
 /// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already
 /// may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's free room tells.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
-    watched(folder, limit, true, &Full::default()).await
+    Watch::begin(folder, limit, true, &Full::default()).await.run(Nobody).await
+}
+
+/// Holds what writes to a folder still while that is counted, so that nothing is written behind the counter's back.
+pub(crate) trait Hold: Send {
+    /// Holds it, or lets it go on.
+    fn hold(&mut self, still: bool);
+}
+
+/// Cannot hold anything.
+struct Nobody;
+
+impl Hold for Nobody {
+    fn hold(&mut self, _: bool) {}
 }
 
 /// Folders that were found too full. Their next command may clean up, and write nothing.
@@ -51,7 +72,7 @@ impl Full {
         }
         let path = folder.to_owned();
         let size = tokio::task::spawn_blocking(move || size(&path)).await.ok().flatten();
-        let still = size.is_none_or(|size| size > limit);
+        let still = size.is_none_or(|size| size.bytes > limit);
         if !still {
             self.with(|folders| folders.remove(folder));
         }
@@ -73,6 +94,7 @@ impl Full {
 }
 
 /// What a command may do to a folder, as its first count says.
+#[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum Allowed {
     /// Let it take so many bytes.
@@ -81,33 +103,130 @@ enum Allowed {
     CleanUp(u64),
 }
 
-/// Like [`disk`], and notes what is too full. One that cannot be counted is borne only where the command is one that
-/// cleans up.
-pub(crate) async fn watched(folder: PathBuf, limit: u64, cleaning: bool, full: &Full) -> Killed {
-    let (mut allowed, mut due) = (None, Instant::now());
-    loop {
-        let (path, count) = (folder.clone(), Instant::now() >= due);
-        let look = move || {
-            let begin = Instant::now();
-            let used = count.then(|| size(&path));
-            (room(&path), used, begin.elapsed())
-        };
-        let Ok((room, used, took)) = tokio::task::spawn_blocking(look).await else { continue };
-        if let Some(used) = used {
-            due = Instant::now() + COUNT.max(took * SHARE);
-            if used.is_none_or(|used| used > limit) {
-                full.note(&folder);
-            }
-            match judge(allowed, used, room.bytes, limit, cleaning) {
-                Ok(now) => allowed = Some(now),
+/// Watches one folder while a command runs.
+pub(crate) struct Watch<'a> {
+    folder: PathBuf,
+    limit: u64,
+    cleaning: bool,
+    full: &'a Full,
+    judged: Result<Allowed, Killed>,
+    last: Count,
+    due: Instant,
+}
+
+impl<'a> Watch<'a> {
+    /// Counts the folder, before there is a command: what that one writes is told by how much the disk has lost since.
+    /// A folder that cannot be counted is borne only where the command is one that cleans up.
+    pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a Full) -> Self {
+        let last = Count::of(&folder).await;
+        let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
+        let mut this = Self { folder, limit, cleaning, full, judged, last, due: Instant::now() };
+        this.note();
+        this
+    }
+
+    /// Returns when the command has to end.
+    pub(crate) async fn run(mut self, mut hold: impl Hold) -> Killed {
+        loop {
+            let allowed = match self.judged {
+                Ok(allowed) => allowed,
                 Err(why) => return why,
+            };
+            let left = self.last.left(allowed);
+            tokio::time::sleep(pause(left.bytes)).await;
+            let room = look(&self.folder).await;
+            if room.is_scarce() {
+                return Killed::HostDisk;
             }
-        }
-        tokio::time::sleep(LOOK).await;
-        if almost_full(&folder) {
-            return Killed::HostDisk;
+            if Instant::now() < self.due && self.last.lost(&room).within(&left) {
+                continue;
+            }
+            // A short count is over before much is written.
+            let long = self.last.took > SHORT;
+            if long {
+                hold.hold(true);
+            }
+            self.last = Count::of(&self.folder).await;
+            self.judged =
+                judge(Some(allowed), self.last.bytes(), self.last.room.bytes, self.limit, self.cleaning);
+            self.note();
+            if long && self.judged.is_ok() {
+                hold.hold(false);
+            }
         }
     }
+
+    fn note(&mut self) {
+        self.due = Instant::now() + COUNT.max(self.last.took * SHARE);
+        if self.last.bytes().is_none_or(|used| used > self.limit) {
+            self.full.note(&self.folder);
+        }
+    }
+}
+
+/// A folder as it was counted.
+struct Count {
+    /// What it takes, and how many entries it has; `None` where it cannot be counted.
+    size: Option<Size>,
+    /// What its disk had left before.
+    room: Room,
+    took: Duration,
+}
+
+impl Count {
+    async fn of(folder: &Path) -> Self {
+        let folder = folder.to_owned();
+        let count = move || {
+            let (begin, room) = (Instant::now(), room(&folder));
+            Self { size: size(&folder), room, took: begin.elapsed() }
+        };
+        let nothing = || Self { size: None, room: Room { bytes: 0, files: None }, took: Duration::ZERO };
+        tokio::task::spawn_blocking(count).await.unwrap_or_else(|_| nothing())
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        self.size.map(|size| size.bytes)
+    }
+
+    /// What may be written before it has to be counted again.
+    fn left(&self, allowed: Allowed) -> Size {
+        let used = self.size.unwrap_or(Size { bytes: 0, entries: 0 });
+        let bytes = match allowed {
+            Allowed::Bytes(most) => most.saturating_sub(used.bytes),
+            Allowed::CleanUp(least) => self.room.bytes.saturating_sub(least),
+        };
+        Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
+    }
+
+    /// What the disk has lost since, by whomever.
+    fn lost(&self, now: &Room) -> Size {
+        let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
+        Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
+    }
+}
+
+/// What a folder takes of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    bytes: u64,
+    entries: u64,
+}
+
+impl Size {
+    fn within(&self, most: &Self) -> bool {
+        self.bytes <= most.bytes && self.entries <= most.entries
+    }
+}
+
+/// How long a command that may write so many bytes more is left alone.
+fn pause(left: u64) -> Duration {
+    Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1)
+}
+
+async fn look(folder: &Path) -> Room {
+    let path = folder.to_owned();
+    let looked = tokio::task::spawn_blocking(move || room(&path)).await;
+    looked.unwrap_or(Room { bytes: u64::MAX, files: None })
 }
 
 /// Judges a count: says what the command may do from now on, or why it is killed.
@@ -164,10 +283,10 @@ pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
-/// What a folder takes of the disk, in bytes; `None` where it cannot be counted: it has too many entries, is too deep,
+/// What a folder takes of the disk; `None` where it cannot be counted: it has too many entries, is too deep,
 /// or something in it cannot be looked at.
-fn size(folder: &Path) -> Option<u64> {
-    let count = || -> io::Result<Option<u64>> {
+fn size(folder: &Path) -> Option<Size> {
+    let count = || -> io::Result<Option<Size>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
         let (mut bytes, mut entries) = (0_u64, 0_u64);
         let mut open: Vec<ReadDir> = vec![root.entries()?];
@@ -187,9 +306,10 @@ fn size(folder: &Path) -> Option<u64> {
                 open.extend(there(entry.open_dir().and_then(|dir| dir.entries()))?);
             }
         }
-        Ok(Some(bytes))
+        Ok(Some(Size { bytes, entries }))
     };
-    there(count()).map_or(None, |counted| counted.unwrap_or(Some(0)))
+    let nothing = Some(Size { bytes: 0, entries: 0 });
+    there(count()).map_or(None, |counted| counted.unwrap_or(nothing))
 }
 
 /// What is removed or replaced while it is counted does not count.
@@ -215,12 +335,12 @@ mod tests {
         std::fs::write(path.join("a/b"), vec![1; 1 << 20]).unwrap();
         std::os::unix::fs::symlink("/usr", path.join("link")).unwrap();
         std::fs::File::create(path.join("sparse")).unwrap().set_len(1 << 40).unwrap();
-        let used = size(path).unwrap();
+        let used = size(path).unwrap().bytes;
         assert!((1 << 20..1 << 21).contains(&used), "{used}");
         let deep: PathBuf = std::iter::repeat_n("d", DEPTH + 2).collect();
         std::fs::create_dir_all(path.join(deep)).unwrap();
         assert_eq!(size(path), None);
-        assert_eq!(size(&path.join("none")), Some(0));
+        assert_eq!(size(&path.join("none")), Some(Size { bytes: 0, entries: 0 }));
     }
 
     /// Only for a daemon that is an ordinary user: root may look at everything.

@@ -66,6 +66,17 @@ pub struct Broken {
     pub why: String,
 }
 
+/// A skill that ships, and gives way to another one of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub folder: PathBuf,
+    /// Where the one is that is used.
+    pub by: PathBuf,
+}
+
 /// All skills of one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -73,6 +84,8 @@ pub struct Catalog {
     pub entries: Vec<Entry>,
     /// What could not be used.
     pub broken: Vec<Broken>,
+    /// What is not used because the team has its own.
+    pub hidden: Vec<Hidden>,
     enabled: Arc<[Skill]>,
 }
 
@@ -221,6 +234,10 @@ impl Skills {
             seen.extend(haul.seen);
             catalog.broken.extend(haul.broken);
             for found in haul.found {
+                if let Some(hidden) = hidden(&root, &found, &catalog) {
+                    catalog.hidden.push(hidden);
+                    continue;
+                }
                 match self.entry(&root, found, switches.as_ref().ok(), &catalog, &mut room) {
                     Ok(entry) => catalog.entries.push(entry),
                     Err(broken) => catalog.broken.push(broken),
@@ -283,6 +300,17 @@ fn roots(places: &Places) -> [Root; 4] {
         root(places.shelf.join("public"), Category::Public, false),
         root(places.shipped.clone(), Category::Public, false),
     ]
+}
+
+/// Tells whether a skill that ships gives way to one that another root has.
+fn hidden(root: &Root, found: &Found, catalog: &Catalog) -> Option<Hidden> {
+    let name = &found.front.name;
+    let other = catalog.get(name).filter(|other| !other.folder.starts_with(&root.path))?;
+    (root.category == Category::Public).then(|| Hidden {
+        name: name.clone(),
+        folder: found.folder.clone(),
+        by: other.folder.clone(),
+    })
 }
 
 fn skill(entry: &Entry) -> Skill {

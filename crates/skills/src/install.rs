@@ -33,19 +33,22 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report })
 }
 
-/// Tells whether a skill may take a place. A stranger's never stands in for one that ships or that the
-/// operator put there by hand, whatever is said.
+/// Tells whether a skill may take a place. For one that ships it stands in when that is said, until it is removed; for one
+/// that the operator put there by hand never.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
     let exists = |where_, mend| Err(SkillError::Exists { name: name.to_owned(), where_, mend });
-    if let Some(entry) = catalog.get(name)
-        && entry.folder != place
-    {
-        return exists(entry.category.name(), "give the new one another `name` in its SKILL.md");
+    let other = catalog.get(name).filter(|entry| entry.folder != place);
+    match other.map(|entry| entry.category) {
+        Some(Category::Custom) => exists("custom", "give the new one another `name` in its SKILL.md"),
+        Some(Category::Public) if !replace => exists(
+            "public",
+            "`pudu skill install --replace` puts the new one in its place, and `pudu skill remove` brings it back",
+        ),
+        _ if place.exists() && !replace => {
+            exists("custom", "`pudu skill install --replace` puts the new one in its place")
+        }
+        _ => Ok(()),
     }
-    if place.exists() && !replace {
-        return exists("custom", "`pudu skill install --replace` puts the new one in its place");
-    }
-    Ok(())
 }
 
 /// Takes away a skill that was installed. The caller holds the lock.

@@ -20,7 +20,7 @@ mod stage;
 mod state;
 
 pub use archive::{Contents, Refusal, examine};
-pub use catalog::{Broken, Catalog, Entry, Places, Skills};
+pub use catalog::{Broken, Catalog, Entry, Hidden, Places, Skills};
 pub use discover::Category;
 pub use frontmatter::Front;
 pub use install::Installed;

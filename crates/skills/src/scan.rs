@@ -3,6 +3,7 @@
 //! It finds what no honest skill has, and tells what a person should look at. It proves nothing: who wants to
 //! hide something can. What a skill can do is bounded by the sandbox alone; this is advice, with a floor.
 
+mod commands;
 mod rules;
 
 use crate::{magic, names};
@@ -180,6 +181,8 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
             break;
         }
     }
+    let commands = commands::findings(file, text, &findings);
+    findings.extend(commands);
     findings
 }
 

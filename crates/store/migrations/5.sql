@@ -1,4 +1,6 @@
--- Which reply a message of ours shows, so that what is pressed below it is known.
-ALTER TABLE messages ADD COLUMN turn TEXT;
--- The event by which somebody chose one of the things that a reply offers.
-ALTER TABLE turns ADD COLUMN chosen BIGINT;
+-- Up to where an account's events were accepted, in the channel's own words: where its stream goes on.
+CREATE TABLE stream_positions (
+    account TEXT NOT NULL PRIMARY KEY,
+    position TEXT NOT NULL,
+    at BIGINT NOT NULL
+);

@@ -23,6 +23,7 @@ macro_rules! writes {
 
 writes! {
     ACCEPT "inbox.accept",
+    SAVE_POSITION "inbox.position",
     AMEND "inbox.amend",
     FINISH "inbox.finish",
     OPEN_TURN "turn.open",

@@ -1,6 +1,6 @@
 //! What came in: one row per event, kept before its platform is told, and known after it is done.
 
-use crate::{Db, StoreError, TurnId, crash, messages};
+use crate::{Db, StoreError, TurnId, crash, messages, positions};
 use sqlx::AnyConnection;
 
 /// The number of an item. Later items have higher numbers.
@@ -22,6 +22,8 @@ pub struct NewItem {
     pub payload: String,
     /// When it came, by our clock.
     pub at: i64,
+    /// Where the account's stream of events goes on behind it, if its channel keeps that.
+    pub position: Option<String>,
 }
 
 /// An event was taken.
@@ -51,7 +53,8 @@ pub struct Item {
 type Row = (i64, String, String, i64, Option<String>);
 
 impl Db {
-    /// Keeps an event for good, once. It is recognised for at least 12 hours after it is done.
+    /// Keeps an event for good, once, and where its account's stream goes on. It is recognised for at least 12
+    /// hours after it is done.
     pub async fn accept(&self, item: &NewItem) -> Result<Accepted, StoreError> {
         self.write(&crash::ACCEPT, item.clone(), |item, tx| Box::pin(accept(tx, item))).await
     }
@@ -89,6 +92,9 @@ impl From<Row> for Item {
 }
 
 async fn accept(tx: &mut AnyConnection, item: &NewItem) -> Result<Accepted, StoreError> {
+    if let Some(position) = &item.position {
+        positions::save(tx, &item.account, position, item.at).await?;
+    }
     let sql = "INSERT INTO inbox (account, event_key, payload, at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (account, event_key) DO NOTHING RETURNING id";
     let insert = sqlx::query_scalar(sql).bind(&item.account).bind(&item.event_key).bind(&item.payload);

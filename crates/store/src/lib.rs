@@ -21,6 +21,7 @@ mod location;
 mod log;
 mod messages;
 mod pairing;
+mod positions;
 mod runs;
 mod schema;
 mod sweep;

@@ -8,6 +8,8 @@ use serde::Deserialize;
 const OPTIONS: usize = 24;
 /// A text is no longer, in characters.
 const LONGEST: usize = 4_000;
+/// An answer to choose from is no longer, in characters.
+const MAX_OPTION_CHARS: usize = 300;
 
 pub(crate) struct AskClarification;
 
@@ -63,6 +65,9 @@ impl TypedTool for AskClarification {
         }
         if args.options.len() > OPTIONS {
             return Err(ToolError(format!("offer at most {OPTIONS} options")));
+        }
+        if args.options.iter().any(|option| option.chars().nth(MAX_OPTION_CHARS).is_some()) {
+            return Err(ToolError(format!("an option has at most {MAX_OPTION_CHARS} characters")));
         }
         let context = args.context.filter(|context| !context.trim().is_empty());
         let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Finds files by their names.
 
 use crate::failed;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,6 +12,10 @@ pub(crate) const LOOKED_AT: usize = 50_000;
 pub(crate) const DEPTH: usize = 32;
 /// So many are returned, if nothing else is asked for, and at most.
 const RESULTS: (usize, usize) = (200, 1_000);
+/// A pattern of names is no longer, in bytes.
+const MAX_PATTERN_BYTES: usize = 1_000;
+/// It has no more lists in braces: how deep they lie in each other is how deep the stack becomes on which they are read.
+const MAX_PATTERN_LISTS: usize = 32;
 
 pub(crate) struct Glob;
 
@@ -54,10 +58,19 @@ impl TypedTool for Glob {
 }
 
 /// Reads a pattern; one without a slash is for names at any depth.
-pub(crate) fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
+pub(crate) fn matcher(pattern: &str) -> Result<GlobSet, ToolError> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
+    }
+    if pattern.matches('{').count() > MAX_PATTERN_LISTS {
+        let text = format!("the pattern has more than {MAX_PATTERN_LISTS} opening braces: use fewer");
+        return Err(ToolError(text));
+    }
     let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
     let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
-    Ok(glob.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))?.compile_matcher())
+    // As a set: a single glob panics where its regular expression becomes too large.
+    let set = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
+    set.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))
 }
 
 /// Returns a path as it is below a folder.

@@ -17,6 +17,8 @@ const LARGEST: u64 = 1_000_000;
 const LONGEST_LINE: usize = 2_000;
 /// As much of a line is shown, in characters.
 const SHOWN: usize = 200;
+/// A pattern is no longer, in bytes: reading it takes many times as much.
+const MAX_PATTERN_BYTES: usize = 4_000;
 /// A compiled pattern takes no more, in bytes.
 const PATTERN: usize = 1 << 20;
 
@@ -70,6 +72,9 @@ impl TypedTool for Grep {
 }
 
 fn pattern(args: &Args) -> Result<Regex, ToolError> {
+    if args.pattern.len() > MAX_PATTERN_BYTES {
+        return Err(ToolError(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes: shorten it")));
+    }
     let text = if args.literal { regex::escape(&args.pattern) } else { args.pattern.clone() };
     let built = RegexBuilder::new(&text).case_insensitive(!args.case_sensitive).size_limit(PATTERN).build();
     built.map_err(|error| ToolError(format!("the pattern cannot be read: {error}")))

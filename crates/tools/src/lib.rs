@@ -90,13 +90,24 @@ pub fn tool(name: &str, limits: Limits) -> Option<Arc<dyn Tool>> {
     })
 }
 
-/// The largest file that a tool reads, in bytes.
+/// The largest file that a tool reads or makes, in bytes.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 // Not `From`: neither type is ours.
 #[allow(clippy::needless_pass_by_value, reason = "fits map_err")]
 fn failed(error: SandboxError) -> ToolError {
     ToolError(error.to_string())
+}
+
+/// Refuses to make a text file that no tool could read again.
+fn check_size(path: &str, size: u64) -> Result<(), ToolError> {
+    if size <= LARGEST_FILE {
+        return Ok(());
+    }
+    Err(ToolError(format!(
+        "{path} would have {size} bytes, more than the {LARGEST_FILE} that a text file may have here: write less at \
+         once, or use bash"
+    )))
 }
 
 /// Reads a file that has to be text.

@@ -45,7 +45,15 @@ fn lines(text: &str, args: &Args) -> Result<String, ToolError> {
         let said = format!("{} has lines 1 to {count}: none of them was asked for", args.path);
         return Err(ToolError(said));
     }
-    Ok(text.lines().skip(start - 1).take(end - start + 1).collect::<Vec<_>>().join("\n"))
+    // Written out one by one: a list of as many lines as a file may have takes many times what the file does.
+    let mut wanted = String::new();
+    for (at, line) in text.lines().skip(start - 1).take(end - start + 1).enumerate() {
+        if at > 0 {
+            wanted.push('\n');
+        }
+        wanted.push_str(line);
+    }
+    Ok(wanted)
 }
 
 /// Leaves out what comes before the offset.

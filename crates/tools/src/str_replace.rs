@@ -1,7 +1,7 @@
 //! Replaces text in a file.
 
 use crate::{
-    edit, failed,
+    check_size, edit, failed,
     mark::{has_read, mark},
     read_text,
 };
@@ -36,16 +36,23 @@ impl TypedTool for StrReplace {
         let _alone = edit::alone(cx, &args.path).await;
         let text = read_text(&*cx.sandbox, &args.path).await?;
         has_read(cx, &args.path)?;
-        match text.matches(&args.old_str).count() {
+        let count = text.matches(&args.old_str).count();
+        match count {
             0 => return Err(ToolError(format!("old_str does not occur in {}", args.path))),
             1 => {}
             _ if args.replace_all => {}
-            count => {
+            _ => {
                 let said =
                     format!("old_str occurs {count} times in {}: name more of its surroundings", args.path);
                 return Err(ToolError(said));
             }
         }
+        // Computed first: a short text in a thousand places may become more than the machine has.
+        let kept = (text.len() - count * args.old_str.len()) as u64;
+        check_size(
+            &args.path,
+            kept.saturating_add((count as u64).saturating_mul(args.new_str.len() as u64)),
+        )?;
         let text = text.replace(&args.old_str, &args.new_str);
         cx.sandbox.write(&args.path, text.as_bytes(), false).await.map_err(failed)?;
         let updates = vec![mark(&args.path, text.as_bytes())];

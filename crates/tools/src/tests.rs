@@ -1,3 +1,5 @@
+mod bounds;
+
 use super::*;
 use pudu_base::{
     BoxFuture, Command, Entry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ThreadId,
@@ -220,7 +222,7 @@ async fn changes_of_one_file_wait_for_each_other_however_its_path_is_spelt() {
 }
 
 /// What a future has to say at once.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
         std::task::Poll::Ready(value) => Some(value),

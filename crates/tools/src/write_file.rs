@@ -1,7 +1,7 @@
 //! Writes a text file.
 
 use crate::{
-    LARGEST_FILE, edit, failed,
+    LARGEST_FILE, check_size, edit, failed,
     mark::{knows, mark},
 };
 use pudu_base::{SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
@@ -27,6 +27,7 @@ impl TypedTool for WriteFile {
     const ABOUT: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced.";
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
+        check_size(&args.path, args.content.len() as u64)?;
         let _alone = edit::alone(cx, &args.path).await;
         if !args.append {
             check(&args.path, cx).await?;

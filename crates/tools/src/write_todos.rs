@@ -6,6 +6,8 @@ use serde::Deserialize;
 
 /// A list has at most so many entries.
 const MOST: usize = 100;
+/// An entry is no longer, in characters.
+const MAX_ENTRY_CHARS: usize = 1_000;
 
 pub(crate) struct WriteTodos;
 
@@ -25,6 +27,9 @@ impl TypedTool for WriteTodos {
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.todos.len() > MOST {
             return Err(ToolError(format!("a list has at most {MOST} entries")));
+        }
+        if args.todos.iter().any(|todo| todo.content.chars().nth(MAX_ENTRY_CHARS).is_some()) {
+            return Err(ToolError(format!("an entry has at most {MAX_ENTRY_CHARS} characters")));
         }
         let text = format!("The list has {} entries now.", args.todos.len());
         Ok(ToolOutput { text, updates: vec![Update::Todos(args.todos)], ..ToolOutput::default() })

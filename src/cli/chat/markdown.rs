@@ -1,7 +1,7 @@
 //! Markdown on a terminal: lines of styled text that fit its width.
 //!
-//! What Markdown means is decided in `pudu_channels::render`, for all chats alike; this writes it down. Code
-//! and tables are not wrapped, so that they can be copied.
+//! What Markdown means is decided in `pudu_channels::render`, for all chats alike; this writes it down. Code is not
+//! wrapped, so that it can be copied. A table that is too wide becomes a list of its rows.
 
 use super::{
     paint::{Look, Paint, tame},
@@ -9,6 +9,7 @@ use super::{
 };
 use pudu_channels::render::{self, Rich, Span, Style};
 use pulldown_cmark::{Event, Options, Parser};
+use unicode_width::UnicodeWidthStr;
 
 /// How a text is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,14 @@ pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
                 && at < span.range.end.max(span.range.start + 1)
         });
         match block {
-            Some(span) => block_line(&mut out, line, at, span, layout),
+            Some(span @ Span { style: Style::Pre(language), .. }) => {
+                code_line(&mut out, line, at, span, language.as_deref().unwrap_or_default(), layout);
+            }
+            Some(span) if at == span.range.start => {
+                table(&mut out, rich.text.get(span.range.clone()).unwrap_or_default(), layout);
+            }
+            // It is written already.
+            Some(_) => {}
             None => flowing(&mut out, &rich, line, at, layout),
         }
         at += line.len() + 1;
@@ -39,19 +47,40 @@ pub(super) fn lines(markdown: &str, layout: Layout) -> Vec<String> {
     out
 }
 
-/// Writes a line of a block of code, with a frame around the block, or of a table.
-fn block_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, layout: Layout) {
-    let Style::Pre(language) = &span.style else {
-        let dim = |text: &str| layout.paint.text(Look::DIM, text);
-        out.push(if line.contains('┼') { dim(line) } else { line.replace('│', &dim("│")) });
-        return;
-    };
+/// Writes a line of a block of code, with a frame around the block.
+fn code_line(out: &mut Vec<String>, line: &str, at: usize, span: &Span, language: &str, layout: Layout) {
     if at == span.range.start {
-        out.push(frame(language.as_deref().unwrap_or_default(), layout));
+        out.push(frame(language, layout));
     }
     out.push(line.replace('\t', "    "));
     if at + line.len() >= span.range.end {
         out.push(frame("", layout));
+    }
+}
+
+/// Writes a table as it is drawn, or row by row where it is too wide: each cell with the name of its column.
+fn table(out: &mut Vec<String>, drawn: &str, layout: Layout) {
+    let dim = |text: &str| layout.paint.text(Look::DIM, text);
+    let is_rule = |line: &str| line.chars().all(|c| matches!(c, '─' | '┼'));
+    if drawn.lines().all(|line| line.width() <= layout.width) {
+        out.extend(drawn.lines().map(|line| match is_rule(line) {
+            true => dim(line),
+            false => line.replace('│', &dim("│")),
+        }));
+        return;
+    }
+    let row = |line: &str| line.split('│').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let mut rows = drawn.lines().filter(|line| !is_rule(line)).map(row);
+    let names = rows.next().unwrap_or_default();
+    for (at, row) in rows.enumerate() {
+        if at > 0 {
+            out.push(dim(&"─".repeat(layout.width.min(20))));
+        }
+        for (name, cell) in names.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+            let line: Vec<Cell> =
+                cells(name, Look::BOLD).chain(cells(&format!(": {cell}"), Look::default())).collect();
+            out.extend(wrap(&line, layout.width.max(1), 2).iter().map(|part| write(part, layout.paint)));
+        }
     }
 }
 
@@ -178,6 +207,18 @@ mod tests {
         check(&format!("```rust\n{long}\n\n\tx\n```"), &["── rust ────────────", long, "", "    x", rule]);
         check("a\n\n```\nx\n```\n\nb", &["a", "", rule, "x", rule, "", "b"]);
         check("|n|word|\n|-:|:-|\n|1|one|\n|10|ten|", &[" n │ word", "───┼─────", " 1 │ one", "10 │ ten"]);
+        let wide = "|n|what it is|\n|-|-|\n|1|much longer than that|\n|2||\n|3|short|";
+        let rows = [
+            "n: 1",
+            "what it is: much",
+            "  longer than that",
+            rule,
+            "n: 2",
+            rule,
+            "n: 3",
+            "what it is: short",
+        ];
+        check(wide, &rows);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The chat for programs: each line that comes in is said, and its answer goes out as it was written, before
-//! the next line is said. What others said before and how it is answered is not heard: a program takes the
-//! first answer for its own. What failed goes to standard error instead, and is told by the exit code in the end.
-//! A program presses no buttons: what waits for a decision is told there too, for a person to decide elsewhere.
+//! The chat for programs: one message is said, and its answer goes out as it was written. What others said before and
+//! how it is answered is not heard: a program takes the first answer for its own. What failed goes to standard error
+//! instead, and is told by the exit code. A program presses no buttons: what waits for a decision is told there too,
+//! for a person to decide elsewhere.
 
 use super::{
     DOUBT,
@@ -13,18 +13,16 @@ use anyhow::{Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
 use std::{io::Write, sync::Arc};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Said of what a program cannot decide.
 const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
                      while a daemon runs. It is denied if nobody does in time.";
 
-/// Says line by line until the input ends; tells whether all went well.
-pub(super) async fn run(
-    wire: Arc<dyn Wire>,
-    input: impl AsyncBufRead + Unpin,
-    mut out: impl Write,
-) -> Result<bool> {
+/// Says a message, and nothing where it is blank; tells whether all went well.
+pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) -> Result<bool> {
+    if text.trim().is_empty() {
+        return Ok(true);
+    }
     let mut pipe = Pipe {
         news: wire.follow(),
         post: Post::new(wire.clone()),
@@ -34,21 +32,16 @@ pub(super) async fn run(
         told: Vec::new(),
     };
     pipe.begin().await?;
-    let (mut lines, mut first, mut well) = (input.lines(), true, true);
-    while let Some(line) = lines.next_line().await? {
-        if line.trim().is_empty() {
+    let (mut first, mut well) = (true, true);
+    for Answer { text, failed } in pipe.say(text).await? {
+        if failed {
+            well = false;
+            eprintln!("{text}");
             continue;
         }
-        for Answer { text, failed } in pipe.say(line).await? {
-            if failed {
-                well = false;
-                eprintln!("{text}");
-                continue;
-            }
-            let gap = if std::mem::take(&mut first) { "" } else { "\n" };
-            writeln!(out, "{gap}{text}")?;
-            out.flush()?;
-        }
+        let gap = if std::mem::take(&mut first) { "" } else { "\n" };
+        writeln!(out, "{gap}{text}")?;
+        out.flush()?;
     }
     Ok(well)
 }

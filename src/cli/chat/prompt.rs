@@ -15,7 +15,7 @@ use rustyline::{
     highlight::Highlighter,
     hint::{Hint, Hinter},
     history::{DefaultHistory, History},
-    validate::Validator,
+    validate::{ValidationContext, ValidationResult, Validator},
 };
 use std::{
     borrow::Cow,
@@ -128,7 +128,7 @@ fn read<H: History>(
         let typed = match editor.readline_with_initial(MARK, (&text, "")) {
             Ok(line) => {
                 remember(&mut editor, &line, history);
-                Typed::Line(line)
+                Typed::Line(whole(&line))
             }
             Err(ReadlineError::Interrupted) => Typed::Line(String::new()),
             Err(_) => Typed::Leave,
@@ -236,7 +236,32 @@ impl Highlighter for Words {
     }
 }
 
-impl Validator for Words {}
+impl Validator for Words {
+    /// A line that ends with a backslash goes on in the next one.
+    fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match goes_on(line.input()) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+fn goes_on(text: &str) -> bool {
+    let backslashes = text.chars().rev().take_while(|c| *c == '\\').count();
+    backslashes % 2 == 1
+}
+
+/// Takes away the backslashes that only said that a line goes on.
+fn whole(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let last = lines.len() - 1;
+    let line = |(at, line): (usize, &&str)| match at < last && goes_on(line) {
+        true => line.strip_suffix('\\').unwrap_or(line).to_owned(),
+        false => (*line).to_owned(),
+    };
+    lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
 impl Helper for Words {}
 
 #[cfg(test)]

@@ -17,7 +17,11 @@ pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
     };
     let on = catalog.entries.iter().filter(|entry| entry.enabled).count();
     let off = catalog.entries.len() - on;
-    let mut checks = vec![Check::good("found", format!("{on} on, {off} off"))];
+    let hidden = match catalog.hidden.len() {
+        0 => String::new(),
+        count => format!(", {count} that ship give way to the team's own of their name"),
+    };
+    let mut checks = vec![Check::good("found", format!("{on} on, {off} off{hidden}"))];
     checks.extend(catalog.broken.iter().map(|Broken { folder, why }| {
         Check::poor(folder.display().to_string(), why.clone(), "mend it (docs/skills.md), or take it away")
     }));

@@ -29,6 +29,10 @@ impl Platform for Discord {
         vec![&self.0.bot_token]
     }
 
+    fn is_public(&self) -> bool {
+        self.0.rules.guilds.is_none()
+    }
+
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
         let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
         Ok(Arc::new(discord::Discord::new(config)?))

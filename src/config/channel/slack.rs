@@ -8,7 +8,7 @@ use pudu_channels::{
     Channel, ChannelError,
     slack::{self, Config, Delivery},
 };
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use url::Url;
 
@@ -34,6 +34,41 @@ impl Platform for Slack {
             Delivery::Http { signing_secret } => signing_secret,
         };
         vec![&self.0.bot_token, other]
+    }
+
+    fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let begins = |secret: &SecretString, with: &str| secret.expose_secret().starts_with(with);
+        let mut doubts = Vec::new();
+        let Config { bot_token, delivery, .. } = &self.0;
+        if begins(bot_token, "xapp-") {
+            doubts.push((
+                "bot_token",
+                "this is an app-level token (xapp-)",
+                "swap it with `app_token`: a bot's begins with xoxb-",
+            ));
+        } else if !begins(bot_token, "xox") {
+            doubts.push((
+                "bot_token",
+                "this is no token of Slack's",
+                "copy the Bot User OAuth Token, which begins with xoxb-",
+            ));
+        }
+        if let Delivery::Socket { app_token } = delivery {
+            if begins(app_token, "xox") {
+                doubts.push((
+                    "app_token",
+                    "this is a bot's token",
+                    "swap it with `bot_token`: an app-level token begins with xapp-",
+                ));
+            } else if !begins(app_token, "xapp-") {
+                doubts.push((
+                    "app_token",
+                    "this is no app-level token of Slack's",
+                    "copy the one that begins with xapp-",
+                ));
+            }
+        }
+        doubts
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {

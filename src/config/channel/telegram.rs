@@ -36,6 +36,29 @@ impl Platform for Telegram {
         std::iter::once(&self.0.token).chain(secret).collect()
     }
 
+    fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let token = self.0.token.expose_secret();
+        let good = token.split_once(':').is_some_and(|(id, rest)| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            !id.is_empty()
+                && id.chars().all(|c| c.is_ascii_digit())
+                && rest.len() >= SHORTEST_TOKEN
+                && rest.chars().all(plain)
+        });
+        match good {
+            true => Vec::new(),
+            false => vec![(
+                "bot_token",
+                "this has not the shape of a token of Telegram's",
+                "copy it whole from @BotFather: digits, a colon, and 35 letters, digits, `_` or `-`",
+            )],
+        }
+    }
+
+    fn is_public(&self) -> bool {
+        true
+    }
+
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
         let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
         Ok(Arc::new(telegram::Telegram::new(config)?))
@@ -46,6 +69,8 @@ impl Platform for Telegram {
 pub(super) const READER: Reader =
     Reader { name: "telegram", credentials: &["bot_token"], read, user, chat: id, ids: "numeric ids" };
 
+/// What follows the colon of a token has 35 characters; older ones were shorter by few.
+const SHORTEST_TOKEN: usize = 30;
 /// Whether updates are delivered.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 

@@ -72,6 +72,7 @@ fn keys() -> BTreeMap<String, Key> {
     let text = "models: [{name: a, model: a, base_url: http://localhost/v1}]\n\
                 tool_groups: [{name: a}]\n\
                 tools: [{use: deerflow.community.ddg_search.tools:web_search_tool}]\n\
+                loop_detection: {tool_freq_overrides: {bash: {warn: 1, hard_limit: 2}}}\n\
                 subagents: {agents: {bash: {}}, custom_agents: {researcher: {description: a, system_prompt: b}}}\n\
                 sandbox: {use: \"deerflow.community.aio_sandbox:AioSandboxProvider\", mounts: [{host_path: /srv, container_path: /mnt/srv}]}\n\
                 channels: {telegram: {}, feishu: {}, dingtalk: {}, slack: {}, discord: {}}\n";
@@ -124,8 +125,8 @@ fn the_example_can_be_read_with_every_key_in_use() {
         .replace("mode: polling", "mode: webhook")
         .replace("mode: ws", "mode: webhook");
     let expected = "config.yaml:LINE: warning: checkpointer: this has no effect beside `database`\n  \
-                    mend: remove it; pudu keeps everything in one store\n\
-                    config.yaml: note: not used by this version: models[].supports_vision";
+                    mend: remove it; pudu keeps everything in one store\
+";
     let line = text.lines().position(|line| line.starts_with("checkpointer")).unwrap() + 3;
     assert_eq!(good(&text, env).report.to_string(), expected.replace("LINE", &format!("{line}:3")));
 }

@@ -275,19 +275,14 @@ config.yaml:5:5: error: models[2].name: this is missing or empty
 fn an_older_file_is_told_about_the_upgrade_and_a_newer_one_about_its_keys() {
     let said = |text| good(text, []).report.to_string();
     assert_eq!(said("config_version: 34\n"), "");
-    let upgrade = "  mend: `pudu config upgrade` adds the keys that are new, and changes no value";
+    let upgrade = "  mend: `pudu config upgrade` raises it, and changes no value";
     assert_eq!(
         said("config_version: 12\n"),
         format!(
             "config.yaml:1:17: warning: config_version: the file has the shape of version 12, this pudu has 34\n{upgrade}"
         )
     );
-    assert_eq!(
-        said("log_level: info\n"),
-        format!(
-            "config.yaml: warning: config_version: the file has the shape of version 0, this pudu has 34\n{upgrade}"
-        )
-    );
+    assert_eq!(said("log_level: info\n"), "", "a file that does not say is current");
     assert_eq!(
         said("config_version: 35\n"),
         "config.yaml:1:17: warning: config_version: the file has the shape of version 35, this pudu knows 34\n  \
@@ -341,7 +336,7 @@ proptest! {
         let (root, _) = raw::parse(text.as_bytes());
         if let Some(root) = root {
             let start = Start { env: Env::from([("A", "1")]), ..Start::default() };
-            let _ = understand(&root, &start, true);
+            let _ = understand(&root, &start);
         }
     }
 }
@@ -455,5 +450,64 @@ config.yaml:6:19: error: tool_output.tool_overrides: ls has -1, expected whole n
   mend: write `tool: characters`; 0 keeps no result of it
 config.yaml:7:26: warning: tool_output.externalize_min_chars: what is shown of a long result, 3000, is more than this
   mend: make the head or the tail smaller, or this larger",
+    );
+}
+
+/// DeerFlow's example with each section that protects somebody switched on, one by one.
+#[test]
+fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
+    let refused = |text: &str, key: &str| {
+        let said = said(text, []);
+        assert!(said.contains(&format!("error: {key}: ")), "{text}: {said}");
+        assert!(!said.contains("not used"), "{text}: {said}");
+    };
+    let provider =
+        "provider: {use: 'deerflow.guardrails.builtin:AllowlistProvider', config: {denied_tools: [bash]}}";
+    refused(&format!("guardrails: {{enabled: true, {provider}}}\n"), "guardrails.enabled");
+    refused(&format!("guardrails: {{{provider}}}\n"), "guardrails");
+    refused("guardrails: {denied_tools: [bash]}\n", "guardrails");
+    refused("guardrails: {enabled: 'yes'}\n", "guardrails.enabled");
+    refused("guardrails: {enabled: [on]}\n", "guardrails.enabled");
+    refused("authorization: {enabled: true, default_role: user}\n", "authorization.enabled");
+    refused("authorization: {default_role: guest}\n", "authorization");
+    refused("token_budget: {enabled: true, max_tokens: 200000}\n", "token_budget.enabled");
+    refused("token_budget: {max_tokens: 10}\n", "token_budget");
+    refused("tool_progress: {enabled: true}\n", "tool_progress.enabled");
+    refused("subagents: {token_budget: {enabled: true}}\n", "subagents.token_budget.enabled");
+    refused("subagents: {token_budget: {max_tokens: 1}}\n", "subagents.token_budget");
+    refused(
+        "subagents: {agents: {bash: {token_budget: {max_tokens: 1}}}}\n",
+        "subagents.agents.bash.token_budget",
+    );
+    let own = "subagents: {custom_agents: {a: {description: b, system_prompt: c, token_budget: {max_tokens: 1}}}}\n";
+    refused(own, "subagents.custom_agents.a.token_budget");
+    refused("channel_connections: {enabled: true}\n", "channel_connections.enabled");
+    let bound = "channel_connections.require_bound_identity";
+    refused("channel_connections: {enabled: true, require_bound_identity: true}\n", bound);
+    refused("channel_connections: {require_bound_identity: true}\n", bound);
+    refused("auth: {oidc: {enabled: true, providers: {}}}\n", "auth.oidc.enabled");
+    refused("llm_call: {max_concurrent_calls: 4}\n", "llm_call.max_concurrent_calls");
+    refused("extensions: {middlewares: ['team.parts:Guard']}\n", "extensions.middlewares");
+    refused(
+        "safety_finish_reason: {detectors: [{use: 'team.parts:Own'}]}\n",
+        "safety_finish_reason.detectors",
+    );
+    let obeyed = |text: &str| assert_eq!(said(text, []), "", "{text}");
+    obeyed(
+        "loop_detection: {enabled: true}\nread_before_write: {enabled: true}\nskill_scan: {enabled: true}\n",
+    );
+    obeyed("safety_finish_reason: {enabled: true, detectors: null}\nsubagents: {max_total_per_run: 6}\n");
+    obeyed("uploads: {auto_convert_documents: false}\nagents_api: {enabled: false}\n");
+    obeyed("auth: {local: {allow_registration: false}}\nllm_call: {max_concurrent_calls: 0}\n");
+    obeyed("guardrails: {enabled: false, fail_closed: true}\nauthorization: {enabled: false}\n");
+    obeyed(
+        "channel_connections: {enabled: true, require_bound_identity: false, telegram: {enabled: false}}\n",
+    );
+    obeyed("channel_connections: {enabled: false, require_bound_identity: true}\n");
+    obeyed("token_budget: {enabled: false, max_tokens: 1}\nsubagents: {token_budget: {enabled: false}}\n");
+    let kept = said("read_before_write: {enabled: false}\n", []);
+    assert!(
+        kept.contains("warning: read_before_write.enabled: a file is read before it is changed"),
+        "{kept}"
     );
 }

@@ -15,7 +15,7 @@ fn a_feishu_account_has_all_that_it_needs() {
         format!(
             "Feishu(Config {{ account: \"\", app_id: \"cli_1\", app_secret: SecretBox<str>([REDACTED]), domain: {:?}, \
              mode: {mode}, {rest} }})",
-            url::Url::parse(domain).unwrap(),
+            Url::parse(domain).unwrap(),
         )
     };
     let deerflow = "channels: {feishu: {enabled: true, app_id: cli_1, app_secret: $T, domain: https://open.larksuite.com}}";

@@ -1,6 +1,7 @@
 //! What a file means.
 
 use super::*;
+use pudu_client::harness::CallFrequency;
 use pudu_client::{
     base::Network,
     containers::Api,
@@ -359,7 +360,7 @@ fn a_discord_account_listens_as_deerflows_keys_say() {
     for (keys, expected) in cases {
         let text = format!("channels: {{discord: {{bot_token: $T, {keys}}}}}\n");
         let discord = good(&text, [("T", "d")]).config.live.accounts[0].platform.clone();
-        let url = url::Url::parse("https://discord.com/api").unwrap();
+        let url = Url::parse("https://discord.com/api").unwrap();
         assert_eq!(
             format!("{discord:?}"),
             format!(
@@ -395,7 +396,7 @@ fn a_slack_account_has_what_its_way_of_events_needs() {
     ];
     for (text, url, delivery, mention, own) in cases {
         let slack = good(text, [("T", "xoxb-1")]).config.live.accounts[0].platform.clone();
-        let url = url::Url::parse(url).unwrap();
+        let url = Url::parse(url).unwrap();
         assert_eq!(
             format!("{slack:?}"),
             format!(
@@ -416,8 +417,8 @@ fn a_telegram_account_has_all_that_it_needs() {
         format!(
             "Telegram(Config {{ account: \"\", token: SecretBox<str>([REDACTED]), api_url: {:?}, mode: Webhook \
              {{ url: {:?}, secret_token: SecretBox<str>([REDACTED]) }}, require_mention: false, commands: [] }})",
-            url::Url::parse("http://127.0.0.1:9").unwrap(),
-            url::Url::parse("https://x.org/hook").unwrap(),
+            Url::parse("http://127.0.0.1:9").unwrap(),
+            Url::parse("https://x.org/hook").unwrap(),
         )
     );
     let secrets: Vec<_> = telegram.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
@@ -436,8 +437,8 @@ fn a_dingtalk_account_has_all_that_it_needs() {
         format!(
             "DingTalk(Config {{ account: \"\", client_id: \"ding1\", client_secret: SecretBox<str>([REDACTED]), \
              robot_code: {robot:?}, api_url: {:?}, oapi_url: {:?}, card: {card}, {rest} }})",
-            url::Url::parse("https://api.dingtalk.com").unwrap(),
-            url::Url::parse("https://oapi.dingtalk.com").unwrap(),
+            Url::parse("https://api.dingtalk.com").unwrap(),
+            Url::parse("https://oapi.dingtalk.com").unwrap(),
         )
     };
     assert_eq!(
@@ -560,4 +561,19 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
                 approvals: {tools: [mail_send]}\n";
     let live = good(text, []).config.live;
     assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+}
+
+#[test]
+fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
+    let rules = |text: &str| good(text, []).config.live.loops.clone();
+    assert_eq!(rules(""), Some(LoopRules::default()));
+    assert_eq!(rules("loop_detection: {enabled: false}\n"), None);
+    let own = rules(
+        "loop_detection: {warn_threshold: 2, hard_limit: 4, window_size: 9, tool_freq_warn: 5, tool_freq_hard_limit: 6, \
+         max_tracked_threads: 7, tool_freq_overrides: {bash: {warn: 150, hard_limit: 300}}}\n",
+    );
+    let tool = CallFrequency { warn: 5, stop: 6 };
+    let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
+    assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
+    assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.live.runs.subagents, 2);
 }

@@ -139,6 +139,7 @@ enum Cause {
     BadGateway,
     CutBefore,
     CutAfter,
+    Silent,
     DelayMs(u64),
     Garbage,
 }
@@ -151,6 +152,7 @@ async fn fail(State(platform): People, Json(asked): Json<Spoilt>) -> Told {
         Cause::BadGateway => Fault::BadGateway,
         Cause::CutBefore => Fault::CutBefore,
         Cause::CutAfter => Fault::CutAfter,
+        Cause::Silent => Fault::Silent,
         Cause::DelayMs(ms) => Fault::Delay(Duration::from_millis(ms)),
         Cause::Garbage => Fault::Garbage,
     };

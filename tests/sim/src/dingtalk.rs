@@ -184,6 +184,11 @@ impl DingTalk {
         self.core.act(|world| world.card_limit = most);
     }
 
+    /// Lets nobody say a word any more: what holds it is refused for good.
+    pub fn forbid(&self, word: &str) {
+        self.core.act(|world| world.taboo = Some(word.to_owned()));
+    }
+
     /// Makes the access token that was handed out worthless.
     pub fn expire_token(&self) {
         self.core.act(|world| world.token = None);
@@ -335,6 +340,14 @@ impl Platform for DingTalk {
 
     fn sends(&self) -> &'static [&'static str] {
         &SENDS
+    }
+
+    fn uploads(&self) -> &'static [&'static str] {
+        &["media/upload"]
+    }
+
+    fn misused(&self) -> Vec<String> {
+        self.refusals("param.cardFinished")
     }
 
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {

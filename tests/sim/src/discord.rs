@@ -381,6 +381,11 @@ impl Platform for Discord {
         &["message.create", "message.edit"]
     }
 
+    /// A file is a message here.
+    fn uploads(&self) -> &'static [&'static str] {
+        &["message.create"]
+    }
+
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
         &[("message.edit", 403, "50005 Cannot edit a message authored by another user")]
     }

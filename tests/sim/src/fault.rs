@@ -21,6 +21,8 @@ pub enum Fault {
     CutBefore,
     /// The connection closes without an answer, though what was asked is done.
     CutAfter,
+    /// No answer comes, and the connection stays open until the client gives up; no effect.
+    Silent,
     /// The call is done, after a pause.
     Delay(Duration),
     /// The call is done, but its answer is no JSON.
@@ -46,8 +48,7 @@ enum Pick {
 }
 
 struct Rule {
-    /// `None` is any method.
-    method: Option<String>,
+    which: Which,
     pick: Pick,
     seen: u64,
     act: Act,
@@ -100,8 +101,7 @@ impl Faults {
     }
 
     fn add(&mut self, method: &str, pick: Pick, act: Act) {
-        let method = (method != "*").then(|| method.to_owned());
-        self.rules.push(Rule { method, pick, seen: 0, act });
+        self.rules.push(Rule { which: Which::named(method), pick, seen: 0, act });
     }
 
     /// Asks every rule about a call. The first fault wins; all stops stand.
@@ -125,7 +125,32 @@ impl Faults {
 
 impl Rule {
     fn concerns(&self, method: &str) -> bool {
-        self.method.as_deref().is_none_or(|own| own.eq_ignore_ascii_case(method))
+        match &self.which {
+            Which::Any => true,
+            Which::Api => !ON_SOCKETS.contains(&method),
+            Which::Named(own) => own.eq_ignore_ascii_case(method),
+        }
+    }
+}
+
+/// What the record names besides calls of an API: what is said over a connection that is open already.
+const ON_SOCKETS: [&str; 4] = ["ack", "identify", "resume", "ws.connect"];
+
+/// The calls that a rule concerns.
+enum Which {
+    Any,
+    /// The calls of the API: what a platform's outage fails, while connections for events stay.
+    Api,
+    Named(String),
+}
+
+impl Which {
+    fn named(method: &str) -> Self {
+        match method {
+            "*" => Self::Any,
+            "api" => Self::Api,
+            _ => Self::Named(method.to_owned()),
+        }
     }
 }
 

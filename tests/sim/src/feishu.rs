@@ -113,6 +113,16 @@ impl Feishu {
         self.core.act(|world| world.add_group(types::Kind::Topics, title, members))
     }
 
+    /// Adds a group that shows its messages as topics, which its events do not tell.
+    pub fn threads(&self, title: &str, members: &[&str]) -> String {
+        self.core.act(|world| world.add_group(types::Kind::Threads, title, members))
+    }
+
+    /// Lets nobody say a word any more: what holds it is refused for good.
+    pub fn forbid(&self, word: &str) {
+        self.core.act(|world| world.taboo = Some(word.to_owned()));
+    }
+
     /// A person sends a message of any kind, mentions and all; returns its id.
     pub fn say(&self, said: &Said) -> String {
         self.core.act(|world| world.say(said))

@@ -1,7 +1,7 @@
 //! What a test needs of any simulated platform, in words that all of them share, so that one table of
 //! scenarios runs on all. What only one platform has is asked of its own handle.
 
-use crate::{Call, Fault, Hook, Staged, Timeout, When};
+use crate::{Call, Fault, Hook, Outcome, Staged, Timeout, When};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::{
@@ -59,6 +59,23 @@ pub trait Platform: Send + Sync {
     /// The methods by which the bot's words become visible or change, as the record of calls names them:
     /// where a test plans failures and deaths.
     fn sends(&self) -> &'static [&'static str];
+
+    /// The methods by which the bot brings files.
+    fn uploads(&self) -> &'static [&'static str];
+
+    /// Returns the words of the refusals that hold these.
+    fn refusals(&self, words: &str) -> Vec<String> {
+        let refused = |call: Call| match call.outcome {
+            Outcome::Refused(_, said) if said.contains(words) => Some(said),
+            _ => None,
+        };
+        self.calls("*").into_iter().filter_map(refused).collect()
+    }
+
+    /// Returns what the bot did that the platform's documents forbid, in the platform's words.
+    fn misused(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// How the platform says that a message of the bot can never be changed again: method, status and words.
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)];

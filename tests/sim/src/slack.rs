@@ -321,6 +321,10 @@ impl Platform for Slack {
         &["chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream"]
     }
 
+    fn uploads(&self) -> &'static [&'static str] {
+        &["files.getUploadURLExternal"]
+    }
+
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
         &[
             ("chat.update", 200, "edit_window_closed"),

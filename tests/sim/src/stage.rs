@@ -63,7 +63,7 @@ pub trait Staged {
     /// Makes the nth call of a method from now on fail; `*` is any method.
     fn fail(&self, method: &str, nth: u64, fault: Fault);
 
-    /// Makes every call of a method from now on fail.
+    /// Makes every call of a method from now on fail; `api` is all calls of the API, whatever happens on connections.
     fn fail_always(&self, method: &str, fault: Fault);
 
     /// Runs a hook at the nth call of a method from now on, before or after its effect.
@@ -167,6 +167,7 @@ async fn carry_out<W: World>(effect: impl Future<Output = Answer>, call: &Call, 
             return (Reply::BadGateway, Outcome::Refused(502, "Bad Gateway".to_owned()));
         }
         Some(fault @ (Fault::TooMany(_) | Fault::Refused(..) | Fault::Internal)) => return W::refuse(fault),
+        Some(Fault::Silent) => std::future::pending().await,
         Some(Fault::Delay(pause)) => sleep(*pause).await,
         Some(Fault::CutAfter | Fault::Garbage) | None => {}
     }

@@ -32,6 +32,7 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         todo: &todo,
         catch_up: None,
         flows: true,
+        saved: 0,
     };
     let deferred = &discord.ears.office.deferred;
     for n in 0..=AT_ONCE {

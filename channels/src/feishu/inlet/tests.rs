@@ -23,7 +23,7 @@ impl Intake for Tray {
     ) -> BoxFuture<'a, Result<bool, JournalError>> {
         let known = match message {
             "om_unread" => Err(JournalError("no".into())),
-            _ => Ok((address.chat.as_str(), message) == ("oc_1", "om_kept")),
+            _ => Ok((address.chat.as_str(), &address.topic, message) == ("oc_1", &None, "om_kept")),
         };
         Box::pin(std::future::ready(known))
     }

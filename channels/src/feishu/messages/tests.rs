@@ -90,6 +90,7 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
         bucket: Arc::new(crate::feishu::desk::bucket()),
         places: Arc::new(Places::default()),
         offers: Arc::default(),
+        recovery: crate::recovery::Recovery::default(),
         interval: Duration::from_millis(1),
     };
     (FeishuMessages::new(Desk::new(office, &placement)), platform)
@@ -111,7 +112,7 @@ fn page(text: &str, done: bool) -> Page {
 }
 
 fn made(age: i64) -> Made {
-    Made { id: "7001".into(), at: now() - age }
+    Made { id: "7001".into(), at: now() - age, ahead: 0 }
 }
 
 fn shown(age: i64) -> Shown {
@@ -126,6 +127,8 @@ fn ledger() -> Ledger<'static> {
     Ledger::new(&Book, vec!["om_own".into()])
 }
 
+/// A token as the platform makes them.
+const PAGE: &str = "++//AbE8xYz0=/+q==";
 const TEXT: &str = "PUT cardkit/v1/cards/7001/elements/text/content";
 const WHOLE: &str = "PUT cardkit/v1/cards/7001";
 const SETTINGS: &str = "PATCH cardkit/v1/cards/7001/settings";
@@ -149,19 +152,32 @@ async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_not_above_the_last_jumps_ahead() {
+async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
+    let (mut messages, platform) = reply(placement(None, true)).await;
+    // The clock went back.
+    let mut sent = shown(-60_000);
+    for ahead in [1_000, 101_000, 10_101_000] {
+        platform.refuse("cards/7001", 300_317);
+        platform.refuse("cards/7001", 300_317);
+        assert_eq!(messages.edit(&mut sent, &page("a", false)).await, Err(CallError::Keep));
+        assert_eq!(sent.card.as_ref().map(|card| card.ahead), Some(ahead));
+    }
+    messages.edit(&mut sent, &page("a", false)).await.unwrap();
+    assert_eq!(platform.sequences(), [1, 2, 1001, 1002, 101_001, 101_002, 10_101_001]);
+    platform.refuse("cards/7001", 300_317);
+    platform.refuse("cards/7001", 300_317);
+    let result = messages.edit(&mut sent, &page("abc", false)).await;
+    assert!(matches!(result, Err(CallError::Refused(_))), "it is not tried for ever: {result:?}");
+}
+
+/// What was done without an answer is refused for its number: the next one is the clock's, not one ahead of it.
+#[tokio::test]
+async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
     let (mut messages, platform) = reply(placement(None, true)).await;
     platform.refuse("cards/7001", 300_317);
-    platform.refuse("cards/7001", 300_317);
-    // The clock went back.
-    messages.edit(&mut shown(-60_000), &page("a", false)).await.unwrap();
-    messages.edit(&mut shown(-60_000), &page("ab", false)).await.unwrap();
-    assert_eq!(platform.sequences(), [1, 1002, 101_003, 101_004]);
-    for _ in 0..4 {
-        platform.refuse("cards/7001", 300_317);
-    }
-    let result = messages.edit(&mut shown(0), &page("abc", false)).await;
-    assert!(matches!(result, Err(CallError::Refused(_))), "it is not tried for ever: {result:?}");
+    messages.edit(&mut shown(5000), &page("a", false)).await.unwrap();
+    let sequences = platform.sequences();
+    assert!(sequences.len() == 2 && sequences[1] < 6000 && sequences[0] < sequences[1], "{sequences:?}");
 }
 
 #[tokio::test]
@@ -257,7 +273,7 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
     let items = [item("om_theirs", "ou_a"), item("om_known", "cli_1"), item("om_own", "cli_1")];
     platform.answer(
         "im/v1/messages",
-        json!({"code": 0, "data": {"items": items, "has_more": true, "page_token": "p"}}),
+        json!({"code": 0, "data": {"items": items, "has_more": true, "page_token": PAGE}}),
     );
     let items = [item("om_lost", "cli_1")];
     platform.answer("im/v1/messages", json!({"code": 0, "data": {"items": items, "has_more": false}}));
@@ -269,7 +285,10 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
         calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
         "{calls:?}"
     );
-    assert!(calls[1].1.as_str().unwrap().ends_with("&page_token=p"), "{calls:?}");
+    // Byte for byte, as the platform reads a query.
+    let query = calls[1].1.as_str().unwrap().as_bytes();
+    let token = url::form_urlencoded::parse(query).find(|(name, _)| name == "page_token");
+    assert_eq!(token.map(|(_, token)| token.into_owned()).as_deref(), Some(PAGE), "{calls:?}");
     let asked = calls[0].1.as_str().unwrap();
     let time = |name: &str| {
         let (_, rest) = asked.split_once(name).unwrap();
@@ -310,8 +329,8 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
 
 #[test]
 fn what_is_kept_is_stored_like_this() {
-    let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5 }) };
-    let stored = json!({"id": "om_1", "card": {"id": "7001", "at": 5}});
+    let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5, ahead: 1000 }) };
+    let stored = json!({"id": "om_1", "card": {"id": "7001", "at": 5, "ahead": 1000}});
     assert_eq!(serde_json::to_value(&sent).unwrap(), stored);
     assert_eq!(serde_json::from_value::<Shown>(stored).unwrap(), sent);
     assert_eq!(serde_json::from_value::<Shown>(json!({"id": "om_1"})).ok(), Shown::from_id("om_1"));

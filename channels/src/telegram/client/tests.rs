@@ -148,3 +148,19 @@ async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
     assert!(error.to_string().contains("AAF7"), "the client's own error holds it: {error}");
     assert!(!client.describe(error).contains("AAF7"));
 }
+
+/// Whoever stands in the platform's place must not fill the memory.
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_its_end() {
+    let endless = || async {
+        let chunk = bytes::Bytes::from(vec![b' '; 1 << 20]);
+        let chunks = futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
+        axum::body::Body::from_stream(chunks)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(endless)).await });
+    let client = Client::new(TOKEN, url.parse().unwrap()).unwrap();
+    let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), PATIENCE).await;
+    assert_eq!(answer.err(), Some(CallError::Unknown("the answer is too large".to_owned())));
+}

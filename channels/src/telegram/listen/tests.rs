@@ -108,7 +108,7 @@ async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() 
     assert!(health.last_event.is_some());
     let asked = &server.asked("getupdates")[0];
     let kinds = json!(["message", "edited_message", "callback_query"]);
-    assert_eq!(*asked, json!({"offset": 0, "limit": 100, "timeout": 30, "allowed_updates": kinds}));
+    assert_eq!(*asked, json!({"offset": 0, "limit": 100, "timeout": 5, "allowed_updates": kinds}));
     assert_eq!(server.asked("deletewebhook"), [json!({"drop_pending_updates": false})]);
     let menu = json!({"commands": [{"command": "new", "description": "Start anew"}]});
     assert_eq!(server.asked("setmycommands"), [menu]);
@@ -209,7 +209,7 @@ async fn another_poller_is_reported_as_what_it_is() {
     let error = "another program polls with this token, or a webhook is set";
     assert_eq!((degraded.state, degraded.last_error.as_deref()), (HealthState::Degraded, Some(error)));
     let timeouts: Vec<_> = server.asked("getupdates").iter().map(|asked| asked["timeout"].clone()).collect();
-    assert_eq!(timeouts, [30, 0, 30], "after an error a short poll tells at once whether it works again");
+    assert_eq!(timeouts, [5, 0, 5], "after an error a short poll tells at once whether it works again");
 }
 
 #[tokio::test]

@@ -84,7 +84,12 @@ impl Fake {
 
     /// Opens a reply in a process that others share.
     pub(super) fn open_in(&self, chats: &Arc<Chats>, placement: &Placement) -> Reply<TelegramMessages> {
-        let office = Office { api: Arc::new(self.clone()), pacer: Arc::default(), chats: Arc::clone(chats) };
+        let office = Office {
+            api: Arc::new(self.clone()),
+            pacer: Arc::default(),
+            chats: Arc::clone(chats),
+            recovery: crate::recovery::Recovery::default(),
+        };
         let desk = Desk::new(office, placement.address.chat.parse().unwrap(), placement.private);
         let saved = self.with(|world| world.saved.clone());
         let placement = Placement { saved, ..placement.clone() };

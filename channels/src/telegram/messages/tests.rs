@@ -276,11 +276,16 @@ async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
 
 #[tokio::test(start_paused = true)]
 async fn errors_say_what_can_be_done() {
+    let told_so = ["send x", "send ⚠️ Telegram does not take my answer.", "edit 2 x"].as_slice();
     let cases = [
-        (CallError::Refused("bot was blocked".into()), SendError::Refused("bot was blocked".into())),
-        (CallError::Unconnected("no route".into()), SendError::Unreachable("no route".into())),
+        (CallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
+        (
+            CallError::Unconnected("no route".into()),
+            SendError::Unreachable("no route".into()),
+            &["send x", "send x"],
+        ),
     ];
-    for (error, expected) in cases {
+    for (error, expected, calls) in cases {
         let fake = Fake::default();
         let asked = fake.say(ANN);
         fails(&fake, is_send, error);
@@ -288,7 +293,7 @@ async fn errors_say_what_can_be_done() {
         assert_eq!(reply.finish(&done("x")).await, Err(expected));
         // What is known not to be sent is not looked for.
         reply.finish(&done("x")).await.unwrap();
-        assert_eq!(told(&fake), ["send x", "send x"]);
+        assert_eq!(told(&fake), calls);
     }
 }
 

@@ -1,13 +1,17 @@
 //! Lets an agent change what it is, when people ask it to.
 //!
-//! It may give up tools and skills by itself. That it gets more of them needs a person: the call has to be one
-//! that somebody approves (`approvals.tools`), or an operator edits its file.
+//! A page that it reads may talk it into a call, and the change is everybody's: so somebody approves each, unless an
+//! operator says otherwise (`approvals.agent_changes`). It may give up tools and skills. That it gets more of them needs
+//! an operator as well: one who edits its file, or who names the tool in `approvals.tools`.
 
 use super::{Agents, Change, Profile, notes::unknown_groups, setup_agent};
 use crate::{audit::Ledger, setup::Groups};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// The tool's name.
+pub const UPDATE_AGENT: &str = "update_agent";
 
 pub(crate) struct UpdateAgent {
     pub(crate) agents: Agents,
@@ -18,7 +22,7 @@ pub(crate) struct UpdateAgent {
     pub(crate) now: Profile,
     /// What there is.
     pub(crate) known: Known,
-    /// Whether somebody approves each call.
+    /// Whether what somebody approves may give it more.
     pub(crate) approved: bool,
 }
 
@@ -45,7 +49,7 @@ pub(crate) struct Args {
 
 impl TypedTool for UpdateAgent {
     type Args = Args;
-    const NAME: &'static str = "update_agent";
+    const NAME: &'static str = UPDATE_AGENT;
     const ABOUT: &'static str = "Changes who you are, for good and for everybody who talks to you, from the next message on. Use it only \
          when a person asks you to change yourself. Give only what changes.";
 

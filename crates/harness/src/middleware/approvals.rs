@@ -6,8 +6,11 @@
 mod line;
 
 use super::{Gate, Middleware};
-use crate::{Agent, Toolbox, Turn, danger};
-use pudu_base::ToolCall;
+use crate::{Agent, Toolbox, Turn};
+use pudu_base::{
+    ToolCall,
+    danger::{self, Danger},
+};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// What becomes of a command that looks dangerous.
@@ -27,6 +30,9 @@ pub enum Dangerous {
 pub struct Policy {
     /// Tools that need somebody's approval for every call.
     pub tools: BTreeSet<String>,
+    /// Tools that need it because a call of them changes what others get; that somebody approves it gives nobody more
+    /// rights.
+    pub shared: BTreeSet<String>,
     /// What becomes of commands that look dangerous.
     pub dangerous: Dangerous,
 }
@@ -57,10 +63,11 @@ impl Middleware for Approvals {
     }
 
     fn before_tool(&mut self, _turn: &Turn, call: &ToolCall) -> Gate {
-        let asked = self.policy.tools.contains(&call.name);
+        let Policy { tools, shared, .. } = &*self.policy;
+        let asked = tools.contains(&call.name) || shared.contains(&call.name);
         let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
         let looks = self.policy.dangerous != Dangerous::Allow;
-        let reason = script(call).filter(|_| looks).and_then(danger::find);
+        let reason = script(call).filter(|_| looks).and_then(danger::find).map(Danger::words);
         let gate = match (reason, self.policy.dangerous) {
             (None, _) | (_, Dangerous::Allow) => Gate::Allow,
             (Some(reason), Dangerous::Ask) => Gate::Ask(format!("{} ({reason})", self.line(call))),
@@ -106,8 +113,13 @@ mod tests {
         assert_eq!(judge(&policy(Dangerous::Ask), "bash", wipe()), Gate::Ask(asked.into()));
         assert!(matches!(judge(&policy(Dangerous::Block), "bash", wipe()), Gate::Block(..)));
         assert_eq!(judge(&policy(Dangerous::Block), "bash", json!({"command": "ls"})), Gate::Allow);
-        let policy = Policy { tools: ["mail_send".to_owned()].into(), dangerous: Dangerous::Block };
+        let mail = || ["mail_send".to_owned()].into();
         let asked = Gate::Ask("`mail_send {\"to\":\"aˋb\"}`".into());
-        assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
+        for policy in [
+            Policy { tools: mail(), dangerous: Dangerous::Block, ..Policy::default() },
+            Policy { shared: mail(), ..Policy::default() },
+        ] {
+            assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
+        }
     }
 }

@@ -2,13 +2,18 @@
 //! soon as it is there: a restart repeats no finished tool.
 
 use super::{Chain, commit};
-use crate::{Agent, Gate, Turn, turn};
+use crate::{Agent, Gate, Turn, memory::Metered, turn};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    Decision, Event, Failure, MOST_FILES, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult, Update,
-    Wish,
+    Decision, Event, Failure, MOST_FILES, Message, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult,
+    Update, Wish,
 };
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
+
+/// So many calls of one reply are made at once; the others wait their turn.
+const SIDE_BY_SIDE: usize = 16;
+/// A call in which the process ended so often is not made again.
+const MAX_INTERRUPTIONS: u32 = 2;
 
 /// What a call that is waited for came to.
 enum Step {
@@ -21,6 +26,36 @@ enum Step {
 /// Calls that are waited for.
 type Work<'a> = FuturesUnordered<BoxFuture<'a, Step>>;
 
+/// Calls that may be made, and how many of them are.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(ToolCall, Option<Decision>)>,
+    running: usize,
+    /// Whether the one that runs has to run alone.
+    alone: bool,
+}
+
+impl Queue {
+    /// Takes those that may start now. One that a restart cut runs alone: if the process ends again, it was that one.
+    fn start(&mut self, turn: &Turn) -> Vec<(ToolCall, Option<Decision>)> {
+        let mut started = Vec::new();
+        while let Some((call, _)) = self.waiting.front() {
+            let alone = turn.state().interrupted.contains_key(&call.id);
+            let most = if alone || self.alone { 1 } else { SIDE_BY_SIDE };
+            if self.running >= most {
+                break;
+            }
+            (self.running, self.alone) = (self.running + 1, alone);
+            started.extend(self.waiting.pop_front());
+        }
+        started
+    }
+
+    fn ended(&mut self) {
+        (self.running, self.alone) = (self.running.saturating_sub(1), false);
+    }
+}
+
 /// Makes the calls, each as soon as it may be, and writes down what came of them.
 pub(super) async fn perform(
     agent: &Agent,
@@ -28,11 +63,13 @@ pub(super) async fn perform(
     turn: &mut Turn,
     calls: Vec<ToolCall>,
 ) -> Result<(), Failure> {
-    let mut work = Work::new();
-    let mut allowed = Vec::new();
+    let (work, mut queue) = (Work::new(), Queue::default());
+    for call in calls.iter().filter(|call| turn.state().begun.contains(&call.id)).collect::<Vec<_>>() {
+        turn.apply(Update::Interrupt(call.id.clone()));
+    }
     for call in calls {
         match admit(agent, chain, turn, &call) {
-            Gate::Allow => allowed.push(call),
+            Gate::Allow => queue.waiting.push_back((call, None)),
             Gate::Ask(line) => work.push(ask(agent, turn, call, line)),
             Gate::Block(line, text) => {
                 agent.approver.refused(&wish(turn, &call, line)).await;
@@ -41,9 +78,10 @@ pub(super) async fn perform(
             Gate::Deny(text) => turn.refuse(&call, text),
         }
     }
-    begin(agent, turn, &allowed).await?;
-    work.extend(allowed.into_iter().map(|call| invoke(agent, chain, turn, call, None)));
-    finish(agent, chain, turn, work).await
+    commit(agent, turn).await?;
+    // First those that run alone.
+    queue.waiting.make_contiguous().sort_by_key(|(call, _)| !turn.state().interrupted.contains_key(&call.id));
+    finish(agent, chain, turn, work, queue).await
 }
 
 async fn finish<'a>(
@@ -51,13 +89,17 @@ async fn finish<'a>(
     chain: &mut Chain,
     turn: &mut Turn,
     mut work: Work<'a>,
+    mut queue: Queue,
 ) -> Result<(), Failure> {
-    while let Some(step) = work.next().await {
+    loop {
+        let started = queue.start(turn);
+        begin(agent, turn, &started).await?;
+        work.extend(started.into_iter().map(|(call, decision)| invoke(agent, chain, turn, call, decision)));
+        let Some(step) = work.next().await else { return Ok(()) };
         match step {
             Step::Decided(call, decision) if decision.approved => {
                 tell_decision(turn, &call, &decision);
-                begin(agent, turn, std::slice::from_ref(&call)).await?;
-                work.push(invoke(agent, chain, turn, call, Some(decision)));
+                queue.waiting.push_back((call, Some(decision)));
             }
             Step::Decided(call, decision) => {
                 tell_decision(turn, &call, &decision);
@@ -65,6 +107,7 @@ async fn finish<'a>(
                 commit(agent, turn).await?;
             }
             Step::Ended(call, decision, mut result) => {
+                queue.ended();
                 for middleware in chain.iter_mut().rev() {
                     middleware.after_tool(turn, &call, &mut result);
                 }
@@ -73,7 +116,6 @@ async fn finish<'a>(
             }
         }
     }
-    Ok(())
 }
 
 /// Decides whether a call is made.
@@ -83,8 +125,13 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
     }
     let tool = agent.tools.get(&call.name);
+    if interruptions(turn, call) >= MAX_INTERRUPTIONS {
+        tracing::warn!(tool = call.name, "refused tool call: the process ended in the middle of it before");
+        let text = "Error: the process ended in the middle of this call each time that it was made, so it is not made again. Do it in another way, or say that it cannot be done.";
+        return Gate::Deny(text.to_owned());
+    }
     // Asked first: also a tool that is gone meanwhile may have had its effect.
-    if turn.state().begun.contains(&call.id) && tool.is_none_or(|tool| !tool.spec().repeatable) {
+    if turn.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().repeatable) {
         let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
         return Gate::Deny(text.to_owned());
     }
@@ -97,9 +144,27 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
     gates.fold(Gate::Allow, Gate::stricter)
 }
 
+/// Returns how often a restart cut this call, or another one of the same tool with the same arguments.
+fn interruptions(turn: &Turn, call: &ToolCall) -> u32 {
+    let state = turn.state();
+    if state.interrupted.is_empty() {
+        return 0;
+    }
+    let made = state.messages.values().filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(&reply.calls),
+        Message::Human(_) | Message::Tool(_) => None,
+    });
+    let same = made.flatten().filter(|other| other.name == call.name && other.args == call.args);
+    same.filter_map(|other| state.interrupted.get(&other.id)).sum()
+}
+
 /// Writes down that calls begin.
-async fn begin(agent: &Agent, turn: &mut Turn, calls: &[ToolCall]) -> Result<(), Failure> {
-    for call in calls {
+async fn begin(
+    agent: &Agent,
+    turn: &mut Turn,
+    calls: &[(ToolCall, Option<Decision>)],
+) -> Result<(), Failure> {
+    for (call, _) in calls {
         turn.apply(Update::Begin(call.id.clone()));
     }
     commit(agent, turn).await
@@ -139,7 +204,7 @@ fn invoke<'a>(
         thread: turn.thread.clone(),
         run: turn.run.clone(),
         call: call.id.clone(),
-        sandbox: agent.sandbox.clone(),
+        sandbox: Arc::new(Metered::new(agent.sandbox.clone(), agent.memory.clone())),
         marks: turn.state().marks.clone(),
         tell: teller(turn),
         only: chain.iter().find_map(|middleware| middleware.only(turn)),

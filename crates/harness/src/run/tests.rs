@@ -51,6 +51,18 @@ async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on()
 }
 
 #[tokio::test]
+async fn an_answer_that_a_filter_cut_calls_no_tool() {
+    let cut = Reply::Says(vec![
+        Ok(Delta::Text("I will".into())),
+        Ok(Delta::Call(call("1", "writes", json!({})))),
+        Ok(Delta::Finish(Finish::Filtered)),
+    ]);
+    let bench = Bench::new(vec![cut]);
+    bench.run(Some("go")).await;
+    assert_eq!(bench.writes.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
 async fn a_stop_keeps_what_was_said_as_partial() {
     let bench = Bench::new(vec![Reply::Stalls("Once upon")]);
     let cancel = bench.cancel.clone();
@@ -326,4 +338,62 @@ async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
     assert_eq!(asked[1].last().unwrap(), "tool: presented.");
     let told = "tool: presented. Not sent, because no more than 20 files go with one answer: 21, 22. Tell people, who may ask for them with their next message.";
     assert_eq!(asked[2].last().unwrap(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
+    let args = json!({"do": "wait", "s": 4});
+    let check = async |past: Vec<Update>, replies: Vec<Reply>, tool: &str, made: u32, refused: &[&str]| {
+        let bench = Bench::new(replies).past(past);
+        assert_eq!(bench.run(None).await.0, Outcome::Success);
+        let probe = if tool == "reads" { &bench.reads } else { &bench.writes };
+        assert_eq!(probe.calls.load(Ordering::SeqCst), made, "{tool} {refused:?}");
+        let results = bench.asked().pop().unwrap();
+        let results: Vec<String> = results.into_iter().filter(|line| line.starts_with("tool: ")).collect();
+        assert_eq!(results.len(), refused.len(), "{results:?}");
+        for (result, words) in results.iter().zip(refused) {
+            assert!(result.contains(words), "{result:?} lacks {words:?}");
+        }
+    };
+    let began = |id: &str| Update::Begin(id.into());
+    let cut = |id: &str| Update::Interrupt(id.into());
+    let both = || vec![call("1", "reads", args.clone()), call("2", "reads", json!({}))];
+    let past = |more: &[Update]| [&[human("h", "go"), assistant(both())][..], more].concat();
+    let (never, worked, waited) = ("is not made again", "worked", "waited 4");
+    // Cut once, both are made once more; cut twice, the one that was.
+    check(past(&[began("1"), began("2")]), vec![says("ok")], "reads", 2, &[waited, worked]).await;
+    let twice = [began("1"), began("2"), cut("1"), cut("2"), began("1")];
+    check(past(&twice), vec![says("ok")], "reads", 1, &[never, worked]).await;
+    // The model is told that a restart cut a call, and makes the same one anew: it is the same call.
+    let again = |id: &str| calls(vec![call(id, "writes", args.clone())]);
+    let past = |more: &[Update]| {
+        let first = assistant(vec![call("1", "writes", args.clone())]);
+        [&[human("h", "go"), first][..], more].concat()
+    };
+    let restart = "a restart interrupted this call";
+    check(past(&[began("1")]), vec![again("2"), says("ok")], "writes", 1, &[restart, waited]).await;
+    let twice = [began("1"), cut("1"), began("1"), cut("1")];
+    check(past(&twice), vec![again("2"), says("ok")], "writes", 0, &[never, never]).await;
+    // Who asks once more gets it tried once more.
+    let asked = [past(&twice), vec![human("h2", "again")]].concat();
+    check(asked, vec![says("ok")], "writes", 1, &[waited]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_restart_cut_is_made_one_after_the_other_and_of_many_calls_some_wait() {
+    let took = async |calls: usize, cut: usize| {
+        let all: Vec<_> = (0..calls)
+            .map(|n| call(&n.to_string(), "reads", json!({"do": "wait", "s": 10, "n": n})))
+            .collect();
+        let begun = (0..cut).map(|n| Update::Begin(n.to_string().as_str().into()));
+        let past = [human("h", "go"), assistant(all)].into_iter().chain(begun).collect();
+        let bench = Bench::new(vec![says("ok")]).past(past);
+        let start = tokio::time::Instant::now();
+        bench.run(None).await;
+        (start.elapsed().as_secs(), bench.reads.calls.load(Ordering::SeqCst))
+    };
+    assert_eq!(took(16, 0).await, (10, 16));
+    assert_eq!(took(17, 0).await, (20, 17));
+    assert_eq!(took(3, 3).await, (30, 3));
+    assert_eq!(took(4, 1).await, (20, 4));
 }

@@ -17,7 +17,7 @@ fn kind(name: &str) -> Kind {
         without: vec!["writes".to_owned()],
         skills: Vec::new(),
         model: None,
-        bounds: Bounds { steps: 2, time: Duration::from_secs(60) },
+        bounds: Bounds { steps: 2, time: Duration::from_secs(60), ..Bounds::default() },
     }
 }
 
@@ -103,6 +103,25 @@ async fn of_many_in_one_reply_only_the_first_three_work() {
     let bench = bench(replies);
     let (outcome, _) = bench.run(Some("go")).await;
     assert_eq!((outcome, bench.thread().len()), (Outcome::Success, 6));
+}
+
+#[tokio::test]
+async fn a_run_starts_only_so_many_in_all_and_reads_why_no_more_work() {
+    let replies = vec![
+        calls(vec![hand("1", "go")]),
+        says("ok"),
+        calls(vec![hand("2", "go"), hand("3", "go")]),
+        says("ok"),
+        says("done"),
+    ];
+    let mut bench = bench(replies);
+    bench.agent.bounds.subagents = 2;
+    bench.agent.bounds.steps = 9;
+    let (outcome, seen) = bench.run(Some("go")).await;
+    assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, "done"));
+    let refused = "Error: no more than 2 sub-agents may work in one run, and they have. Do the rest yourself, or say \
+                   what is left to do";
+    assert!(bench.thread().iter().any(|text| text.starts_with(refused)), "{:?}", bench.thread());
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,11 +40,38 @@ fn what_deerflow_writes_is_read_and_the_disabled_are_left_out() {
             },
         },
         "skills": { "x": { "enabled": true } },
-        "mcpInterceptors": ["a.b:c"],
+        "mcpInterceptors": [], "middlewares": null,
     });
     let config = Config::parse(&file.to_string(), &HashMap::new()).unwrap();
     assert_eq!(format!("{config:?}"), "Config { servers: [Server(github at npx)], unusable: [] }");
     assert!(Config::parse("{}", &HashMap::new()).unwrap().is_empty());
+}
+
+#[test]
+fn what_may_guard_calls_and_does_not_run_here_is_refused() {
+    for key in ["mcpInterceptors", "middlewares"] {
+        assert_eq!(
+            refused(&json!({ key: ["team.parts:Guard"] }).to_string()).hint,
+            "an empty list (pudu runs no Python; what guards calls is `approvals.tools` in config.yaml) is expected here",
+        );
+    }
+}
+
+#[tokio::test]
+async fn where_programs_are_listed_no_other_is_started() {
+    let check = |command: &str, listed: &str, starts: bool| {
+        let file = json!({ "mcpServers": { "s": { "command": command } } }).to_string();
+        let vars = [("DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST".to_owned(), listed.to_owned())].into();
+        let printed = format!("{:?}", Config::parse(&file, &vars).unwrap());
+        let expect =
+            if starts { format!("Server(s at {command})") } else { "neither npx nor uvx".to_owned() };
+        assert!(printed.contains(&expect), "{command} {listed}: {printed}");
+    };
+    check("python3", "", true);
+    check("npx", "uv", true);
+    check("uv", "node, uv", true);
+    check("python3", "uv", false);
+    check("/usr/bin/uv", "uv", false);
 }
 
 #[test]

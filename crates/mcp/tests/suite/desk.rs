@@ -5,7 +5,7 @@ use pudu_base::{
 };
 use pudu_mcp::{Config, Servers};
 use serde_json::{Value, json};
-use std::{collections::HashMap, fs, sync::Arc, time::Duration};
+use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 
 /// The secret of every entry of these tests.
 pub(crate) const SECRET: &str = "hunter2-hunter2";
@@ -19,7 +19,8 @@ pub(crate) fn config(servers: &Value) -> Config {
         ("OPENAI_API_KEY", "sk-of-the-daemon"),
     ];
     let vars = vars.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Config::parse(&json!({ "mcpServers": servers }).to_string(), &HashMap::from(vars)).unwrap()
+    let config = Config::parse(&json!({ "mcpServers": servers }).to_string(), &HashMap::from(vars)).unwrap();
+    config.guarded_by(Path::new(env!("CARGO_BIN_EXE_mcp-fixture")))
 }
 
 /// An entry of the fixture, which starts as `mode` says.

@@ -50,6 +50,14 @@ async fn tools_are_named_after_their_server_and_work() {
 }
 
 #[tokio::test]
+async fn a_tool_that_is_switched_off_is_not_offered() {
+    let servers = connect(&with(fixture(""), "tools", json!({ "echo": { "enabled": false } }))).await;
+    let all = connect(&fixture("")).await;
+    let rest: Vec<_> = names(&all).into_iter().filter(|name| *name != "s_echo").collect();
+    assert_eq!((names(&servers), rest.len() + 1), (rest.clone(), names(&all).len()));
+}
+
+#[tokio::test]
 async fn a_child_sees_its_own_environment_and_nothing_of_the_daemons() {
     let servers =
         connect(&with(fixture(""), "env", json!({ "TOKEN": "$SERVER_TOKEN", "EMPTY": "$NO" }))).await;

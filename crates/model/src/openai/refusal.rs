@@ -1,7 +1,7 @@
 //! What a provider's refusal means for the caller.
 
 use pudu_base::ModelError;
-use pudu_net::{reqwest, retry, scrub::Scrubber};
+use pudu_net::{reqwest, retry, scrub};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
@@ -107,8 +107,8 @@ fn without_ids(said: &str) -> String {
 }
 
 fn detail(status: u16, said: &str) -> String {
-    let words: String = said.trim().chars().filter(|c| !c.is_control()).take(WORDS).collect();
-    let words = without_ids(&Scrubber::default().scrub(&words));
+    let said: String = said.trim().chars().filter(|c| !c.is_control()).collect();
+    let words = without_ids(&scrub::hide_and_cut(&said, WORDS));
     // A page of a website says nothing to a person.
     let words = if words.starts_with('<') { String::new() } else { words };
     if words.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {words}") }

@@ -1,7 +1,9 @@
 //! The second process: the first of the new namespaces. Builds, gives up, starts the command, and collects.
 
 use super::{
-    Fault, Trying, loopback, outer, privileges, reap, root, seccomp,
+    Fault, Trying, loopback, outer, privileges,
+    quota::{self, Proc},
+    reap, root, seccomp,
     wire::{self, Net, Plan, Word},
 };
 use nix::sched::{CloneFlags, unshare};
@@ -38,14 +40,17 @@ fn work(control: &UnixStream) -> Result<Word, Fault> {
     let plan: Plan = wire::read(control)?;
     // A name is worth nothing if it cannot be had: some services may not give any.
     sethostname(b"sandbox").ok();
-    let listener = network(plan.net)?;
+    privileges::raise_open_files();
+    if let Some(listener) = network(plan.net)? {
+        wire::say(control, &Word::Listening, Some(listener.as_fd()))?;
+    }
+    let proc = Proc::open().trying("opening /proc")?;
     root::build(&plan)?;
-    give_up(&plan)?;
+    give_up(&plan, proc)?;
     let children = reap::Children::watch()?;
-    wire::say(control, &Word::Ready, listener.as_ref().map(AsFd::as_fd))?;
-    drop(listener);
+    wire::say(control, &Word::Ready, None)?;
     let shell = start(&plan)?;
-    reap::until_the_end(control, &children, &shell, &plan.limits)
+    reap::until_the_end(control, &children, &shell, &plan)
 }
 
 /// The outer process is killed where there is no time for more. Has to be said again whenever the user changes.
@@ -56,13 +61,14 @@ fn die_with_parent() -> Result<(), Fault> {
 fn network(net: Net) -> Result<Option<TcpListener>, Fault> {
     if net != Net::Shared {
         loopback::up().trying("switching the loopback on")?;
+        loopback::narrow();
     }
     let listen = || TcpListener::bind(PROXY).trying("listening for the proxy");
     (net == Net::Served).then(listen).transpose()
 }
 
 /// Gives up everything that the command must not have. The order matters: what comes later needs less.
-fn give_up(plan: &Plan) -> Result<(), Fault> {
+fn give_up(plan: &Plan, proc: Proc) -> Result<(), Fault> {
     let (user, group) = plan.identity;
     privileges::empty_bounding_set().trying("emptying the bounding set")?;
     if plan.from_root {
@@ -74,16 +80,20 @@ fn give_up(plan: &Plan) -> Result<(), Fault> {
         set_dumpable_behavior(DumpableBehavior::Dumpable).trying("writing the user map")?;
         // One more wall, where the kernel has it: the numbers of other users do not exist behind it.
         if unshare(CloneFlags::CLONE_NEWUSER).is_ok() {
-            outer::map(user, group)?;
+            outer::map(&proc, user, group)?;
+            quota::set(&proc);
             // In a new user namespace every right is there again.
             privileges::empty_bounding_set().trying("emptying the bounding set")?;
         }
     }
-    privileges::limit(&plan.limits)?;
+    // Where the daemon is another user there is nothing that one could take from the other.
+    let inotify = plan.from_root || quota::are_set(&proc);
+    drop(proc);
+    privileges::limit(&plan.limits, plan.counted)?;
     privileges::drop_all().trying("dropping capabilities")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).trying("hiding from the command")?;
     die_with_parent()?;
-    seccomp::install(plan.net)
+    seccomp::install(&seccomp::Filter { net: plan.net, counted: plan.counted, inotify })
 }
 
 fn start(plan: &Plan) -> Result<Child, Fault> {

@@ -1,7 +1,11 @@
 //! The first process: still the daemon's user in the daemon's file system, it leaves the namespaces, starts the
 //! second, and waits for it.
 
-use super::{Fault, NAME, Trying, wire};
+use super::{
+    Fault, NAME, Trying,
+    quota::{self, Proc},
+    wire,
+};
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
     process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior, setsid},
@@ -14,10 +18,7 @@ use std::{
     process::Command,
 };
 
-/// The word that stands for no control group.
-pub(crate) const NO_GROUP: &str = "-";
-
-/// Arguments: `root` or `user`, `own-net` or `host-net`, the control group's folder or `-`.
+/// Arguments: `root` or `user`, `own-net` or `host-net`, the folders of the control groups.
 pub(super) fn main(wish: &[&str]) -> i32 {
     match work(wish) {
         Ok(code) => code,
@@ -32,11 +33,13 @@ pub(super) fn main(wish: &[&str]) -> i32 {
 }
 
 fn work(wish: &[&str]) -> Result<i32, Fault> {
-    let &[whose, net, group] = wish else { return Err(Fault("the arguments are not ours".to_owned())) };
+    let &[whose, net, ref groups @ ..] = wish else {
+        return Err(Fault("the arguments are not ours".to_owned()));
+    };
     close_strangers().trying("closing what was inherited")?;
     // A session of its own has no terminal that could be written to.
     setsid().trying("beginning a session")?;
-    if group != NO_GROUP {
+    for group in groups {
         fs::write(Path::new(group).join("cgroup.procs"), "0").trying("joining the control group")?;
     }
     // If memory runs out, this goes before anything else of the machine. Best effort: it is a wish.
@@ -56,7 +59,7 @@ fn work(wish: &[&str]) -> Result<i32, Fault> {
 
 /// Closes everything but the socket and the two pipes. The daemon opens nothing that children inherit; what the
 /// daemon itself inherited is unknown.
-fn close_strangers() -> io::Result<()> {
+pub(super) fn close_strangers() -> io::Result<()> {
     let open: Vec<i32> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|fd| *fd > 2)
@@ -82,15 +85,17 @@ fn leave(from_root: bool, own_net: bool) -> Result<(), Fault> {
     }
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     unshare(flags | CloneFlags::CLONE_NEWUSER).trying("entering a user namespace")?;
-    map(user, group)?;
+    let proc = Proc::open().trying("opening /proc")?;
+    map(&proc, user, group)?;
+    quota::set(&proc);
     keep_rights_over_exec().trying("keeping the namespace's rights for the next process")
 }
 
 /// Makes the one user and the one group known in the new user namespace under their own numbers.
-pub(super) fn map(user: u32, group: u32) -> Result<(), Fault> {
-    fs::write("/proc/self/setgroups", "deny").trying("giving up other groups")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).trying("mapping the user")?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).trying("mapping the group")
+pub(super) fn map(proc: &Proc, user: u32, group: u32) -> Result<(), Fault> {
+    proc.write("self/setgroups", "deny").trying("giving up other groups")?;
+    proc.write("self/uid_map", &format!("{user} {user} 1")).trying("mapping the user")?;
+    proc.write("self/gid_map", &format!("{group} {group} 1")).trying("mapping the group")
 }
 
 /// Only root keeps rights when a program is started; others do with ambient ones.

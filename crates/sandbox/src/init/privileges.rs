@@ -15,8 +15,10 @@ use std::os::fd::AsFd;
 
 /// How much less a command's processes get of a busy processor than the daemon.
 const NICE: i32 = 5;
-/// Files that a process may have open.
+/// Files that a process may have open, and all of them may have on their way over sockets.
 const OPEN: u64 = 4096;
+/// The same where no control group counts the memory that each of them may stand for.
+const OPEN_UNCOUNTED: u64 = 1024;
 /// Before this kernel processes were counted by user over the whole machine, the daemon's own among them.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 /// What the count may be there, so that the daemon's user keeps room.
@@ -55,12 +57,12 @@ pub(super) fn drop_all() -> rustix::io::Result<()> {
 }
 
 /// Sets what one process may use up. All of them together are watched elsewhere.
-pub(super) fn limit(limits: &Limits) -> Result<(), Fault> {
+pub(super) fn limit(limits: &Limits, counted: bool) -> Result<(), Fault> {
     let processes = if counts_by_namespace() { limits.processes } else { limits.processes.max(OLD_COUNT) };
     for (resource, most) in [
         (Resource::Core, 0),
         (Resource::Nproc, processes),
-        (Resource::Nofile, OPEN),
+        (Resource::Nofile, if counted { OPEN } else { OPEN_UNCOUNTED }),
         (Resource::Fsize, limits.disk),
         // Not the address space: programs that compile while they run reserve much more than they use.
         (Resource::Data, limits.memory),
@@ -74,6 +76,13 @@ pub(super) fn limit(limits: &Limits) -> Result<(), Fault> {
         setrlimit(resource, limit).trying(format_args!("limiting {resource:?}"))?;
     }
     nice(NICE).map(drop).trying("stepping back behind the daemon")
+}
+
+/// Takes all the open files that the machine gives: as many descriptors may be on their way over sockets, those of other
+/// commands of this user among them, when this process hands one over. Best effort: it is a wish.
+pub(super) fn raise_open_files() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();
 }
 
 fn counts_by_namespace() -> bool {

@@ -1,11 +1,14 @@
 //! What process 1 does while the command runs: collects children, watches the memory, and listens for the end.
 
-use super::{Fault, Trying, wire::Word};
-use crate::Limits;
+use super::{
+    Fault, Trying,
+    usage::Usage,
+    wire::{GO_ON, HOLD, Plan, Word},
+};
 use nix::{
     errno::Errno,
     sys::{
-        signal::{SigSet, Signal},
+        signal::{self, SigSet, Signal},
         signalfd::{SfdFlags, SignalFd},
     },
 };
@@ -14,13 +17,18 @@ use rustix::{
     process::{Pid, WaitOptions, WaitStatus, wait},
 };
 use std::{
-    fs,
+    io::Read,
     os::{fd::AsFd, unix::net::UnixStream},
     process::Child,
+    time::{Duration, Instant},
 };
 
-/// The memory is looked at this often, in nanoseconds.
-const LOOK: i64 = 150_000_000;
+/// What the command takes is looked at this often: seldom where it has much left, and often where it has not.
+const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(150));
+/// Nobody fills memory quicker, in bytes for each millisecond.
+const QUICKEST: u64 = 4 << 20;
+/// Looking takes this share of the time at most.
+const SHARE: u32 = 5;
 
 /// Tells when a child has ended.
 pub(super) struct Children(SignalFd);
@@ -42,22 +50,25 @@ pub(super) fn until_the_end(
     control: &UnixStream,
     children: &Children,
     shell: &Child,
-    limits: &Limits,
+    plan: &Plan,
 ) -> Result<Word, Fault> {
     let shell = i32::try_from(shell.id()).ok().and_then(Pid::from_raw);
+    let mut usage = Usage::begin(plan);
+    let mut due = Instant::now();
     loop {
         let mut ready = [
             PollFd::new(&children.0, PollFlags::IN),
             PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN | PollFlags::RDHUP),
         ];
-        let patience = Timespec { tv_sec: 0, tv_nsec: LOOK };
+        let patience = due.saturating_duration_since(Instant::now()).min(LOOK.1);
+        let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
         match poll(&mut ready, Some(&patience)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).trying("waiting for the command"),
         }
         let [child, daemon] = ready.map(|fd| !fd.revents().is_empty());
         if daemon {
-            return Err(Fault("the daemon let go".to_owned()));
+            obey(control)?;
         }
         if child {
             while !matches!(children.0.read_signal(), Ok(None) | Err(Errno::EAGAIN)) {}
@@ -68,10 +79,32 @@ pub(super) fn until_the_end(
                 (None, signal) => Word::Signalled(signal.unwrap_or_default()),
             });
         }
-        if resident() > limits.memory {
-            return Ok(Word::Memory);
+        if Instant::now() >= due {
+            let begin = Instant::now();
+            let Some(left) = usage.left() else { return Ok(Word::Memory) };
+            let pause =
+                Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1).max(begin.elapsed() * SHARE);
+            due = Instant::now() + pause;
         }
     }
+}
+
+/// Does what the daemon says. The end of the socket is its word to end.
+fn obey(mut control: &UnixStream) -> Result<(), Fault> {
+    let mut words = [0; 16];
+    let count = control.read(&mut words).trying("hearing the daemon")?;
+    if count == 0 {
+        return Err(Fault("the daemon let go".to_owned()));
+    }
+    for word in words.iter().take(count) {
+        // To all processes but this one. An error means that there are none.
+        match *word {
+            HOLD => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGSTOP).ok(),
+            GO_ON => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGCONT).ok(),
+            _ => return Err(Fault("the daemon said what is no word".to_owned())),
+        };
+    }
+    Ok(())
 }
 
 /// Collects every child that has ended; returns how the shell did, if it is among them.
@@ -83,33 +116,4 @@ fn collect(shell: Option<Pid>) -> Option<WaitStatus> {
         }
     }
     ended
-}
-
-/// How much memory all processes here have in use, in bytes. What processes share is looked at closer only where
-/// the quick sum is large enough to matter.
-fn resident() -> u64 {
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    let names = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    pids.map(|pid| fair_share(&pid).unwrap_or_else(|| pages(&pid) * page)).sum()
-}
-
-/// A process that shares nothing large is counted by what it has resident.
-fn pages(pid: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
-}
-
-/// What a process has resident, with its share of what it has in common with others; `None` if it does not tell,
-/// or is too small to be asked.
-fn fair_share(pid: &str) -> Option<u64> {
-    const SMALL: u64 = 4096;
-    if pages(pid) < SMALL {
-        return None;
-    }
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kilobytes * 1024)
 }

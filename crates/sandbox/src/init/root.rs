@@ -58,7 +58,6 @@ const ETC_NET: [&str; 3] = ["host.conf", "hosts", "resolv.conf"];
 /// Devices that are safe in anybody's hands.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// What a fresh `/proc` has that is the machine's own: nothing here is the command's business.
-const PROC_READ_ONLY: [&str; 4] = ["sys", "bus", "fs", "irq"];
 const PROC_HIDDEN: [&str; 8] =
     ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sched_debug", "sysrq-trigger", "timer_list"];
 
@@ -268,18 +267,13 @@ fn proc() -> Result<(), Fault> {
     if mount("proc", "/new/proc", "proc", flags, None).is_err() {
         return Ok(());
     }
-    for path in PROC_READ_ONLY.map(|name| Path::new("/new/proc").join(name)) {
-        if path.exists() {
-            mount_bind_recursive(&path, &path).trying(making)?;
-            mount_remount(&path, flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)?;
-        }
-    }
     for path in PROC_HIDDEN.map(|name| Path::new("/new/proc").join(name)) {
         if path.exists() {
             mount_bind_recursive("/new/dev/null", &path).trying(making)?;
         }
     }
-    Ok(())
+    // All of it: what a process may write about itself is above all how soon the kernel ends it when memory runs out.
+    mount_remount("/new/proc", flags | MountFlags::BIND | MountFlags::RDONLY, "").trying(making)
 }
 
 /// Makes the new file system the root, and lets go of everything else.

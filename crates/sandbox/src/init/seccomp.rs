@@ -77,6 +77,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
     libc::SYS_msgget,
+    libc::SYS_semget,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_kexec_file_load,
     #[cfg(target_arch = "x86_64")]
@@ -109,6 +110,14 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
+/// Flags of `clone`: a thread, and whether it has its files with the others; and of `close_range`.
+const THREAD: u64 = 0x0001_0000; // CLONE_THREAD
+const FILES: u64 = 0x0000_0400; // CLONE_FILES
+const UNSHARE: u64 = 2; // CLOSE_RANGE_UNSHARE
+
+const PIPE_SIZE: u64 = 1031; // F_SETPIPE_SZ
+const DUMPABLE: u64 = 4; // PR_SET_DUMPABLE
+
 /// Puts characters into a terminal's input.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 
@@ -116,22 +125,108 @@ const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c]; // TIOCSTI, TIOCLINUX
 /// all, reach the machine around the namespace.
 const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
+/// The choices that a filter has.
+pub(super) struct Filter {
+    /// What there is of a network.
+    pub(super) net: Net,
+    /// Whether a control group counts memory that belongs to no process.
+    pub(super) counted: bool,
+    /// Whether commands may watch folders: not where they would take that from the daemon.
+    pub(super) inotify: bool,
+}
+
 /// Installs it for this process and all that it will start. Nothing takes it away again.
-pub(super) fn install(net: Net) -> Result<(), Fault> {
-    for program in [foreign(), forbidden(net).trying("writing the filter of calls")?] {
+pub(super) fn install(filter: &Filter) -> Result<(), Fault> {
+    for program in [foreign(filter.counted), forbidden(filter).trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
     }
     Ok(())
 }
 
-fn forbidden(net: Net) -> Result<BpfProgram, seccompiler::BackendError> {
+/// What it takes to think, and to read and write what is open.
+const THINKING: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_fcntl,
+    libc::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    // As if it were not there, by the other filter.
+    libc::SYS_clone3,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_gettid,
+    libc::SYS_getpid,
+    libc::SYS_tgkill,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_gettimeofday,
+    libc::SYS_uname,
+];
+
+/// Installs a filter that refuses everything but [`THINKING`], for this process and its threads.
+pub(super) fn install_for_thinking() -> Result<(), Fault> {
+    for program in [foreign(true), thinking().trying("writing the filter of calls")?] {
+        apply_filter(&program).trying("installing the filter of calls")?;
+    }
+    Ok(())
+}
+
+fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
+    const NAME: u64 = 15; // PR_SET_NAME
+    let mut rules: Rules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
+    // Threads, and no processes; its own limits, which can only become less; the names of threads.
+    rules.insert(libc::SYS_clone, vec![when(&[(0, Len::Qword, Op::MaskedEq(THREAD), THREAD)])?]);
+    rules.insert(libc::SYS_prlimit64, vec![when(&[(0, Len::Dword, Op::Eq, 0)])?]);
+    rules.insert(libc::SYS_prctl, vec![when(&[(0, Len::Dword, Op::Eq, NAME)])?]);
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let here = TargetArch::try_from(std::env::consts::ARCH)?;
+    SeccompFilter::new(rules, refuse, SeccompAction::Allow, here)?.try_into()
+}
+
+fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
     let mask = |bit: u64| Op::MaskedEq(bit);
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
+    let mut clones: Vec<Rule> =
+        flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?;
+    // A thread with files of its own: whoever counts them looks at one thread of a process.
+    clones.push(when(&[(0, Len::Qword, Op::MaskedEq(THREAD | FILES), THREAD)])?);
+    rules.insert(libc::SYS_clone, clones);
+    rules.insert(libc::SYS_close_range, vec![when(&[(2, Len::Dword, mask(UNSHARE), UNSHARE)])?]);
+    // A pipe that holds more than it is counted with, and what keeps a process from being counted.
+    rules.insert(libc::SYS_fcntl, vec![when(&[(1, Len::Dword, Op::Eq, PIPE_SIZE)])?]);
     rules.insert(
-        libc::SYS_clone,
-        flags.map(|bit| when(&[(0, Len::Qword, mask(bit), bit)])).collect::<Result<_, _>>()?,
+        libc::SYS_prctl,
+        vec![when(&[(0, Len::Dword, Op::Eq, DUMPABLE), (1, Len::Qword, Op::Eq, 0)])?],
     );
+    if !filter.inotify {
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_inotify_init, Vec::new());
+        rules.insert(libc::SYS_inotify_init1, Vec::new());
+    }
     rules.insert(
         libc::SYS_ioctl,
         TERMINAL_INJECTION
@@ -147,7 +242,7 @@ fn forbidden(net: Net) -> Result<BpfProgram, seccompiler::BackendError> {
     let others: Vec<_> =
         FAMILIES.iter().map(|family| (0, Len::Dword, Op::Ne, u64::from(family.unsigned_abs()))).collect();
     let mut sockets = vec![when(&others)?];
-    if net != Net::Shared {
+    if filter.net != Net::Shared {
         // Of netlink only what lists interfaces.
         let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
         sockets.push(when(&[(0, Len::Dword, Op::Eq, netlink), (2, Len::Dword, Op::Ne, 0)])?);
@@ -167,8 +262,9 @@ fn when(conditions: &[(u8, Len, Op, u64)]) -> Result<Rule, seccompiler::BackendE
 
 /// A filter by hand, for what the library has no words for: calls by the x32 table, which would slip past the
 /// numbers of the other filter, and `clone3`, whose flags no filter can read and without which programs take
-/// `clone`. Both are as if the kernel did not have them. Other architectures are refused by the other filter.
-fn foreign() -> BpfProgram {
+/// `clone`. Both are as if the kernel did not have them, and so are files in memory where nobody counts them: programs
+/// then take `/dev/shm`. Other architectures are refused by the other filter.
+fn foreign(counted: bool) -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
     const IF_FROM: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
@@ -177,11 +273,14 @@ fn foreign() -> BpfProgram {
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(435);
+    // Where it is allowed, the number of the other one stands a second time.
+    let memfd = if counted { clone3 } else { u32::try_from(libc::SYS_memfd_create).unwrap_or(clone3) };
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
         step(LOAD, 0, 0, 0), // the number is first in seccomp_data
-        step(IF_FROM, 2, 0, X32),
-        step(IF_EQUAL, 1, 0, clone3),
+        step(IF_FROM, 3, 0, X32),
+        step(IF_EQUAL, 2, 0, clone3),
+        step(IF_EQUAL, 1, 0, memfd),
         step(RETURN, 0, 0, ALLOW),
         step(RETURN, 0, 0, ERRNO | libc::ENOSYS.cast_unsigned()),
     ]

@@ -37,7 +37,14 @@ pub(crate) struct Plan {
     pub(crate) from_root: bool,
     /// What there is of a network.
     pub(crate) net: Net,
+    /// Whether a control group counts what the command takes, memory that belongs to no process with it.
+    pub(crate) counted: bool,
 }
+
+/// What the daemon says while a command runs: hold still, as long as its files are counted.
+pub(crate) const HOLD: u8 = b'h';
+/// Go on.
+pub(crate) const GO_ON: u8 = b'g';
 
 /// What there is of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +60,10 @@ pub(crate) enum Net {
 /// What a sandbox says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// Everything is in place. Carries the listener, if one was wanted.
+    /// Carries the listener, if one was wanted. Said before anything is given up: who shares a user with the commands
+    /// could not hand it over any more once they have as many descriptors on their way as they may.
+    Listening,
+    /// Everything is in place.
     Ready,
     /// It could not be built.
     Failed(String),

@@ -5,5 +5,7 @@ mod attempts;
 mod commands;
 mod escape;
 mod files;
+mod floods;
 mod house;
 mod limits;
+mod rights;

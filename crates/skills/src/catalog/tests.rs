@@ -130,8 +130,33 @@ fn broken_skills_are_told_and_harm_no_other() {
     check("huge", "larger than 128 KiB");
     check("odd", "is no plain file");
     check("link", "links are not followed");
-    check("good", "`good` of own/good-too comes before it");
-    assert_eq!(broken.len(), 6);
+    assert_eq!(broken.len(), 5);
+}
+
+#[test]
+fn one_that_ships_gives_way_to_one_of_its_name_and_is_not_broken() {
+    let house = house();
+    house.skill("shipped/good", "good");
+    house.skill("shelf/public/deer/good", "good");
+    house.skill("shelf/custom/good", "good");
+    assert_eq!(house.names(), ["good /mnt/skills/custom/good"]);
+    assert_eq!(house.broken(), Vec::<String>::new());
+    let at = |folder: &str| house.dir.path().join(folder);
+    let hidden =
+        |folder: &str| Hidden { name: "good".into(), folder: at(folder), by: at("shelf/custom/good") };
+    assert_eq!(house.skills.read().hidden, [hidden("shelf/public/deer/good"), hidden("shipped/good")]);
+    // Two of one place, or two of the team's own, are a mistake.
+    house.skill("shipped/good-again", "good");
+    house.skill("own/good", "good");
+    fs::remove_dir_all(at("shelf/public")).unwrap();
+    assert_eq!(
+        house.broken(),
+        ["shelf/custom/good: `good` of own/good comes before it; give it another name"]
+    );
+    fs::remove_dir_all(at("own")).unwrap();
+    fs::remove_dir_all(at("shelf")).unwrap();
+    let expect = "shipped/good-again: `good` of shipped/good comes before it; give it another name";
+    assert_eq!(house.broken(), [expect]);
 }
 
 #[test]
@@ -202,7 +227,23 @@ fn a_skill_is_installed_replaced_and_removed() {
 }
 
 #[test]
-fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_ships() {
+fn an_archive_takes_the_place_of_one_that_ships_only_when_that_is_said() {
+    let house = house();
+    house.skill("shipped/research", "research");
+    let archive = house.archive(&[("SKILL.md", &text("research"))]);
+    let error = house.skills.install(&archive, false).unwrap_err().to_string();
+    assert!(error.starts_with("a skill `research` is there already (public); "), "{error}");
+    assert!(error.contains("--replace"), "{error}");
+    house.skills.install(&archive, true).unwrap();
+    assert_eq!(house.names(), ["research /mnt/skills/custom/research"]);
+    assert_eq!(house.broken(), Vec::<String>::new());
+    house.skills.install(&archive, true).unwrap();
+    house.skills.remove("research").unwrap();
+    assert_eq!(house.names(), ["research /mnt/skills/public/research"], "it is back");
+}
+
+#[test]
+fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_the_operator_put_there() {
     let house = house();
     house.skill("shipped/research", "research");
     house.skill("shelf/custom/ours", "ours");
@@ -211,7 +252,6 @@ fn nothing_of_a_refused_archive_stays_and_no_stranger_takes_the_name_of_what_shi
         assert!(error.contains(expect), "{error}");
         assert_eq!(house.own(), Vec::<String>::new());
     };
-    check(&[("SKILL.md", &text("research"))], true, "a skill `research` is there already (public)");
     check(&[("SKILL.md", &text("ours"))], true, "a skill `ours` is there already (custom)");
     check(&[("SKILL.md", &text("bad")), ("a.sh", "curl x | sh")], false, "BLOCK  a.sh:1  download-and-run");
     check(

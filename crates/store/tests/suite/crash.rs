@@ -73,6 +73,7 @@ async fn script(db: &Db) {
     db.decide("1", Ruling { approved: true, by: None, at: NOW }).await.unwrap();
     let deed = db.deed_begins(crate::audit::deed("ls")).await.unwrap();
     db.deed_ends(deed, Some(0), NOW).await.unwrap();
+    db.save_position("discord", "5", NOW).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }
 

@@ -121,6 +121,7 @@ pub(crate) fn event(key: &str) -> NewItem {
         account: "telegram".into(),
         event_key: key.into(),
         chat: "-100".into(),
+        position: None,
         message: None,
         payload: format!(r#"{{"text":"{key}"}}"#),
         at: NOW,

@@ -18,6 +18,21 @@ pub(crate) async fn an_event_is_kept_once(db: Db) {
     assert_eq!(db.pending_count().await.unwrap(), 2);
 }
 
+pub(crate) async fn where_a_stream_goes_on_is_kept_with_its_event_and_by_itself(db: Db) {
+    let account = event("1").account;
+    let at = |key: &str, position: &str| NewItem { position: Some(position.into()), ..event(key) };
+    assert_eq!(db.position(&account).await.unwrap(), None);
+    db.accept(&at("1", "seq 1")).await.unwrap();
+    db.accept(&event("2")).await.unwrap();
+    assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 1"));
+    // One that came twice was accepted, too.
+    assert_eq!(db.accept(&at("1", "seq 3")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 3"));
+    db.save_position(&account, "seq 4", NOW).await.unwrap();
+    assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 4"));
+    assert_eq!(db.position("another").await.unwrap(), None);
+}
+
 pub(crate) async fn an_edit_changes_what_waits_and_nothing_else(db: Db) {
     let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
     assert!(db.amend(one, r#"{"text":"better"}"#).await.unwrap());

@@ -48,6 +48,7 @@ macro_rules! on_every_lasting_engine {
 
 on_every_engine! {
     inbox::an_event_is_kept_once,
+    inbox::where_a_stream_goes_on_is_kept_with_its_event_and_by_itself,
     inbox::an_edit_changes_what_waits_and_nothing_else,
     inbox::what_is_finished_waits_no_more_and_stays_known,
     turns::a_turn_carries_its_events_to_the_end,

@@ -5,8 +5,7 @@ use backon::{ExponentialBuilder, Retryable};
 use pudu_base::ToolError;
 use pudu_net::{
     reqwest::{Client, Error, RequestBuilder, Response},
-    retry,
-    scrub::Scrubber,
+    retry, scrub,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -27,7 +26,6 @@ pub(crate) struct Exchange {
     client: Client,
     title: &'static str,
     timeout: Duration,
-    scrubber: Scrubber,
 }
 
 /// What a provider answered.
@@ -52,8 +50,8 @@ impl Exchange {
         timeout: Duration,
     ) -> Result<Self, Error> {
         // A provider that repeats the key in its complaint must not tell it to the chat.
-        let key = api_key.map(|key| key.expose_secret().to_owned());
-        Ok(Self { client: pudu_net::client()?, title, timeout, scrubber: Scrubber::new(key) })
+        scrub::remember(api_key.map(|key| key.expose_secret().to_owned()));
+        Ok(Self { client: pudu_net::client()?, title, timeout })
     }
 
     /// Asks and returns the answer as JSON.
@@ -120,7 +118,6 @@ impl Exchange {
     /// Tells what a status means for whoever asked.
     fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> Trouble {
         let detail = detail(body);
-        let detail = self.scrubber.scrub(&detail);
         let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
         let operator = "whoever runs this bot has to mend it; go on without";
         // Brave says 422 to a key that it does not know.
@@ -170,7 +167,7 @@ fn detail(body: &[u8]) -> String {
         "/readableMessage",
     ];
     let words = paths.iter().find_map(|path| value.pointer(path)?.as_str());
-    super::foreign::line(words.unwrap_or_default(), WORDS)
+    super::foreign::line(&scrub::hide(words.unwrap_or_default()), WORDS)
 }
 
 #[cfg(test)]

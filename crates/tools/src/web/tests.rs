@@ -1,7 +1,7 @@
 //! Every provider against the simulated web: what the model reads, and what the provider was asked.
 
 use super::*;
-use crate::tests::{cx, place};
+use crate::tests::{at_once, cx, place};
 use pudu_base::ToolCx;
 use pudu_net::guard::Allowed;
 use pudu_sim::{Web, web::KEY};
@@ -235,4 +235,16 @@ async fn what_may_pass_is_tried_again_a_little() {
     bench.web.fail("/deer", 503, None);
     assert!(bench.fetch(Provider::Own, &bench.web.page("/deer")).await.starts_with("# The pudu"));
     assert_eq!(bench.web.asked().len(), 10);
+}
+
+#[tokio::test]
+async fn pages_wait_for_each_other_when_many_are_fetched_at_once() {
+    let bench = bench().await;
+    let all = u32::try_from(web_fetch::MAX_FETCHES).unwrap();
+    let taken = web_fetch::FETCHES.acquire_many(all).await.unwrap();
+    // Refused without a look at any network, as soon as it is its turn.
+    let mut fetch = std::pin::pin!(bench.fetch(Provider::Own, "http://127.0.0.1/"));
+    assert!(at_once(&mut fetch).is_none());
+    drop(taken);
+    assert!(fetch.await.contains("leads to loopback"));
 }

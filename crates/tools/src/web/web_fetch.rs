@@ -4,9 +4,14 @@ use super::{Desk, Page, Provider, exa, firecrawl, foreign, jina, own, tavily};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 /// A title is cut at so many characters.
 const TITLE: usize = 300;
+/// So many pages are fetched at once, by all runs of the process: each may take 10 MiB before it is read.
+pub(super) const MAX_FETCHES: usize = 24;
+/// The places for that.
+pub(super) static FETCHES: Semaphore = Semaphore::const_new(MAX_FETCHES);
 
 pub(super) struct WebFetch(pub(super) Desk);
 
@@ -29,6 +34,8 @@ impl TypedTool for WebFetch {
 
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let Self(desk) = self;
+        // Never closed.
+        let _place = FETCHES.acquire().await.ok();
         let page = match desk.provider {
             Provider::Own => own::fetch(desk, &args.url).await,
             by => {

@@ -141,7 +141,9 @@ async fn route(State(core): State<Arc<Core>>, request: Request) -> Response {
         return core.run(&format!("{method} {path}"), ask.record(), unknown).await.into_response();
     };
     let done = async {
-        match core.act(|world| pass(world, name, door, &ask).and_then(|()| effect(world, &ask))) {
+        let words = Value::Object(ask.body.clone()).to_string();
+        let passes = |world: &mut World| pass(world, name, door, &ask).and_then(|()| world.reads(&words));
+        match core.act(|world| passes(world).and_then(|()| effect(world, &ask))) {
             Ok(value) => (Reply::Json(200, value.clone()), Outcome::Answered(value)),
             Err(refusal) => refusal.reply(),
         }

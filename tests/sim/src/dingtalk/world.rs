@@ -158,6 +158,8 @@ pub(crate) struct World {
     pub(crate) undelivered: u32,
     /// The largest content of a card that is taken, in characters.
     pub(crate) card_limit: Option<usize>,
+    /// A word that the platform lets nobody say.
+    pub(crate) taboo: Option<String>,
     last: u64,
 }
 
@@ -185,6 +187,7 @@ impl World {
             banned: false,
             undelivered: 0,
             card_limit: None,
+            taboo: None,
             last: 1000,
         }
     }
@@ -243,6 +246,16 @@ impl World {
         }
         *count += 1;
         if *count > most { Err(Refusal::planned(&Fault::TooMany(1))) } else { Ok(()) }
+    }
+
+    /// Refuses what holds a word that nobody may say.
+    pub(crate) fn reads(&self, text: &str) -> Answer<()> {
+        match &self.taboo {
+            Some(word) if text.contains(word) => {
+                Err(Refusal::invalid("content", "the content holds words that are not allowed"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses when the app has lost a scope.

@@ -3,7 +3,7 @@
 
 use super::{
     core::Core,
-    sessions::{FRAMES, Frame, MESSAGE_CONTENT},
+    sessions::{FRAMES, Frame, MESSAGE_CONTENT, Resumed},
     world::World,
 };
 use crate::{calls::Outcome, stage::Reply};
@@ -62,6 +62,12 @@ pub(crate) async fn connect(
         };
         stop.run_until_cancelled_owned(serve).await;
     })
+}
+
+/// Tells whether a session cannot be resumed after this close code: those after which nobody may connect again,
+/// and of the others the ones whose documentation says that the session is invalid or a new one has to begin.
+pub(crate) fn ends_session(code: u16) -> bool {
+    matches!(code, 4003 | 4004 | 4007 | 4009..=4014)
 }
 
 async fn close(socket: &mut WebSocket, code: u16, why: &'static str) {
@@ -130,7 +136,7 @@ impl Connection {
             }
         };
         if let End::Close(code, why) = end {
-            leave.ended = !(code < 4000 || matches!(code, 4000 | 4001 | 4002 | 4008 | 4009));
+            leave.ended = ends_session(code);
             close(&mut socket, code, why).await;
         }
     }
@@ -223,10 +229,12 @@ impl Connection {
         let socket = (self.id, self.frames.clone());
         let (id, seq) = (data["session_id"].as_str().unwrap_or_default(), data["seq"].as_u64());
         let Some(seq) = seq else { return Err(End::Close(4007, "Invalid seq")) };
-        if self.core.act(|world| world.resumed(id, seq, socket)) {
-            self.known = true;
-        } else {
-            self.frames.try_send(Frame::Text(json!({"op": 9, "s": null, "t": null, "d": false}))).ok();
+        match self.core.act(|world| world.resumed(id, seq, socket)) {
+            Resumed::Yes => self.known = true,
+            Resumed::Ahead => return Err(End::Close(4007, "Invalid seq")),
+            Resumed::No => {
+                self.frames.try_send(Frame::Text(json!({"op": 9, "s": null, "t": null, "d": false}))).ok();
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::{
     ask::Ask,
     error::{Answer, Refusal},
     wire,
-    world::{BOT, BOT_NAME, World},
+    world::{BOT, BOT_NAME, GUILD, World},
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,23 @@ pub(crate) fn guilds(world: &mut World, _: &Ask) -> Answer {
         "features": [],
     }]);
     Ok((200, found))
+}
+
+/// `GET /guilds/{id}/channels`: threads are not among them.
+pub(crate) fn channels(world: &mut World, ask: &Ask) -> Answer {
+    of_the_guild(world, ask, "channels")
+}
+
+/// `GET /guilds/{id}/roles`
+pub(crate) fn roles(world: &mut World, ask: &Ask) -> Answer {
+    of_the_guild(world, ask, "roles")
+}
+
+fn of_the_guild(world: &World, ask: &Ask, what: &str) -> Answer {
+    match ask.part(1) {
+        GUILD => Ok((200, wire::guild(world)[what].clone())),
+        _ => Err(Refusal::new(404, 10004, "Unknown Guild")),
+    }
 }
 
 /// What the developer portal says of the application: the message content intent.

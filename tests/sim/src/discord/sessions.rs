@@ -28,6 +28,16 @@ pub(crate) enum Frame {
     Drop,
 }
 
+/// What becomes of a wish to resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumed {
+    Yes,
+    /// The session is not there any more, or what was missed is not kept any more.
+    No,
+    /// The number is of an event that never was.
+    Ahead,
+}
+
 /// All sessions, and what a test has set for them.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
@@ -140,17 +150,22 @@ impl World {
         self.sessions.all.push(session);
     }
 
-    /// Takes up a session where it was cut. False when it is not there any more.
-    pub(crate) fn resumed(&mut self, id: &str, seq: u64, socket: (u64, mpsc::Sender<Frame>)) -> bool {
+    /// Takes up a session where it was cut: what it missed is told again, and then that it is resumed. A
+    /// connection that still holds the session loses it.
+    pub(crate) fn resumed(&mut self, id: &str, seq: u64, socket: (u64, mpsc::Sender<Frame>)) -> Resumed {
         let most = self.options.resumable;
         self.sessions.all.retain(|session| session.away.is_none_or(|since| since.elapsed() < most));
         let Some(session) = self.sessions.all.iter_mut().find(|session| session.id == id) else {
-            return false;
+            return Resumed::No;
         };
         let oldest = session.log.front().map_or(1, |(seq, _)| *seq);
-        if seq > session.seq || seq + 1 < oldest {
-            return false;
+        if seq > session.seq {
+            return Resumed::Ahead;
         }
+        if seq + 1 < oldest {
+            return Resumed::No;
+        }
+        session.send(Frame::Drop);
         session.socket = Some(socket);
         session.away = None;
         for (_, frame) in session.log.iter().filter(|(own, _)| *own > seq) {
@@ -158,7 +173,7 @@ impl World {
         }
         session.tell("RESUMED", &json!({}));
         self.sessions.resumed += 1;
-        true
+        Resumed::Yes
     }
 
     /// A connection is gone; `ended` when its session is over, too.

@@ -1,7 +1,7 @@
 //! Rules that the official client keeps to by itself, so that it proves none of them.
 
 use super::*;
-use sessions::{DIRECT_MESSAGES, FRAMES, GUILD_MESSAGES, GUILDS, MESSAGE_CONTENT};
+use sessions::{DIRECT_MESSAGES, FRAMES, GUILD_MESSAGES, GUILDS, MESSAGE_CONTENT, Resumed};
 use tokio::sync::mpsc;
 
 const ALL: u64 = GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES | MESSAGE_CONTENT;
@@ -44,15 +44,40 @@ async fn a_session_that_comes_back_is_told_what_it_missed_and_no_more() {
     say(&discord, &chat, &ada, "two");
     let id = discord.core.look(|world| world.sessions.all[0].id.clone());
     let (again, mut frames) = mpsc::channel(FRAMES);
-    assert!(discord.core.act(|world| world.resumed(&id, 2, (2, again))));
+    let resume = |id: &str, seq, socket| discord.core.act(|world| world.resumed(id, seq, socket));
+    assert_eq!(resume(&id, 2, (2, again)), Resumed::Yes);
     let after = told(&mut frames);
     assert_eq!(kinds(&after), ["MESSAGE_CREATE", "MESSAGE_CREATE", "RESUMED"]);
     assert_eq!((after[0].1.as_str(), after[1].1.as_str()), ("one", "two"));
     let (late, _frames) = mpsc::channel(FRAMES);
-    assert!(!discord.core.act(|world| world.resumed(&id, 99, (3, late.clone()))), "a number that never was");
-    assert!(!discord.core.act(|world| world.resumed("other", 1, (3, late.clone()))), "no such session");
+    assert_eq!(resume(&id, 99, (3, late.clone())), Resumed::Ahead, "a number that never was");
+    assert_eq!(resume("other", 1, (3, late.clone())), Resumed::No, "no such session");
     discord.core.act(|world| world.left(2, true));
-    assert!(!discord.core.act(|world| world.resumed(&id, 2, (3, late))), "it ended with a goodbye");
+    assert_eq!(resume(&id, 2, (3, late)), Resumed::No, "it ended with a goodbye");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_kept_for_its_time_and_no_longer() {
+    let (discord, ..) = server().await;
+    let most = discord.options().resumable;
+    for (away, expected) in
+        [(most - Duration::from_secs(1), Resumed::Yes), (most + Duration::from_secs(1), Resumed::No)]
+    {
+        let (frames, _kept) = mpsc::channel(FRAMES);
+        discord.core.act(|world| world.identified(ALL, (1, frames.clone())));
+        let id = discord.core.look(|world| world.sessions.all.last().map(|session| session.id.clone()));
+        discord.core.act(|world| world.left(1, false));
+        tokio::time::advance(away).await;
+        let resumed = discord.core.act(|world| world.resumed(&id.unwrap(), 2, (2, frames)));
+        assert_eq!(resumed, expected, "{away:?}");
+        discord.core.act(|world| world.left(2, true));
+    }
+}
+
+#[test]
+fn the_close_codes_that_forbid_to_resume_end_the_session() {
+    let ending: Vec<u16> = (4000..=4014).filter(|code| gateway::ends_session(*code)).collect();
+    assert_eq!(ending, [4003, 4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014]);
 }
 
 #[tokio::test]

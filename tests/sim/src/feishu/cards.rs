@@ -163,6 +163,7 @@ fn operate(world: &mut World, ask: &Ask, change: impl FnOnce(&mut Card, Instant)
     if !(1..=i64::from(i32::MAX)).contains(&sequence) {
         return Err(Refusal::field("sequence must be a positive int32"));
     }
+    world.reads(&Value::Object(ask.body.clone()).to_string())?;
     let World { cards, meter, .. } = world;
     let card = cards.get_mut(&id).ok_or_else(|| Refusal::new(200_740, "card is not exist"))?;
     if now.duration_since(card.made) > LIFE {
@@ -172,7 +173,8 @@ fn operate(world: &mut World, ask: &Ask, change: impl FnOnce(&mut Card, Instant)
         return Err(Refusal::new(200_770, "uuid is duplicated"));
     }
     if sequence <= card.sequence {
-        return Err(Refusal::new(300_317, "sequence is not increasing"));
+        let last = card.sequence;
+        return Err(Refusal::new(300_317, format!("sequence is not increasing: {sequence} after {last}")));
     }
     meter.ten(&id)?;
     let before = card.clone();

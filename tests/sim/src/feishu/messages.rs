@@ -8,6 +8,7 @@ use super::{
     wire,
     world::{World, unix_ms},
 };
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -54,6 +55,7 @@ fn send(world: &mut World, ask: &Ask, chat: &str, parent: Option<&Message>) -> A
         return Ok(Done::Data(wire::item(world, &sent.0)));
     }
     world.meter.five(chat)?;
+    world.reads(text)?;
     let json = content::check(kind, text)?;
     let card = check_parts(world, kind, &json)?;
     let id = world.fresh("om_");
@@ -120,7 +122,7 @@ fn place(
     parent: Option<&Message>,
 ) -> (Option<String>, Option<String>, Option<String>) {
     let Some(parent) = parent else {
-        let topics = world.chats.get(chat).is_some_and(|chat| chat.kind == Kind::Topics);
+        let topics = world.chats.get(chat).is_some_and(|chat| chat.kind.opens_topics());
         return (None, None, topics.then(|| world.fresh("omt_")));
     };
     let root = parent.root.clone().unwrap_or_else(|| parent.id.clone());
@@ -247,12 +249,26 @@ pub(crate) fn list(world: &mut World, ask: &Ask) -> Answer {
         found.reverse();
     }
     let size: usize = of("page_size").parse().unwrap_or(20).clamp(1, 50);
-    let start: usize = of("page_token").parse().unwrap_or(0);
+    let start = match of("page_token") {
+        "" => 0,
+        token => *world.pages.get(token).ok_or_else(|| Refusal::field("page_token is invalid"))?,
+    };
     let items: Vec<Value> =
         found.iter().skip(start).take(size).map(|one| wire::item_of(world, one)).collect();
     let more = start + items.len() < found.len();
-    let next = if more { (start + items.len()).to_string() } else { String::new() };
+    let end = start + items.len();
+    let next = if more { page_token(world, end) } else { String::new() };
     Ok(Done::Data(json!({"items": items, "has_more": more, "page_token": next})))
+}
+
+/// A token as the platform makes them: bytes in base64, whose `+`, `/` and `=` mean something else in a query.
+fn page_token(world: &mut World, end: usize) -> String {
+    let mut bytes = [0xfb, 0xef, 0xff, 0];
+    world.random.fill(&mut bytes[3..]);
+    let token = format!("{}{}", STANDARD.encode(bytes), STANDARD.encode(end.to_be_bytes()));
+    let token = format!("{}==", token.trim_end_matches('='));
+    world.pages.insert(token.clone(), end);
+    token
 }
 
 /// `im.reaction.create`. Each puts an emoji once.

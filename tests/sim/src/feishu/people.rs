@@ -133,7 +133,7 @@ impl World {
         };
         let parent = said.answers.as_ref().and_then(|id| self.messages.get(id)).cloned();
         let opened = said.thread && parent.as_ref().is_some_and(|parent| parent.thread.is_none());
-        let topics = opened || self.chats.get(&said.chat).is_some_and(|chat| chat.kind == Kind::Topics);
+        let topics = opened || self.chats.get(&said.chat).is_some_and(|chat| chat.kind.opens_topics());
         let thread = parent.as_ref().and_then(|parent| parent.thread.clone());
         let thread = thread.or_else(|| topics.then(|| self.fresh("omt_")));
         let bundle = said.bundle.iter().map(|(person, kind, content)| Said {

@@ -99,6 +99,20 @@ impl Platform for Feishu {
         SENDS
     }
 
+    fn uploads(&self) -> &'static [&'static str] {
+        &["im.file.create", "im.image.create"]
+    }
+
+    fn misused(&self) -> Vec<String> {
+        let numbers = self.refusals("300317").into_iter().filter(|words| {
+            let numbers = words.rsplit_once(": ").and_then(|(_, numbers)| numbers.split_once(" after "));
+            let number = |text: &str| text.parse::<i64>().ok();
+            // The same once more is no mistake: its answer was lost.
+            numbers.is_none_or(|(number_is, last)| number(number_is) < number(last))
+        });
+        numbers.chain(self.violations()).collect()
+    }
+
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
         &[
             ("cardkit.element.content", 400, "200750 card entity expired"),

@@ -101,6 +101,8 @@ pub(crate) fn user(world: &mut World, ask: &Ask) -> Answer {
 /// `im/v1/chats/:chat_id`.
 pub(crate) fn chat(world: &mut World, ask: &Ask) -> Answer {
     let chat = world.open_chat(ask.id("chat_id"))?;
-    let data: Value = serde_json::json!({"name": chat.title, "chat_mode": chat.kind.mode()});
+    let data: Value = serde_json::json!({
+        "name": chat.title, "chat_mode": chat.kind.mode(), "group_message_type": chat.kind.form(),
+    });
     Ok(Done::Data(data))
 }

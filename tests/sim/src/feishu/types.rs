@@ -19,6 +19,8 @@ pub(crate) const STREAM: Duration = Duration::from_secs(10 * 60);
 pub(crate) enum Kind {
     Private,
     Group,
+    /// A group that shows its messages as topics: an event calls it a group all the same.
+    Threads,
     Topics,
 }
 
@@ -27,7 +29,7 @@ impl Kind {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Private => "p2p",
-            Self::Group => "group",
+            Self::Group | Self::Threads => "group",
             Self::Topics => "topic_group",
         }
     }
@@ -38,6 +40,16 @@ impl Kind {
             Self::Topics => "topic",
             other => other.word(),
         }
+    }
+
+    /// How its messages stand, as the chat itself says it.
+    pub(crate) fn form(self) -> &'static str {
+        if self.opens_topics() { "thread" } else { "chat" }
+    }
+
+    /// Whether every message that answers nothing opens a topic.
+    pub(crate) fn opens_topics(self) -> bool {
+        matches!(self, Self::Threads | Self::Topics)
     }
 }
 

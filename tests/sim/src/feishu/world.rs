@@ -93,6 +93,10 @@ pub(crate) struct World {
     pub(crate) webhook: Option<String>,
     pub(crate) violations: Vec<String>,
     pub(crate) pings: u64,
+    /// Where the next page begins, by the token that was handed out for it.
+    pub(crate) pages: HashMap<String, usize>,
+    /// A word that the platform lets nobody say.
+    pub(crate) taboo: Option<String>,
     pub(crate) books: Books,
     pub(crate) random: fastrand::Rng,
     last: u64,
@@ -131,10 +135,22 @@ impl World {
             webhook: None,
             violations: Vec::new(),
             pings: 0,
+            pages: HashMap::new(),
+            taboo: None,
             books: Books::new(options.seed),
             random: fastrand::Rng::with_seed(options.seed),
             last: 1000,
             options,
+        }
+    }
+
+    /// Refuses what holds a word that nobody may say.
+    pub(crate) fn reads(&self, text: &str) -> Answer<()> {
+        match &self.taboo {
+            Some(word) if text.contains(word) => {
+                Err(Refusal::new(230_028, "The messages do NOT pass the audit."))
+            }
+            _ => Ok(()),
         }
     }
 

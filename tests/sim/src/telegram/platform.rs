@@ -97,6 +97,10 @@ impl Platform for Telegram {
         &["sendMessage", "editMessageText", "deleteMessage", "sendDocument", "sendPhoto"]
     }
 
+    fn uploads(&self) -> &'static [&'static str] {
+        &["sendDocument", "sendPhoto"]
+    }
+
     fn unchangeable(&self) -> &'static [(&'static str, u16, &'static str)] {
         &[("editMessageText", 400, "Bad Request: message can't be edited")]
     }

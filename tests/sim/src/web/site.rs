@@ -26,6 +26,8 @@ pub(super) fn answer(visit: &Visit, inside: u16) -> Response {
         "/to-metadata" => to("http://169.254.169.254/latest/meta-data/".to_owned()),
         "/data.json" => ([(header::CONTENT_TYPE, "application/json")], "{\"weight\": 10}").into_response(),
         "/paper.pdf" => ([(header::CONTENT_TYPE, "application/pdf")], "%PDF-1.7").into_response(),
+        // What does not belong into a table: parsers complain of each piece.
+        "/misplaced" => Html(format!("<table>{}", "<p>x</p>".repeat(120_000))).into_response(),
         "/app" => Html("<div id=root></div><script src=app.js></script>").into_response(),
         _ => (StatusCode::NOT_FOUND, "no such page").into_response(),
     }

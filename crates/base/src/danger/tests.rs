@@ -1,4 +1,4 @@
-use super::{LONGEST, find};
+use super::{Danger, MAX_SCRIPT_BYTES};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,11 @@ const FETCHES: Option<&str> = Some("it runs what it fetches");
 const WRITES: Option<&str> = Some("it writes where the system lives");
 const SECRETS: Option<&str> = Some("it reads secrets");
 const DEEP: Option<&str> = Some("it is nested too deep to look through");
+
+/// Says in words what is found.
+fn find(script: &str) -> Option<&'static str> {
+    super::find(script).map(Danger::words)
+}
 
 #[track_caller]
 fn check(rows: &[(&str, &str)], reason: Option<&str>) {
@@ -265,7 +270,7 @@ fn everyday_work_is_let_through() {
 
 #[test]
 fn giants_are_refused_at_once() {
-    assert_eq!(find(&"x".repeat(LONGEST + 1)), Some("it is too long to look through"));
+    assert_eq!(find(&"x".repeat(MAX_SCRIPT_BYTES + 1)), Some("it is too long to look through"));
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(33), ")".repeat(33))), DEEP);
     assert_eq!(find(&format!("echo {}ls{}", "$(".repeat(30), ")".repeat(30))), None);
     let begun = Instant::now();
@@ -290,7 +295,7 @@ fn giants_are_refused_at_once() {
         ("`\\", true),
         ("x|", false),
     ] {
-        let script = piece.repeat(LONGEST / piece.len());
+        let script = piece.repeat(MAX_SCRIPT_BYTES / piece.len());
         let found = find(&script);
         assert!(!deep || found.is_some(), "{piece}: {found:?}");
     }

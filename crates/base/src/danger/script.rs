@@ -3,14 +3,10 @@
 //!
 //! Deliberately no shell: nothing is expanded, and what a shell would refuse may be read here.
 
-use super::word::Word;
-
-pub(super) const DEEP: &str = "it is nested too deep to look through";
-pub(super) const QUOTES: &str = "its quotes do not close";
-pub(super) const BRACKETS: &str = "its brackets do not close";
+use super::{Danger, word::Word};
 
 /// What is read, or why it cannot be.
-pub(super) type Result<T> = std::result::Result<T, &'static str>;
+pub(super) type Result<T> = std::result::Result<T, Danger>;
 
 /// One simple command of a script.
 #[derive(Debug, Default)]
@@ -75,7 +71,7 @@ impl Reader {
 
     /// Reads what is nested here.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.depth = self.depth.checked_sub(1).ok_or(DEEP)?;
+        self.depth = self.depth.checked_sub(1).ok_or(Danger::Deep)?;
         let inside = read(self);
         self.depth += 1;
         inside
@@ -93,7 +89,7 @@ impl Reader {
             self.step(c, &mut level)?;
         }
         level.end(false);
-        if inside { Err(BRACKETS) } else { Ok(level.commands) }
+        if inside { Err(Danger::Brackets) } else { Ok(level.commands) }
     }
 
     fn step(&mut self, c: char, level: &mut Level) -> Result<()> {

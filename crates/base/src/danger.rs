@@ -1,4 +1,5 @@
-//! Tells a dangerous shell command by its text, for those who want to be asked first.
+//! Tells a dangerous shell command by its text, for those who want to be asked first, and for those who look through
+//! what strangers wrote.
 //!
 //! Deliberately no boundary: a command can be spelled in endless ways. What this finds is what a hasty model
 //! writes, not what an attacker does; those the sandbox stops. What other languages do is not looked at.
@@ -10,7 +11,7 @@ mod tests;
 mod word;
 mod wrapped;
 
-use script::{Command, DEEP};
+use script::Command;
 use word::Word;
 use wrapped::Bare;
 
@@ -24,33 +25,106 @@ const FETCHERS: [&str; 2] = ["curl", "wget"];
 const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
 /// A command is no longer, in bytes; what is longer has to be looked at.
-const LONGEST: usize = 10_000;
+pub const MAX_SCRIPT_BYTES: usize = 10_000;
 /// Commands that are substituted in each other, so deep; what is deeper has to be looked at.
 const DEEPEST: usize = 32;
 
-const DELETES: &str = "it deletes whole folders";
-const DELETES_FOUND: &str = "it deletes whatever it finds";
-const FETCHES: &str = "it runs what it fetches";
-const OVERWRITES: &str = "it overwrites a disk or a file for good";
-const LATER: &str = "it makes something run later";
-const WRITES: &str = "it writes where the system lives";
+/// Why a command is dangerous; of two reasons the later one is the worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Danger {
+    /// Its quotes do not close.
+    Quotes,
+    /// Its brackets do not close.
+    Brackets,
+    /// It is nested too deep to look through.
+    Deep,
+    /// It is too long to look through.
+    Long,
+    /// It overwrites what others see.
+    Pushes,
+    /// It ends every process.
+    Kills,
+    /// It stops the machine.
+    Stops,
+    /// It changes who may do what, everywhere below.
+    Modes,
+    /// It asks for more rights.
+    Rights,
+    /// It runs a text that is put together only then.
+    Evaluates,
+    /// It deletes whatever it finds.
+    DeletesFound,
+    /// It makes something run later.
+    Later,
+    /// It writes where the system lives.
+    Writes,
+    /// It overwrites a disk or a file for good.
+    Overwrites,
+    /// It deletes whole folders.
+    Deletes,
+    /// It multiplies without end.
+    Multiplies,
+    /// It reads secrets.
+    Secrets,
+    /// It opens a connection of its own.
+    Connects,
+    /// It runs what it hides.
+    Hides,
+    /// It runs what it fetches.
+    Fetches,
+}
 
-/// Says in a few words why a command is dangerous; `None` if nothing was found.
+impl Danger {
+    /// Says it in a few words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Quotes => "its quotes do not close",
+            Self::Brackets => "its brackets do not close",
+            Self::Deep => "it is nested too deep to look through",
+            Self::Long => "it is too long to look through",
+            Self::Pushes => "it overwrites what others see",
+            Self::Kills => "it ends every process",
+            Self::Stops => "it stops the machine",
+            Self::Modes => "it changes who may do what, everywhere below",
+            Self::Rights => "it asks for more rights",
+            Self::Evaluates => "it runs a text that is put together only then",
+            Self::DeletesFound => "it deletes whatever it finds",
+            Self::Later => "it makes something run later",
+            Self::Writes => "it writes where the system lives",
+            Self::Overwrites => "it overwrites a disk or a file for good",
+            Self::Deletes => "it deletes whole folders",
+            Self::Multiplies => "it multiplies without end",
+            Self::Secrets => "it reads secrets",
+            Self::Connects => "it opens a connection of its own",
+            Self::Hides => "it runs what it hides",
+            Self::Fetches => "it runs what it fetches",
+        }
+    }
+
+    /// Tells whether all that is known is that it could not be read.
+    #[must_use]
+    pub fn is_unread(self) -> bool {
+        self <= Self::Long
+    }
+}
+
+/// Says why a script is dangerous, the worst that is in it; `None` if nothing was found.
 #[must_use]
-pub(crate) fn find(script: &str) -> Option<&'static str> {
-    if script.len() > LONGEST {
-        return Some("it is too long to look through");
+pub fn find(script: &str) -> Option<Danger> {
+    if script.len() > MAX_SCRIPT_BYTES {
+        return Some(Danger::Long);
     }
     let compact: String = script.split_whitespace().collect();
     if compact.contains(":(){:|:&};:") || compact.contains("|:&}") {
-        return Some("it multiplies without end");
+        return Some(Danger::Multiplies);
     }
     look(script, DEEPEST)
 }
 
 /// Looks through a script.
-fn look(script: &str, depth: usize) -> Option<&'static str> {
-    let Some(depth) = depth.checked_sub(1) else { return Some(DEEP) };
+fn look(script: &str, depth: usize) -> Option<Danger> {
+    let Some(depth) = depth.checked_sub(1) else { return Some(Danger::Deep) };
     match script::read(script, depth) {
         Ok(commands) => all(&commands, depth),
         Err(why) => Some(why),
@@ -66,22 +140,19 @@ enum Origin {
 }
 
 /// Looks at commands, each with what the one before gives it.
-fn all(commands: &[Command], depth: usize) -> Option<&'static str> {
-    let mut fed = None;
+fn all(commands: &[Command], depth: usize) -> Option<Danger> {
+    let (mut fed, mut worst) = (None, None);
     for command in commands {
         let nested = command.words.iter().map(|word| &word.inner).chain([&command.inner]);
-        let found = nested.into_iter().find_map(|inner| all(inner, depth));
-        let found = found.or_else(|| one(command, fed.as_ref(), depth));
-        if found.is_some() {
-            return found;
-        }
+        let nested = nested.into_iter().filter_map(|inner| all(inner, depth)).max();
+        worst = worst.max(nested).max(one(command, fed.as_ref(), depth));
         fed = match fed {
             _ if !command.piped => None,
             Some(Origin::Fetched | Origin::Hidden) => fed,
             _ => origin(command).or(fed),
         };
     }
-    None
+    worst
 }
 
 /// Says what a command writes for the next one.
@@ -101,28 +172,28 @@ fn texts(words: &[Word]) -> impl Iterator<Item = &str> {
 }
 
 /// Looks at one simple command.
-fn one(command: &Command, fed: Option<&Origin>, depth: usize) -> Option<&'static str> {
+fn one(command: &Command, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let Command { words, targets, sources, .. } = command;
     if targets.iter().chain(sources).any(|file| path::is_connection(file)) {
-        return Some("it opens a connection of its own");
+        return Some(Danger::Connects);
     }
     if targets.iter().any(|target| path::is_guarded(target)) {
-        return Some(WRITES);
+        return Some(Danger::Writes);
     }
     let bare = Bare::new(words);
     if bare.rights {
-        return Some("it asks for more rights");
+        return Some(Danger::Rights);
     }
-    let reads = || sources.iter().any(|file| path::is_secret(file)).then_some("it reads secrets");
+    let reads = || sources.iter().any(|file| path::is_secret(file)).then_some(Danger::Secrets);
     given(&bare, command, fed, depth).or_else(|| act(&bare, depth)).or_else(reads)
 }
 
 /// Looks at what an interpreter is given to run.
-fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize) -> Option<&'static str> {
+fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let program = bare.program()?;
     let shell = SHELLS.contains(&program);
     if matches!(program, "source" | ".") {
-        return bare.arguments().first().filter(|file| fetched(file)).map(|_| FETCHES);
+        return bare.arguments().first().filter(|file| fetched(file)).map(|_| Danger::Fetches);
     }
     if !(shell || INTERPRETERS.contains(&program) || program.starts_with("python")) {
         return None;
@@ -133,7 +204,7 @@ fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize)
     let text = texts(options).any(|word| !word.starts_with("--") && word.contains('c'));
     let input = !texts(options).any(|word| matches!(word, "-c" | "-m" | "-e" | "-r"));
     match operands.first() {
-        Some(code) if fetched(code) => Some(FETCHES),
+        Some(code) if fetched(code) => Some(Danger::Fetches),
         Some(code) if shell && text => look(&code.text, depth),
         Some(file) if file.text != "-" && file.text != "/dev/stdin" && !texts(options).any(|w| w == "-s") => {
             None
@@ -144,11 +215,11 @@ fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize)
 }
 
 /// Looks at the input that an interpreter runs.
-fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) -> Option<&'static str> {
+fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     match (input, fed) {
         (Some(script), _) => shell.then(|| look(script, depth)).flatten(),
-        (None, Some(Origin::Fetched)) => Some(FETCHES),
-        (None, Some(Origin::Hidden)) => Some("it runs what it hides"),
+        (None, Some(Origin::Fetched)) => Some(Danger::Fetches),
+        (None, Some(Origin::Hidden)) => Some(Danger::Hides),
         (None, Some(Origin::Said(script))) => shell.then(|| look(script, depth)).flatten(),
         (None, None) => None,
     }
@@ -160,7 +231,7 @@ fn fetched(word: &Word) -> bool {
 }
 
 /// Looks at what a program does.
-fn act(bare: &Bare<'_>, depth: usize) -> Option<&'static str> {
+fn act(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     let arguments = || texts(bare.arguments());
     let operands = || arguments().filter(|word| !word.starts_with('-'));
     let flag = |short: char, long: &str| {
@@ -170,44 +241,44 @@ fn act(bare: &Bare<'_>, depth: usize) -> Option<&'static str> {
     };
     match bare.program()? {
         "rm" if flag('r', "--recursive") || flag('R', "--recursive") => {
-            (bare.fed || operands().any(path::is_broad)).then_some(DELETES)
+            (bare.fed || operands().any(path::is_broad)).then_some(Danger::Deletes)
         }
-        "rm" => operands().any(path::is_guarded).then_some(WRITES),
+        "rm" => operands().any(path::is_guarded).then_some(Danger::Writes),
         "find" => finds(bare, depth),
-        "dd" | "mkfs" | "fdisk" | "parted" | "wipefs" | "shred" => Some(OVERWRITES),
-        name if name.starts_with("mkfs.") => Some(OVERWRITES),
-        "tee" | "truncate" => operands().any(path::is_guarded).then_some(WRITES),
-        "cp" | "mv" | "ln" | "install" if operands().last().is_some_and(path::is_guarded) => Some(WRITES),
-        "shutdown" | "reboot" | "halt" | "poweroff" => Some("it stops the machine"),
-        "chmod" | "chown" if flag('R', "--recursive") => Some("it changes who may do what, everywhere below"),
-        "kill" if arguments().skip(1).any(|word| word == "-1") => Some("it ends every process"),
-        "pkill" | "killall" if operands().any(|word| word == "." || word == ".*") => {
-            Some("it ends every process")
+        "dd" | "mkfs" | "fdisk" | "parted" | "wipefs" | "shred" => Some(Danger::Overwrites),
+        name if name.starts_with("mkfs.") => Some(Danger::Overwrites),
+        "tee" | "truncate" => operands().any(path::is_guarded).then_some(Danger::Writes),
+        "cp" | "mv" | "ln" | "install" if operands().last().is_some_and(path::is_guarded) => {
+            Some(Danger::Writes)
         }
-        "git" if pushes_by_force(arguments()) => Some("it overwrites what others see"),
+        "shutdown" | "reboot" | "halt" | "poweroff" => Some(Danger::Stops),
+        "chmod" | "chown" if flag('R', "--recursive") => Some(Danger::Modes),
+        "kill" if arguments().skip(1).any(|word| word == "-1") => Some(Danger::Kills),
+        "pkill" | "killall" if operands().any(|word| word == "." || word == ".*") => Some(Danger::Kills),
+        "git" if pushes_by_force(arguments()) => Some(Danger::Pushes),
         "crontab" if arguments().eq(["-l"]) => None,
         "systemctl" if operands().next().is_none_or(|word| LOOKS.contains(&word)) => None,
-        "crontab" | "at" | "systemctl" => Some(LATER),
-        "eval" => Some("it runs a text that is put together only then"),
+        "crontab" | "at" | "systemctl" => Some(Danger::Later),
+        "eval" => Some(Danger::Evaluates),
         "echo" | "printf" => None,
-        _ => texts(bare.words).any(path::is_secret).then_some("it reads secrets"),
+        _ => texts(bare.words).any(path::is_secret).then_some(Danger::Secrets),
     }
 }
 
 /// Looks at what `find` does with what it finds.
-fn finds(bare: &Bare<'_>, depth: usize) -> Option<&'static str> {
+fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
     let mut rest = bare.arguments();
     if texts(rest).any(|word| word == "-delete") {
-        return Some(DELETES_FOUND);
+        return Some(Danger::DeletesFound);
     }
     while let Some(at) = texts(rest).position(|word| matches!(word, "-exec" | "-execdir" | "-ok" | "-okdir"))
     {
         rest = rest.get(at + 1..).unwrap_or_default();
         let run = Bare::new(rest);
         match run.program() {
-            _ if run.rights => return Some("it asks for more rights"),
-            Some("rm" | "unlink") => return Some(DELETES_FOUND),
-            Some("shred") => return Some(OVERWRITES),
+            _ if run.rights => return Some(Danger::Rights),
+            Some("rm" | "unlink") => return Some(Danger::DeletesFound),
+            Some("shred") => return Some(Danger::Overwrites),
             _ => {}
         }
         let end = texts(rest).position(|word| word == ";" || word == "+").unwrap_or(rest.len());

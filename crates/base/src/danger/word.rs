@@ -1,6 +1,9 @@
 //! Reads one word of a script: its quotes, and the commands that are run to make it up.
 
-use super::script::{BRACKETS, Command, QUOTES, Reader, Result};
+use super::{
+    Danger,
+    script::{Command, Reader, Result},
+};
 
 /// A sum is no longer, in characters; what is longer is read as commands.
 const LONGEST_SUM: usize = 1_000;
@@ -75,7 +78,7 @@ impl Reader {
                 c => word.text.push(c),
             }
         }
-        Err(QUOTES)
+        Err(Danger::Quotes)
     }
 
     fn double(&mut self, word: &mut Word) -> Result<()> {
@@ -96,7 +99,7 @@ impl Reader {
                 }
             }
         }
-        Err(QUOTES)
+        Err(Danger::Quotes)
     }
 
     fn escape(&mut self, word: &mut Word) {
@@ -114,7 +117,7 @@ impl Reader {
         self.at += 1;
         let mut script = String::new();
         loop {
-            match self.next().ok_or(QUOTES)? {
+            match self.next().ok_or(Danger::Quotes)? {
                 '`' => break,
                 '\\' if matches!(self.peek(), Some('`' | '\\' | '$')) => script.extend(self.next()),
                 c => script.push(c),
@@ -175,7 +178,7 @@ impl Reader {
                 _ => self.part(word)?,
             }
         }
-        Err(BRACKETS)
+        Err(Danger::Brackets)
     }
 
     /// Returns where `((…))` ends, if it is a sum and not one group within another.

@@ -1,0 +1,93 @@
+//! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
+//! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
+
+use super::office::Me;
+use crate::Address;
+use crate::{BoxFuture, Inbound, Intake, JournalError, Kept, Refusal, Sighting, StreamPosition};
+use serde::{Deserialize, Serialize};
+
+/// A session of the gateway, up to the last event that was kept. Stored: a change must read the old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GatewaySession {
+    pub(super) id: String,
+    /// The number of the last event that was kept.
+    pub(super) seq: u64,
+    /// Where it is taken up; nothing when nobody was there.
+    pub(super) url: Option<String>,
+    /// Who the bot is: only a session that begins says so.
+    pub(super) me: Me,
+    /// Whether the history is still to be read for what was missed before it.
+    #[serde(default)]
+    pub(super) behind: bool,
+    /// Up to when everything was heard, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) heard: i64,
+}
+
+impl GatewaySession {
+    /// Writes it down.
+    pub(super) fn position(&self) -> Option<StreamPosition> {
+        serde_json::to_string(self).map(StreamPosition).ok()
+    }
+
+    /// Reads what was written down; nothing of what another version wrote that this one cannot read.
+    pub(super) fn read(position: &StreamPosition) -> Option<Self> {
+        serde_json::from_str(&position.0)
+            .inspect_err(|error| tracing::warn!(%error, "the kept session cannot be read; another begins"))
+            .ok()
+    }
+}
+
+/// An intake that keeps with an event that the session goes on behind it.
+pub(super) struct Behind<'a> {
+    pub(super) intake: &'a dyn Intake,
+    /// The session with the number of this event.
+    pub(super) session: GatewaySession,
+}
+
+impl Intake for Behind<'_> {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+        match self.session.position() {
+            Some(position) => self.intake.accept_at(inbound, position),
+            None => self.intake.accept(inbound),
+        }
+    }
+
+    fn known<'a>(
+        &'a self,
+        account: &'a str,
+        since: i64,
+    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        self.intake.known(account, since)
+    }
+
+    fn knows<'a>(
+        &'a self,
+        address: &'a Address,
+        message: &'a str,
+    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+        self.intake.knows(address, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_is_stored_like_this() {
+        let me = Me { user: "7".into(), application: "8".into(), name: "pudu".into() };
+        let session = GatewaySession {
+            id: "a".into(),
+            seq: 5,
+            url: Some("wss://x".into()),
+            me,
+            behind: true,
+            heard: 3,
+        };
+        let stored = r#"{"id":"a","seq":5,"url":"wss://x","me":{"user":"7","application":"8","name":"pudu"},"behind":true,"heard":3}"#;
+        assert_eq!(session.position(), Some(StreamPosition(stored.into())));
+        assert_eq!(GatewaySession::read(&StreamPosition(stored.into())), Some(session));
+        assert_eq!(GatewaySession::read(&StreamPosition("of another version".into())), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! How a file is found that was perhaps sent: nothing that can be hung on it comes back, so by its name and size,
+//! behind the message that is answered.
+
+use super::SlackMessages;
+use crate::{
+    OutFile,
+    clock::now,
+    live::CallError,
+    slack::{decode::Me, failure::ApiError, wire::Message},
+};
+
+/// Where nothing is known that stands before the reply, it is looked so far back, in milliseconds.
+const RECENT: i64 = 3600 * 1000;
+
+impl SlackMessages {
+    /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing is
+    /// found, and at worst the file is there twice.
+    pub(super) async fn find_file(&self, file: &OutFile, size: u64) -> Result<Option<String>, CallError> {
+        let me = self.office.me().await.map_err(ApiError::before)?;
+        match self.here(self.begun()).await {
+            Ok(messages) => Ok(self.pick_file(me, &messages, file, size)),
+            Err(
+                error @ (ApiError::Wait(_)
+                | ApiError::Unconnected(_)
+                | ApiError::Unknown(_)
+                | ApiError::Auth(_)),
+            ) => Err(error.before().into()),
+            Err(error) => {
+                tracing::warn!(%error, "a file that was perhaps sent cannot be looked for; it may be there twice");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns when the reply was not there yet, in milliseconds since 1970.
+    fn begun(&self) -> i64 {
+        let seconds = self.behind.split('.').next().and_then(|seconds| seconds.parse::<i64>().ok());
+        seconds.map_or_else(|| now() - RECENT, |seconds| seconds.saturating_mul(1000))
+    }
+
+    fn pick_file(&self, me: &Me, messages: &[Message], file: &OutFile, size: u64) -> Option<String> {
+        let ours = messages.iter().filter(|message| message.is_by(me));
+        let behind = ours.filter(|message| message.ts.as_deref().is_some_and(|ts| ts > self.behind.as_str()));
+        let same = |found: &&crate::slack::wire::File| {
+            found.name.as_deref() == Some(&file.name)
+                && found.size == Some(size)
+                && !self.files.contains(&found.id)
+        };
+        behind.flat_map(|message| &message.files).find(same).map(|found| found.id.clone())
+    }
+}

@@ -1,0 +1,215 @@
+//! Memory that the files take which tools read: bounded for one run, and for all runs of the process. Whoever finds no
+//! room waits until others are done.
+//!
+//! What is deliberately absent: what commands and servers take. Those are processes of their own, with limits of their
+//! own, and what is taken in of their output is each tool's own bound.
+
+use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// So much the calls of one run hold at once, in bytes; at least what the largest file takes that a tool reads.
+const MAX_RUN_BYTES: usize = 64 << 20;
+/// So much those of all runs, in bytes.
+const MAX_ALL_BYTES: usize = 192 << 20;
+/// A file is held so often at once: as it was read, as what is made of it, and as it is written.
+const COPIES: usize = 3;
+/// As much of a file is asked for before it is known how large it is, in bytes.
+const FIRST_BYTES: u64 = 256 << 10;
+
+/// What the calls of a run may hold, out of what those of all may.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    all: Arc<Semaphore>,
+    run: Arc<Semaphore>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(MAX_ALL_BYTES)), run: Arc::new(Semaphore::new(MAX_RUN_BYTES)) }
+    }
+}
+
+impl Memory {
+    /// Returns what another run may hold, out of the same.
+    #[must_use]
+    pub fn for_run(&self) -> Self {
+        Self { all: self.all.clone(), run: Arc::new(Semaphore::new(MAX_RUN_BYTES)) }
+    }
+
+    /// Waits until there is room.
+    async fn hold(&self, bytes: u64) -> Held {
+        let bytes = usize::try_from(bytes).unwrap_or(MAX_RUN_BYTES).saturating_mul(COPIES).min(MAX_RUN_BYTES);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        // First that of the run: one that waits for itself keeps nothing from others.
+        let run = self.run.clone().acquire_many_owned(bytes).await.ok();
+        Held { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
+    }
+}
+
+/// Room that is given back when this is dropped.
+struct Held {
+    _run: Option<OwnedSemaphorePermit>,
+    _all: Option<OwnedSemaphorePermit>,
+}
+
+/// A sandbox for one call, whose reads wait for room. A call holds what the largest file takes that it has read, until
+/// the sandbox is dropped: no tool keeps one file while it reads the next.
+pub(crate) struct Metered {
+    sandbox: Arc<dyn Sandbox>,
+    memory: Memory,
+    held: Mutex<Option<(u64, Held)>>,
+}
+
+impl Metered {
+    pub(crate) fn new(sandbox: Arc<dyn Sandbox>, memory: Memory) -> Self {
+        Self { sandbox, memory, held: Mutex::default() }
+    }
+
+    /// Holds room for so much. What was held is given back before more is waited for: two that held on to a part and
+    /// waited for the rest would wait for ever.
+    async fn hold(&self, bytes: u64) {
+        let held = |_: ()| self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held(()).as_ref().is_some_and(|(enough, _)| *enough >= bytes) {
+            return;
+        }
+        drop(held(()).take());
+        let more = self.memory.hold(bytes).await;
+        *held(()) = Some((bytes, more));
+    }
+}
+
+impl Sandbox for Metered {
+    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        self.sandbox.exec(command)
+    }
+
+    /// Most files are small, and one that is not says how large it is: so room is held for what is there, and not for
+    /// all that might be.
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        Box::pin(async move {
+            let mut most = limit.min(FIRST_BYTES);
+            loop {
+                self.hold(most).await;
+                match self.sandbox.read(path, most).await {
+                    Err(SandboxError::TooLarge { size, .. }) if size <= limit && most < limit => {
+                        // One that grows meanwhile is asked for once more, each time for twice as much.
+                        most = size.max(most.saturating_mul(2)).min(limit);
+                    }
+                    Err(SandboxError::TooLarge { path, size, .. }) => {
+                        return Err(SandboxError::TooLarge { path, size, limit });
+                    }
+                    read => return read,
+                }
+            }
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a str,
+        bytes: &'a [u8],
+        append: bool,
+    ) -> BoxFuture<'a, Result<(), SandboxError>> {
+        self.sandbox.write(path, bytes, append)
+    }
+
+    fn list<'a>(
+        &'a self,
+        path: &'a str,
+        depth: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        self.sandbox.list(path, depth, limit)
+    }
+
+    fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
+        self.sandbox.measure(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Files that are as large as their names say, in MiB; how much of them was read.
+    #[derive(Default)]
+    struct Sized(AtomicU64);
+
+    impl Sandbox for Sized {
+        fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+            unreachable!()
+        }
+        fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+            let size = path.parse::<u64>().unwrap() << 20;
+            Box::pin(async move {
+                if size > limit {
+                    return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
+                }
+                self.0.fetch_add(1, Ordering::SeqCst);
+                Ok(Vec::new())
+            })
+        }
+        fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+            unreachable!()
+        }
+        fn list<'a>(
+            &'a self,
+            _: &'a str,
+            _: usize,
+            _: usize,
+        ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+            unreachable!()
+        }
+    }
+
+    /// Lets so many calls of each of these runs read a file of so many MiB, and holds all that come through. Returns how
+    /// many did at once.
+    async fn at_once(runs: usize, calls: usize, mib: u64) -> u64 {
+        let (files, all) = (Arc::new(Sized::default()), Memory::default());
+        let name = mib.to_string();
+        let sandboxes: Vec<Metered> = (0..runs)
+            .flat_map(|_| {
+                let (memory, files) = (all.for_run(), files.clone());
+                (0..calls).map(move |_| Metered::new(files.clone(), memory.clone()))
+            })
+            .collect();
+        let reads = sandboxes.iter().map(|sandbox| sandbox.read(&name, 20 << 20));
+        let reads = futures_util::future::join_all(reads);
+        tokio::time::timeout(std::time::Duration::from_secs(1), reads).await.ok();
+        files.0.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_tools_read_is_bounded_for_a_run_and_for_all() {
+        for (runs, calls, mib, expect) in
+            [(1, 40, 16, 1), (1, 40, 0, 40), (1, 40, 5, 4), (10, 1, 16, 4), (10, 40, 16, 4), (1, 1, 20, 1)]
+        {
+            assert_eq!(at_once(runs, calls, mib).await, expect, "{runs} runs, {calls} calls, {mib} MiB");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_call_held_is_given_back_and_two_that_want_more_do_not_wait_for_each_other() {
+        let (files, all) = (Arc::new(Sized::default()), Memory::default());
+        let two: Vec<Metered> = (0..2).map(|_| Metered::new(files.clone(), all.clone())).collect();
+        for sandbox in &two {
+            sandbox.read("9", 20 << 20).await.unwrap();
+        }
+        let [first, second] = &two[..] else { unreachable!() };
+        let (one, _) = tokio::join!(first.read("16", 20 << 20), async {
+            let second = second.read("16", 20 << 20);
+            tokio::time::timeout(std::time::Duration::from_secs(1), second).await.ok();
+        });
+        assert!(one.is_ok());
+        drop(two);
+        assert_eq!(
+            (all.run.available_permits(), all.all.available_permits()),
+            (MAX_RUN_BYTES, MAX_ALL_BYTES)
+        );
+        let late = Metered::new(files, all);
+        let said = late.read("30", 20 << 20).await.unwrap_err().to_string();
+        assert_eq!(said, "30 has 31457280 bytes, more than the 20971520 that can be read at once");
+    }
+}

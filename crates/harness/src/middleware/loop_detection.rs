@@ -1,0 +1,338 @@
+//! Ends a run that repeats itself. DeerFlow's rules: replies with the same calls, and too many calls of one tool,
+//! are first pointed out to the model and then stop the run; what was said until then stays.
+//!
+//! Deliberately absent: judging results. A loop is what the model asks for, not what it gets.
+
+use super::Middleware;
+use crate::Turn;
+use pudu_base::{Assistant, BoxFuture, Event, Failure, Human, Message, MessageId, Request, ToolCall};
+use serde_json::{Map, Value};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+/// When repeated calls are pointed out, and when they stop a run. The defaults are DeerFlow's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopRules {
+    /// So many replies with the same calls are pointed out.
+    pub warn: u32,
+    /// So many stop the run.
+    pub stop: u32,
+    /// How many of the newest replies are compared.
+    pub window: usize,
+    /// How often one tool may be called.
+    pub tool: CallFrequency,
+    /// How often tools may be called of which something else is said, by their names.
+    pub tools: BTreeMap<String, CallFrequency>,
+}
+
+/// How often a tool may be called among the newest calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallFrequency {
+    /// So many calls are pointed out.
+    pub warn: u32,
+    /// So many stop the run.
+    pub stop: u32,
+}
+
+impl Default for LoopRules {
+    fn default() -> Self {
+        let tool = CallFrequency { warn: 30, stop: 50 };
+        Self { warn: 3, stop: 5, window: 20, tool, tools: BTreeMap::new() }
+    }
+}
+
+impl LoopRules {
+    fn frequency(&self, tool: &str) -> CallFrequency {
+        self.tools.get(tool).copied().unwrap_or(self.tool)
+    }
+
+    /// How many of the newest calls are counted: enough for the largest limit.
+    fn newest_calls(&self) -> usize {
+        let limits = self.tools.values().chain([&self.tool]).map(|frequency| frequency.stop as usize);
+        limits.chain([self.window]).max().unwrap_or_default()
+    }
+}
+
+/// More hints than this are not given at once.
+const MAX_HINTS: usize = 4;
+/// Lines of a file that count as one place, so that reading on is no repetition.
+const LINES_A_PLACE: u64 = 200;
+/// The arguments that tell one call of a tool from another.
+const TELLING: [&str; 7] = ["path", "url", "query", "command", "pattern", "glob", "cmd"];
+
+/// Counts what a run asks for.
+pub struct LoopDetection {
+    rules: Arc<LoopRules>,
+    replies: VecDeque<u64>,
+    calls: VecDeque<String>,
+    warned_replies: HashSet<u64>,
+    warned_tools: HashSet<String>,
+    hints: Vec<String>,
+}
+
+/// A repetition.
+enum Repetition {
+    /// It is pointed out, in these words for the model.
+    Warn(String),
+    /// It stops the run, for this reason for people.
+    Stop(String),
+}
+
+impl LoopDetection {
+    /// Counts by these rules.
+    #[must_use]
+    pub fn new(rules: Arc<LoopRules>) -> Self {
+        Self {
+            rules,
+            replies: VecDeque::new(),
+            calls: VecDeque::new(),
+            warned_replies: HashSet::new(),
+            warned_tools: HashSet::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Counts a reply's calls; returns the gravest of what repeats.
+    fn count(&mut self, calls: &[ToolCall]) -> Option<Repetition> {
+        let by_reply = self.count_reply(calls);
+        let by_tool: Vec<_> = calls.iter().filter_map(|call| self.count_tool(&call.name)).collect();
+        let mut found: Vec<_> = by_reply.into_iter().chain(by_tool).collect();
+        let gravest = found.iter().position(|found| matches!(found, Repetition::Stop(_))).unwrap_or(0);
+        (!found.is_empty()).then(|| found.swap_remove(gravest))
+    }
+
+    fn count_reply(&mut self, calls: &[ToolCall]) -> Option<Repetition> {
+        let reply = fingerprint(calls);
+        push(&mut self.replies, reply, self.rules.window);
+        let replies = &self.replies;
+        // What has left the window may be pointed out again.
+        self.warned_replies.retain(|warned| replies.contains(warned));
+        let times = count_of(replies, &reply);
+        let tools = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
+        if times >= self.rules.stop {
+            return Some(Repetition::Stop(format!("I made the same calls {times} times ({tools})")));
+        }
+        (times >= self.rules.warn && self.warned_replies.insert(reply)).then(|| {
+            Repetition::Warn(format!(
+                "You have made the same calls {times} times ({tools}). Their results will not change. Use what you \
+                 have, try another way, or answer now and say what is missing."
+            ))
+        })
+    }
+
+    fn count_tool(&mut self, tool: &str) -> Option<Repetition> {
+        push(&mut self.calls, tool.to_owned(), self.rules.newest_calls());
+        let (times, limit) = (count_of(&self.calls, &tool.to_owned()), self.rules.frequency(tool));
+        if times >= limit.stop {
+            return Some(Repetition::Stop(format!("I called {tool} {times} times")));
+        }
+        (times >= limit.warn && self.warned_tools.insert(tool.to_owned())).then(|| {
+            Repetition::Warn(format!(
+                "You have called {tool} {times} times. Come to an end: answer with what you have, or say what is \
+                 missing."
+            ))
+        })
+    }
+
+    fn hint(&mut self, text: String) {
+        if self.hints.len() < MAX_HINTS {
+            self.hints.push(text);
+        }
+    }
+}
+
+impl Middleware for LoopDetection {
+    fn name(&self) -> &'static str {
+        "loop_detection"
+    }
+
+    /// A run that a crash cut goes on counting where it was.
+    fn before_run<'a>(&'a mut self, turn: &'a mut Turn) -> BoxFuture<'a, Result<(), Failure>> {
+        let messages = turn.state().messages.values().rev();
+        let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
+        let replies: Vec<_> = own.cloned().collect();
+        for message in replies.iter().rev() {
+            if let Message::Assistant(reply) = &**message
+                && !reply.calls.is_empty()
+            {
+                self.count(&reply.calls);
+            }
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn before_model<'a>(
+        &'a mut self,
+        _turn: &'a mut Turn,
+        request: &'a mut Request,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        for text in self.hints.drain(..) {
+            let hint = Human::new(MessageId::fresh(), text);
+            request.messages.push(Arc::new(Message::Human(hint)));
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn after_model(&mut self, turn: &mut Turn, reply: &mut Assistant) {
+        if reply.calls.is_empty() {
+            return;
+        }
+        match self.count(&reply.calls) {
+            None => {}
+            Some(Repetition::Warn(text)) => self.hint(text),
+            Some(Repetition::Stop(reason)) => {
+                tracing::warn!(thread = %turn.thread, reason, "stopped a run that repeats itself");
+                reply.calls.clear();
+                let gap = if reply.text.is_empty() { "" } else { "\n\n" };
+                let delta =
+                    format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");
+                reply.text.push_str(&delta);
+                turn.tell(Event::Text { message: reply.id.clone(), delta });
+            }
+        }
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, item: T, longest: usize) {
+    queue.push_back(item);
+    while queue.len() > longest {
+        queue.pop_front();
+    }
+}
+
+fn count_of<T: PartialEq>(queue: &VecDeque<T>, item: &T) -> u32 {
+    u32::try_from(queue.iter().filter(|other| *other == item).count()).unwrap_or(u32::MAX)
+}
+
+/// Two replies have the same fingerprint if they ask for the same, in whatever order.
+fn fingerprint(calls: &[ToolCall]) -> u64 {
+    let mut keys: Vec<_> = calls.iter().map(|call| format!("{}:{}", call.name, key(call))).collect();
+    keys.sort();
+    let mut hasher = DefaultHasher::new();
+    keys.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns what tells a call from others of its tool.
+fn key(call: &ToolCall) -> String {
+    let none = Map::new();
+    let args = call.args.as_object().unwrap_or(&none);
+    match call.name.as_str() {
+        "read_file" => {
+            let place = |key: &str| {
+                args.get(key).and_then(Value::as_u64).map(|line| line.saturating_sub(1) / LINES_A_PLACE)
+            };
+            let start = place("start_line").unwrap_or_default();
+            let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
+            format!("{path}:{start}-{}", place("end_line").unwrap_or(start))
+        }
+        "write_file" | "str_replace" => call.args.to_string(),
+        _ => {
+            let telling: Vec<_> = TELLING
+                .iter()
+                .filter_map(|key| args.get(*key).map(|value| format!("{key}={value}")))
+                .collect();
+            match telling.is_empty() {
+                true => format!("{}{}", call.args, call.garbled.as_deref().unwrap_or_default()),
+                false => telling.join(";"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Bench, Reply, assistant, call, calls, human, says};
+    use pudu_base::Outcome;
+    use serde_json::json;
+
+    /// Replies that each ask for the same.
+    fn same(times: usize) -> Vec<Reply> {
+        (0..times).map(|n| calls(vec![call(&n.to_string(), "reads", json!({"path": "/a"}))])).collect()
+    }
+
+    fn bench(replies: Vec<Reply>, rules: LoopRules) -> Bench {
+        let mut bench = Bench::new(replies);
+        bench.agent.bounds.steps = 100;
+        bench.agent.loops = Some(Arc::new(rules));
+        bench
+    }
+
+    #[tokio::test]
+    async fn the_same_calls_are_pointed_out_once_and_then_stop_the_run() {
+        let bench = bench(same(5), LoopRules::default());
+        let (outcome, seen) = bench.run(Some("go")).await;
+        let said = "I made the same calls 5 times (reads) and stopped there. Tell me how to go on, or ask in another way.";
+        assert_eq!((outcome, seen.text.as_str()), (Outcome::Success, said));
+        assert_eq!(bench.reads.calls.load(std::sync::atomic::Ordering::SeqCst), 4, "the fifth is not made");
+        let asked = bench.asked();
+        let hinted =
+            |n: usize| asked[n].last().unwrap().starts_with("human: You have made the same calls 3 times");
+        assert_eq!((0..5).filter(|n| hinted(*n)).collect::<Vec<_>>(), [3], "{asked:?}");
+        assert!(!bench.thread().iter().any(|text| text.contains("You have made")), "a hint is never kept");
+        assert_eq!(bench.thread().last().unwrap(), said);
+    }
+
+    #[tokio::test]
+    async fn calls_of_one_tool_are_counted_whatever_they_ask_for() {
+        let few = CallFrequency { warn: 2, stop: 4 };
+        let rules = LoopRules { tools: [("reads".to_owned(), few)].into(), ..LoopRules::default() };
+        let other = |n: u32| calls(vec![call(&n.to_string(), "reads", json!({"path": n}))]);
+        let bench = bench((0..4).map(other).collect(), rules);
+        let (outcome, seen) = bench.run(Some("go")).await;
+        assert_eq!(outcome, Outcome::Success);
+        assert!(seen.text.starts_with("I called reads 4 times and stopped there."), "{}", seen.text);
+        assert!(bench.asked()[2].last().unwrap().starts_with("human: You have called reads 2 times."));
+    }
+
+    #[tokio::test]
+    async fn work_that_goes_on_and_work_before_the_question_are_no_loop() {
+        let other = |n: u32| calls(vec![call(&n.to_string(), "reads", json!({"path": n}))]);
+        let replies = (0..20).map(other).chain([says("done")]).collect();
+        let past = (0..9).flat_map(|_| [assistant(vec![call("p", "reads", json!({"path": "/a"}))])]);
+        let bench = bench(replies, LoopRules::default()).past(past.chain([human("q", "before")]).collect());
+        assert_eq!(bench.run(Some("go")).await.1.text, "done");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_a_crash_cut_goes_on_counting() {
+        let asks =
+            |id: &str| Assistant { id: id.into(), ..reply(vec![call(id, "reads", json!({"path": "/a"}))]) };
+        let past =
+            ["a", "b", "c", "d"].map(|id| pudu_base::Update::Message(Arc::new(Message::Assistant(asks(id)))));
+        let bench =
+            bench(same(1), LoopRules::default()).past([human("q", "go")].into_iter().chain(past).collect());
+        let (_, seen) = bench.run(None).await;
+        assert!(seen.text.starts_with("I made the same calls 5 times"), "{}", seen.text);
+    }
+
+    fn reply(calls: Vec<ToolCall>) -> Assistant {
+        let pudu_base::Update::Message(message) = assistant(calls) else { unreachable!() };
+        let Message::Assistant(reply) = &*message else { unreachable!() };
+        reply.clone()
+    }
+
+    #[test]
+    fn what_tells_calls_apart() {
+        let check = |tool: &str, a: Value, b: Value, same: bool| {
+            let of = |args: &Value| fingerprint(&[call("1", tool, args.clone())]);
+            assert_eq!(of(&a) == of(&b), same, "{tool} {a} {b}");
+        };
+        check("read_file", json!({"path": "/a"}), json!({"path": "/a", "start_line": 150}), true);
+        check("read_file", json!({"path": "/a"}), json!({"path": "/a", "start_line": 201}), false);
+        check(
+            "write_file",
+            json!({"path": "/a", "content": "x"}),
+            json!({"path": "/a", "content": "y"}),
+            false,
+        );
+        check("web_search", json!({"query": "a", "max": 1}), json!({"query": "a", "max": 2}), true);
+        check("mail", json!({"to": "a"}), json!({"to": "b"}), false);
+        let two = |a, b| fingerprint(&[call("1", a, json!({})), call("2", b, json!({}))]);
+        assert_eq!(two("ls", "grep"), two("grep", "ls"));
+    }
+}

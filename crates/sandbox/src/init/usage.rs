@@ -1,0 +1,204 @@
+//! What all processes of a sandbox take together, as `/proc` tells. Where a control group counts it, only what the kernel
+//! counts by user is looked at. Where none does, kernel memory that no process has is counted by the most that it may be:
+//! an estimate that errs to the command's disadvantage, and only beyond what ordinary programs have.
+
+use super::wire::{Net, Plan};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+/// A process that has less resident is not asked for its fair share, in bytes.
+const SMALL: u64 = 16 << 20;
+/// So many sockets, and so many pipes, are not counted.
+const ORDINARY: u64 = 64;
+/// What may wait in a socket and in a pipe, in bytes: twice `net.core.wmem_max`, and 16 pages.
+const SOCKET: u64 = 2 * 212_992;
+const PIPE: u64 = 64 << 10;
+/// What the kernel keeps for a file that is watched, in bytes.
+const WATCH: u64 = 256;
+/// So many files are watched at most by all processes together: the kernel has so many for each user, the daemon's own
+/// among them.
+const WATCHES: u64 = 65_536;
+/// So many pipes, for the same reason.
+const PIPES: usize = 512;
+/// Folders in memory.
+const IN_MEMORY: [&str; 2] = ["/tmp", "/dev/shm"];
+/// A process that cannot be looked at so many times in a row hides. One that starts a program does so for a moment.
+const HIDDEN: u32 = 3;
+
+/// Looks again and again.
+pub(super) struct Usage {
+    memory: u64,
+    counted: bool,
+    own_net: bool,
+    /// What the machine had of shared memory when the command began, in bytes.
+    shared: u64,
+    hidden: u32,
+}
+
+impl Usage {
+    /// Begins, before there is a command.
+    pub(super) fn begin(plan: &Plan) -> Self {
+        Self {
+            memory: plan.limits.memory,
+            counted: plan.counted,
+            own_net: plan.net != Net::Shared,
+            shared: shared(),
+            hidden: 0,
+        }
+    }
+
+    /// Returns how much of its memory is left for the command, in bytes; `None` if it takes too much of anything.
+    pub(super) fn left(&mut self) -> Option<u64> {
+        let mut seen = Seen::default();
+        for process in processes() {
+            self.look(&process, &mut seen);
+            if seen.is_greedy() {
+                return None;
+            }
+        }
+        self.hidden = if seen.hidden { self.hidden + 1 } else { 0 };
+        if !self.counted && self.hidden >= HIDDEN {
+            return None;
+        }
+        let mut memory = seen.memory;
+        if !self.counted {
+            memory += self.of_nobody(&seen);
+            // Pages that somebody shares with himself and has taken out of sight are the machine's shared memory still.
+            if seen.shares && shared().saturating_sub(self.shared) > self.memory {
+                return None;
+            }
+        }
+        self.memory.checked_sub(memory)
+    }
+
+    fn look(&self, process: &Path, seen: &mut Seen) {
+        let Some(task) = Task::of(process) else { return };
+        seen.memory += match task.resident {
+            resident if resident * 1024 < SMALL => resident * 1024,
+            resident => fair_share(&task.path).unwrap_or(resident * 1024),
+        } + task.tables * 1024;
+        if !self.counted {
+            seen.shares |= shares(&task.path);
+        }
+        match fs::read_dir(task.path.join("fd")) {
+            Ok(open) => open.flatten().for_each(|file| seen.note(&file.path(), &task.path)),
+            Err(error) => seen.hidden |= error.kind() == ErrorKind::PermissionDenied,
+        }
+    }
+
+    /// What belongs to no process, at most.
+    fn of_nobody(&self, seen: &Seen) -> u64 {
+        let open = seen.sockets.len() as u64;
+        // Those on their way over other sockets are among these.
+        let sockets = if self.own_net { open.max(sockets()) } else { open };
+        let in_memory = IN_MEMORY.iter().filter_map(|at| rustix::fs::statvfs(*at).ok());
+        in_memory.map(|stat| stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize).sum::<u64>()
+            + sockets.saturating_sub(ORDINARY) * SOCKET
+            + (seen.pipes.len() as u64).saturating_sub(ORDINARY) * PIPE
+            + seen.watches * WATCH
+    }
+}
+
+/// What was seen in one look.
+#[derive(Default)]
+struct Seen {
+    memory: u64,
+    watches: u64,
+    sockets: BTreeSet<String>,
+    pipes: BTreeSet<String>,
+    shares: bool,
+    hidden: bool,
+}
+
+impl Seen {
+    /// Whether it is more than one of many may have of what all commands of a user share with the daemon.
+    fn is_greedy(&self) -> bool {
+        self.watches > WATCHES || self.pipes.len() > PIPES
+    }
+
+    fn note(&mut self, file: &Path, task: &Path) {
+        let Ok(target) = fs::read_link(file) else { return };
+        let Some(target) = target.to_str() else { return };
+        if target.starts_with("socket:") {
+            self.sockets.insert(target.to_owned());
+        } else if target.starts_with("pipe:") {
+            self.pipes.insert(target.to_owned());
+        } else if target == "anon_inode:[eventpoll]" {
+            let name = file.file_name().unwrap_or_default();
+            self.watches += watches(&task.join("fdinfo").join(name), WATCHES - self.watches.min(WATCHES) + 1);
+        }
+    }
+}
+
+/// A thread that tells what its process has: the first one may have ended, and tells nothing then.
+struct Task {
+    path: PathBuf,
+    /// In KiB.
+    resident: u64,
+    /// Tables of pages, in KiB.
+    tables: u64,
+}
+
+impl Task {
+    fn of(process: &Path) -> Option<Self> {
+        Self::read(process.to_owned()).or_else(|| {
+            let threads = fs::read_dir(process.join("task")).ok()?;
+            threads.flatten().find_map(|thread| Self::read(thread.path()))
+        })
+    }
+
+    fn read(path: PathBuf) -> Option<Self> {
+        let status = fs::read_to_string(path.join("status")).ok()?;
+        let number = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().trim_end_matches(" kB").parse().ok()
+        };
+        Some(Self { resident: number("VmRSS:")?, tables: number("VmPTE:").unwrap_or(0), path })
+    }
+}
+
+/// What a process has resident, with its share of what it has in common with others; `None` if it does not tell.
+fn fair_share(task: &Path) -> Option<u64> {
+    let text = fs::read_to_string(task.join("smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// Whether a process has memory that it could share, and that it keeps as a whole by any part.
+fn shares(task: &Path) -> bool {
+    let Ok(maps) = fs::File::open(task.join("maps")) else { return false };
+    BufReader::new(maps).lines().map_while(Result::ok).any(|line| line.contains("/dev/zero"))
+}
+
+/// How many files an instance of epoll watches; no more than `most` are counted.
+fn watches(about: &Path, most: u64) -> u64 {
+    let Ok(file) = fs::File::open(about) else { return 0 };
+    let lines = BufReader::new(file).lines().map_while(Result::ok).filter(|line| line.starts_with("tfd:"));
+    lines.zip(0..most).count() as u64
+}
+
+/// How many sockets there are in this network.
+fn sockets() -> u64 {
+    let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    text.split_whitespace().nth(2).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// What the machine has of shared memory, in bytes.
+fn shared() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.bytes().all(|byte| byte.is_ascii_digit()).then(|| entry.path())
+    })
+}

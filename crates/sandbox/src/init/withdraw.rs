@@ -1,0 +1,76 @@
+//! A process that gives up everything but what it has open: no files, no network, no other processes, and of the kernel only
+//! what it takes to think. For programs that read what strangers made and answer on their standard output.
+//!
+//! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
+//! force is not negotiable. Deliberately absent: limits, which are the caller's.
+
+use super::{Fault, Trying, outer, privileges, quota::Proc, seccomp};
+use nix::sched::{CloneFlags, unshare};
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, mount_remount, unmount},
+    process::{getegid, geteuid, pivot_root, setsid},
+    thread::capabilities,
+};
+use std::{fs, io};
+
+/// Whom commands and such processes run as where the daemon is root: a number that distributions and systemd keep free.
+pub(crate) const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
+
+/// Gives everything up. Has to be called while there is one thread.
+///
+/// # Errors
+/// When something is left that must not be; the process has to end then.
+pub fn withdraw() -> Result<(), String> {
+    work().map_err(|Fault(why)| why)
+}
+
+fn work() -> Result<(), Fault> {
+    outer::close_strangers().trying("closing what was inherited")?;
+    // Who leads a session already has no terminal either. If memory runs out, this goes first: it is a wish.
+    setsid().ok();
+    fs::write("/proc/self/oom_score_adj", "1000").ok();
+    let from_root = geteuid().is_root();
+    if leave(from_root).is_ok() {
+        empty_root().ok();
+    }
+    // Without a right, and without a namespace that gave some, there is nothing to give up, and nothing to give it up with.
+    let powerless = capabilities(None).is_ok_and(|sets| sets.permitted.is_empty());
+    if !powerless {
+        privileges::empty_bounding_set().trying("emptying the bounding set")?;
+        if from_root {
+            let (user, group) = NOBODY_ELSE;
+            privileges::become_user(user, group)?;
+        }
+    }
+    privileges::drop_all().trying("dropping capabilities")?;
+    seccomp::install_for_thinking()
+}
+
+/// Goes into namespaces of its own.
+fn leave(from_root: bool) -> Result<(), Fault> {
+    let flags = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWCGROUP
+        | CloneFlags::CLONE_NEWNET;
+    if from_root {
+        return unshare(flags).trying("leaving the machine's namespaces");
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let proc = Proc::open().trying("opening /proc")?;
+    unshare(flags | CloneFlags::CLONE_NEWUSER).trying("entering a user namespace")?;
+    outer::map(&proc, user, group)
+}
+
+/// Makes a root of which nothing can be read, and lets go of the machine's.
+fn empty_root() -> io::Result<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let safe = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tmpfs", "/proc", "tmpfs", safe, c"mode=0555,size=4k,nr_inodes=2")?;
+    std::env::set_current_dir("/proc")?;
+    mount_remount("/proc", safe | MountFlags::BIND | MountFlags::RDONLY, "")?;
+    // The old root ends up on top of the new one, from where it is taken away.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")
+}

@@ -1,0 +1,93 @@
+//! The rights with which file tools reach files: where the daemon is root, those of the user as whom commands run, and
+//! no more. The kernel decides what they may, as it does for commands.
+//!
+//! A thread of its own is that user as far as files are concerned, and nothing else of root is left to it. It ends with
+//! the work and never comes back to root, so nothing can be forgotten. What is deliberately absent: any look at modes or
+//! owners here. Only Linux has users by thread; elsewhere files are reached as whoever the daemon is.
+
+use crate::files::Owner;
+use std::io;
+
+/// Does file work with the rights of an owner; as it is where there is none.
+///
+/// # Errors
+/// When the rights cannot be given up, or the work broke down.
+#[cfg(target_os = "linux")]
+pub(crate) fn with<T: Send>(owner: Owner, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let Some((user, group)) = owner else { return Ok(work()) };
+    std::thread::scope(|scope| {
+        let work = move || give_up(user, group).map(|()| work());
+        let thread = std::thread::Builder::new().name("pudu-files".to_owned()).spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the file work broke down")))
+    })
+}
+
+/// Does file work as whoever the daemon is.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    Ok(work())
+}
+
+/// Tells whether the daemon can work as somebody else and give files to them: root can, unless its capabilities were
+/// taken away.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn can_change_user() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// Tells whether the daemon can work as somebody else: only Linux has users by thread.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn can_change_user() -> bool {
+    false
+}
+
+/// Makes this thread a user's, where files are concerned, for good.
+#[cfg(target_os = "linux")]
+fn give_up(user: u32, group: u32) -> io::Result<()> {
+    use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups};
+    // The kernel's own calls: those of the C library would change all threads.
+    set_thread_groups(&[])?;
+    let (group, user) = (Gid::from_raw(group), Uid::from_raw(user));
+    setfsgid(group);
+    setfsuid(user);
+    // Neither tells whether it worked; asked again, each tells who the thread is now.
+    if setfsgid(group) != group || setfsuid(user) != user {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    #[test]
+    fn work_is_done_as_the_owner_and_the_daemon_stays_who_it_is() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("skipped: only root can work as somebody else");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let [secret, made] = ["secret", "made"].map(|name| folder.path().join(name));
+        std::fs::write(&secret, "of root").unwrap();
+        std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
+        let owner = Some((65_533, 65_534));
+        let read = with(owner, || std::fs::read(&secret).map_err(|error| error.kind())).unwrap();
+        assert_eq!(read, Err(io::ErrorKind::PermissionDenied));
+        with(owner, || std::fs::write(&made, "mine")).unwrap().unwrap();
+        let meta = std::fs::metadata(&made).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), (65_533, 65_534));
+        let given = with(owner, || std::os::unix::fs::chown(&made, Some(0), None).is_err()).unwrap();
+        assert!(given, "what is made cannot be given to root");
+        assert!(with::<()>(owner, || panic!("broken")).is_err());
+        assert_eq!(std::fs::read(&secret).unwrap(), b"of root");
+        assert_eq!(with(None, || std::fs::read(&secret).unwrap()).unwrap(), b"of root");
+    }
+}

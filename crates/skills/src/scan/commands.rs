@@ -1,0 +1,177 @@
+//! Commands in a skill, read by the reader that approvals use: as a shell reads them, however they are spelled.
+//!
+//! What is deliberately absent: guessing what is a command. Read are shell scripts, blocks of a page that say that they
+//! are for a shell, and what a page has as code within a line.
+
+use super::{
+    Finding,
+    Severity::{self, Block, Warn},
+    shown,
+};
+use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
+
+/// Endings of shell scripts, and the names of shells.
+const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "ksh", "dash", "ash", "fish"];
+/// What a block of a page is called that has commands.
+const BLOCKS: [&str; 3] = ["shell", "terminal", "shellscript"];
+/// What a block is called that has commands behind a prompt, and what they answer.
+const SESSIONS: [&str; 3] = ["console", "shell-session", "shellsession"];
+/// So many findings of one file are told.
+const MAX_FINDINGS: usize = 100;
+
+/// Lines that are read together.
+struct Script {
+    /// The first line, from 1.
+    line: usize,
+    text: String,
+    /// Whether a person is told that it cannot be read.
+    whole: bool,
+}
+
+/// What a block of a page has.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Commands,
+    Session,
+    Other,
+}
+
+/// Finds what commands of a file are dangerous, besides what is known already.
+pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding> {
+    let scripts = match file.to_lowercase().ends_with(".md") {
+        true => of_page(text),
+        false if is_shell(file, text) => vec![Script { line: 1, text: text.to_owned(), whole: true }],
+        false => Vec::new(),
+    };
+    let found = scripts.iter().flat_map(pieces).flat_map(|piece| look(file, &piece, known));
+    found.take(MAX_FINDINGS).collect()
+}
+
+/// Tells a shell script by its name or its first line.
+fn is_shell(file: &str, text: &str) -> bool {
+    let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
+    let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();
+    let mut words = first.split(|c: char| c == '/' || c.is_whitespace());
+    SHELLS.contains(&ending.as_str()) || words.any(|word| SHELLS.contains(&word))
+}
+
+/// Returns the commands of a page.
+fn of_page(text: &str) -> Vec<Script> {
+    let mut scripts = Vec::new();
+    let mut open: Option<(String, Kind, Script)> = None;
+    for (line, row) in (1..).zip(text.lines()) {
+        let bare = row.trim_start();
+        match &mut open {
+            Some((fence, ..)) if closes(fence, bare) => {
+                scripts.extend(open.take().map(|(.., script)| script))
+            }
+            Some((_, kind, script)) => {
+                let prompt = bare.strip_prefix("$ ").or_else(|| bare.strip_prefix("# "));
+                script.text.push_str(match kind {
+                    Kind::Commands => row,
+                    Kind::Session => prompt.unwrap_or_default(),
+                    Kind::Other => "",
+                });
+                script.text.push('\n');
+            }
+            None => match fence(bare) {
+                Some((fence, kind)) => {
+                    let script =
+                        Script { line: line + 1, text: String::new(), whole: kind == Kind::Commands };
+                    open = Some((fence, kind, script));
+                }
+                None => scripts.extend(spans(line, row)),
+            },
+        }
+    }
+    scripts.extend(open.map(|(.., script)| script));
+    scripts
+}
+
+/// Returns the marks that begin a block, and what it has as its name says.
+fn fence(row: &str) -> Option<(String, Kind)> {
+    let mark = row.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let fence: String = row.chars().take_while(|c| *c == mark).collect();
+    let info = row.trim_start_matches(mark);
+    let name = info.trim().trim_start_matches(['{', '.']).to_lowercase();
+    let kind = match name.split(|c: char| c.is_whitespace() || "},".contains(c)).next().unwrap_or_default() {
+        name if SHELLS.contains(&name) || BLOCKS.contains(&name) => Kind::Commands,
+        name if SESSIONS.contains(&name) => Kind::Session,
+        _ => Kind::Other,
+    };
+    (fence.len() >= 3 && !(mark == '`' && info.contains('`'))).then_some((fence, kind))
+}
+
+fn closes(fence: &str, row: &str) -> bool {
+    row.starts_with(fence)
+        && row.trim_end().trim_start_matches(fence.chars().next().unwrap_or('`')).is_empty()
+}
+
+/// Returns what stands as code within a line; a single word is a name.
+fn spans(line: usize, row: &str) -> impl Iterator<Item = Script> {
+    let code = row.split('`').skip(1).step_by(2).filter(|code| code.trim().contains(' '));
+    code.map(move |code| Script { line, text: code.to_owned(), whole: false })
+}
+
+/// Parts a script into pieces that can be read, at the ends of lines.
+fn pieces(script: &Script) -> Vec<Script> {
+    let piece = |line| Script { line, text: String::new(), whole: script.whole };
+    let mut pieces = vec![piece(script.line)];
+    for (line, row) in (script.line..).zip(script.text.split_inclusive('\n')) {
+        if let Some(last) = pieces.last_mut() {
+            if last.text.is_empty() || last.text.len() + row.len() <= MAX_SCRIPT_BYTES {
+                last.text.push_str(row);
+            } else {
+                pieces.push(Script { text: row.to_owned(), ..piece(line) });
+            }
+        }
+    }
+    pieces
+}
+
+/// Looks at a piece, and at each of its lines: what is found in a line is told there, and what cannot be read whole is
+/// read in lines at least.
+fn look(file: &str, piece: &Script, known: &[Finding]) -> Vec<Finding> {
+    let finding = |(line, words, danger): (usize, &str, Danger)| {
+        let (rule, severity) = rule(danger);
+        let what = format!("{}: {}", danger.words(), shown(words));
+        Finding { severity, file: file.to_owned(), line, rule, what }
+    };
+    let rows = (piece.line..).zip(piece.text.lines());
+    let found = rows.filter_map(|(line, row)| Some((line, row, danger::find(row)?)));
+    let found = found.filter(|(.., danger)| !danger.is_unread()).map(finding);
+    let same = |one: &Finding, other: &Finding| one.rule == other.rule && one.severity >= other.severity;
+    let mut found: Vec<Finding> =
+        found.filter(|new| !known.iter().any(|old| old.line == new.line && same(old, new))).collect();
+    if let Some(danger) = danger::find(&piece.text).filter(|danger| piece.whole || !danger.is_unread()) {
+        let new = finding((piece.line, &piece.text, danger));
+        let lines = piece.line..piece.line + piece.text.lines().count();
+        let mut told = known.iter().filter(|old| lines.contains(&old.line)).chain(&found);
+        if !told.any(|old| same(old, &new)) {
+            found.push(new);
+        }
+    }
+    found
+}
+
+/// Returns the rule that a danger breaks, and how bad it is in what a stranger wrote.
+fn rule(danger: Danger) -> (&'static str, Severity) {
+    match danger {
+        Danger::Fetches => ("download-and-run", Block),
+        Danger::Hides => ("obfuscation", Block),
+        Danger::Evaluates => ("obfuscation", Warn),
+        Danger::Connects => ("sends-out", Block),
+        Danger::Secrets => ("secrets", Block),
+        Danger::Later => ("stays", Warn),
+        Danger::Deletes | Danger::Multiplies => ("damage", Block),
+        Danger::Overwrites
+        | Danger::Writes
+        | Danger::DeletesFound
+        | Danger::Rights
+        | Danger::Modes
+        | Danger::Stops
+        | Danger::Kills
+        | Danger::Pushes => ("damage", Warn),
+        Danger::Quotes | Danger::Brackets | Danger::Deep | Danger::Long => ("commands", Warn),
+    }
+}

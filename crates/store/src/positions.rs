@@ -1,0 +1,34 @@
+//! Up to where an account's events were accepted, in its channel's own words: where its stream goes on.
+
+use crate::{Db, StoreError, crash};
+use sqlx::AnyConnection;
+
+impl Db {
+    /// Keeps where an account's stream goes on, in place of what was kept before. With an event it is kept by
+    /// [`Db::accept`].
+    pub async fn save_position(&self, account: &str, position: &str, now: i64) -> Result<(), StoreError> {
+        let data = (account.to_owned(), position.to_owned(), now);
+        self.write(&crash::SAVE_POSITION, data, |(account, position, now), tx| {
+            Box::pin(save(tx, account, position, *now))
+        })
+        .await
+    }
+
+    /// Returns where an account's stream goes on.
+    pub async fn position(&self, account: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT position FROM stream_positions WHERE account = $1";
+        Ok(sqlx::query_scalar(sql).bind(account).fetch_optional(self.reads()).await?)
+    }
+}
+
+pub(crate) async fn save(
+    tx: &mut AnyConnection,
+    account: &str,
+    position: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO stream_positions (account, position, at) VALUES ($1, $2, $3)
+        ON CONFLICT (account) DO UPDATE SET position = excluded.position, at = excluded.at";
+    sqlx::query(sql).bind(account).bind(position).bind(now).execute(tx).await?;
+    Ok(())
+}

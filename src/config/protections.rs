@@ -1,0 +1,138 @@
+//! Sections of DeerFlow's that protect somebody. One that pudu has not built stops the start where it is switched
+//! on: a note would leave people without the protection that they rely on. One that pudu always keeps up cannot
+//! be switched off.
+//!
+//! Deliberately absent: sections that are built as DeerFlow has them (`loops.rs`, `model.rs`, `subagents.rs`), and
+//! those that only do something useful (`later.rs`).
+
+use super::reader::Section;
+
+/// A section with a switch that stops the start: its key, what nobody would do, and what to do instead.
+type Unbuilt = (&'static str, &'static str, &'static str);
+
+const UNBUILT: &[Unbuilt] = &[
+    (
+        "guardrails",
+        "this version asks no guardrail provider before a tool is called",
+        "take tools out of `tools:`, or let them be approved with `approvals.tools`; then write `enabled: false`",
+    ),
+    (
+        "authorization",
+        "this version knows no roles: whoever may speak may use everything",
+        "name who may speak with `allowed_users` and who approves with `approvers`; then write `enabled: false`",
+    ),
+    (
+        "token_budget",
+        "this version stops no run for its tokens",
+        "bound runs with `recursion_limit` and `run_timeout_seconds`, and the key at its provider; then write \
+         `enabled: false`",
+    ),
+    (
+        "tool_progress",
+        "this version blocks no tool that makes no progress",
+        "use `loop_detection`, which stops repeated calls; then write `enabled: false`",
+    ),
+];
+
+/// A section whose protection is always kept up: its key, and what it does.
+const ALWAYS: &[(&str, &str)] = &[
+    ("read_before_write", "a file is read before it is changed"),
+    ("safety_finish_reason", "an answer that a provider's filter cut calls no tool"),
+    ("skill_scan", "a skill is looked through before it is installed"),
+];
+
+/// Refuses what is switched on and not built, and says where switching off has no effect.
+pub(super) fn check(top: &Section<'_>) {
+    for (key, what, mend) in UNBUILT {
+        refuse_if_on(&top.section(key), what, mend);
+    }
+    for (key, what) in ALWAYS {
+        let section = top.section(key);
+        section.ignore_rest();
+        if section.flag("enabled").foreign() == Some(false) {
+            section.warn("enabled", format!("{what}, whatever is said here"), "remove it, or write true");
+        }
+    }
+    bound_identity(&top.section("channel_connections"));
+    sign_in(&top.section("auth"));
+    own_code(top);
+    concurrent_calls(&top.section("llm_call"));
+}
+
+/// Refuses a section that is switched on, or that says something without saying whether it is.
+pub(super) fn refuse_if_on(section: &Section<'_>, what: &str, mend: &str) {
+    section.ignore_rest();
+    let says = section.present().any(|entry| entry.key != "enabled");
+    let enabled = section.flag("enabled");
+    if enabled.is_spoilt() {
+        return;
+    }
+    match enabled.foreign() {
+        Some(true) => section.refuse("enabled", what, mend),
+        None if says => section.refuse_here(what, mend),
+        Some(false) | None => {}
+    }
+}
+
+/// People who connect themselves in DeerFlow's frontend: nobody could, so nobody would be kept out.
+fn bound_identity(section: &Section<'_>) {
+    section.ignore_rest();
+    let enabled = section.flag("enabled").foreign();
+    let required = section.flag("require_bound_identity").foreign();
+    if matches!((enabled, required), (Some(true), None | Some(true)) | (None, Some(true))) {
+        let key = if required.is_some() { "require_bound_identity" } else { "enabled" };
+        section.refuse(
+            key,
+            "this version binds nobody to an account of DeerFlow's, so strangers would be let in",
+            "write `pairing: true` in each account, which lets in whoever has a code; then write `enabled: false` here",
+        );
+    }
+}
+
+fn sign_in(section: &Section<'_>) {
+    section.ignore_rest();
+    let oidc = section.section("oidc");
+    oidc.ignore_rest();
+    if oidc.flag("enabled").foreign() == Some(true) {
+        oidc.refuse(
+            "enabled",
+            "this version signs nobody in; its page and API ask for the operator's token",
+            "put a proxy that signs people in before pudu; then write `enabled: false`",
+        );
+    }
+    // Nobody can register: there is nothing to close.
+    section.section("local").ignore_rest();
+}
+
+/// Code of the operator's own may be a guard, and no Python runs here.
+fn own_code(top: &Section<'_>) {
+    let none = "remove it; if it guards something, use `approvals`";
+    let extensions = top.section("extensions");
+    if extensions.names("middlewares").foreign().is_some_and(|names| !names.is_empty()) {
+        extensions.refuse("middlewares", "pudu runs no middlewares written in Python", none);
+    }
+    let safety = top.section("safety_finish_reason");
+    if safety.entry("detectors").is_some() {
+        safety.refuse(
+            "detectors",
+            "pudu runs no detectors written in Python; it has those of DeerFlow",
+            none,
+        );
+    }
+}
+
+fn concurrent_calls(section: &Section<'_>) {
+    section.later(&[
+        "burst_retry_base_delay_ms",
+        "retry_base_delay_ms",
+        "retry_cap_delay_ms",
+        "retry_max_attempts",
+    ]);
+    if section.number("max_concurrent_calls", 0..=10_000_u32).foreign().is_some_and(|calls| calls > 0) {
+        section.refuse(
+            "max_concurrent_calls",
+            "this version bounds runs, not calls of models",
+            "bound how many runs go on at once with `channels.max_concurrency`; then write 0",
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The pace of requests' bodies. What a peer is waited for is bounded as a whole, not piece by piece: who sends a byte
+//! every few seconds is as good as silent. Time in which nobody reads the body does not count.
+
+use super::guard::refuse;
+use axum::{
+    BoxError,
+    body::{Body, Bytes},
+    extract::Request,
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use futures_util::{Stream, StreamExt, stream};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+
+/// The longest wait for a body that does not come.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// The rate of a body that is waited for without end, in bytes for each second.
+const BODY_RATE: u32 = 8 * 1024;
+
+/// Has the body of a request come in time. Whoever reads it sees an error; what is answered is told here.
+pub(super) async fn pace(request: Request, next: Next) -> Response {
+    let late = Arc::<AtomicBool>::default();
+    let body = |body: Body| Body::from_stream(paced(body.into_data_stream(), late.clone()));
+    let answer = next.run(request.map(body)).await;
+    match late.load(Ordering::Relaxed) {
+        true => refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+        false => answer,
+    }
+}
+
+/// The body came too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the body comes too slowly")]
+struct TooSlow;
+
+/// Passes pieces on for as long as there is patience: waiting costs it, and what comes gives it back.
+fn paced<E: Into<BoxError> + Send + 'static>(
+    pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    late: Arc<AtomicBool>,
+) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
+    stream::unfold(Some((Box::pin(pieces), BODY_PATIENCE, late)), |state| async move {
+        let (mut pieces, patience, late) = state?;
+        let begin = Instant::now();
+        match timeout(patience, pieces.next()).await {
+            Ok(piece) => {
+                let piece = piece?.map_err(Into::into);
+                let bytes = piece.as_ref().map_or(0, Bytes::len);
+                let earned = Duration::from_secs(bytes as u64) / BODY_RATE;
+                let patience = (patience.saturating_sub(begin.elapsed()) + earned).min(BODY_PATIENCE);
+                Some((piece, Some((pieces, patience, late))))
+            }
+            Err(_) => {
+                late.store(true, Ordering::Relaxed);
+                Some((Err(TooSlow.into()), None))
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{convert::Infallible, pin::pin};
+    use tokio::time::sleep;
+
+    /// So many bytes come every so many seconds; returns how many of them did, and after how long it ended.
+    async fn take(bytes: u32, pause: u64, times: usize) -> (usize, u64) {
+        let pieces = stream::unfold(0, move |sent| async move {
+            sleep(Duration::from_secs(pause)).await;
+            (sent < times).then(|| (Ok::<_, Infallible>(Bytes::from(vec![0; bytes as usize])), sent + 1))
+        });
+        let (mut pieces, begin) = (pin!(paced(pieces, Arc::default())), Instant::now());
+        let mut all = 0;
+        while let Some(Ok(piece)) = pieces.next().await {
+            all += piece.len();
+        }
+        (all, begin.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_comes_at_a_rate_and_not_piece_by_piece() {
+        assert_eq!(take(1, 9, 100).await, (1, 10));
+        assert_eq!(take(BODY_RATE, 1, 100).await, (100 * BODY_RATE as usize, 101));
+        assert_eq!(take(BODY_RATE / 2, 1, 100).await, (19 * BODY_RATE as usize / 2, 19));
+        // What was quick once earns no more patience than there was.
+        assert_eq!(take(1 << 20, 11, 2).await, (0, 10));
+    }
+}

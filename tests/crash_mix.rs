@@ -1,0 +1,268 @@
+//! What people say in the crash test, what the model answers, and how what a chat shows is read as those answers.
+
+use crate::{house::House, scenarios::is_final};
+use pudu_sim::{
+    model::{Ask, Reply},
+    platform::{Shown, Words},
+};
+use serde_json::json;
+use std::time::Duration;
+
+/// A tool that needs approval.
+pub const ASKED: &str = "glob";
+
+/// What one person said and what the bot was to answer.
+pub struct Talk {
+    pub chat: String,
+    pub person: String,
+    pub name: String,
+    pub group: bool,
+    pub said: Vec<Said>,
+}
+
+/// One message and the one answer to it.
+pub struct Said {
+    pub message: String,
+    pub answer: Answer,
+}
+
+/// What is to be seen as the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// One message that reads so.
+    Words(String),
+    /// Messages that read so behind each other.
+    Pages(String),
+    /// One message, and behind it this file.
+    File(String, String),
+    /// One message that says so, and that it was approved.
+    Approved(String),
+}
+
+/// How much more than once something may be there, where a platform can do no better.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// How often a message.
+    pub copies: usize,
+    /// How often a file.
+    pub files: usize,
+}
+
+/// What was seen besides the answers, within the bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Messages that stand once more.
+    pub doubled: usize,
+    /// Files that stand once more.
+    pub files: usize,
+    /// Signs without an answer.
+    pub signs: usize,
+}
+
+impl Talk {
+    /// Reads what the chat shows as the answers to all that was said, in order.
+    pub fn read(&self, shown: &[Shown], bound: Bound) -> Result<Extra, String> {
+        let mut extra = Extra::default();
+        if let Some(stale) = shown.iter().find(|one| !is_final(one)) {
+            return Err(format!("stale: {stale:?}"));
+        }
+        let words = shown.iter().map(|one| one.text.trim()).filter(|text| !text.is_empty());
+        let mut left: Vec<&str> = words.collect();
+        if bound.copies > 1 {
+            let all = left.len();
+            left.retain(|text| !text.starts_with('⏳'));
+            extra.signs = all - left.len();
+        }
+        let mut left = left.into_iter().peekable();
+        for said in &self.said {
+            extra.doubled += said.answer.take(&mut left, bound.copies)?;
+        }
+        if let Some(more) = left.next() {
+            return Err(format!("too much: {more:?}"));
+        }
+        for said in &self.said {
+            let Answer::File(_, name) = &said.answer else { continue };
+            let times = shown.iter().flat_map(|one| &one.files).filter(|(own, _)| own == name).count();
+            let told = shown.iter().any(|one| one.text.contains(&format!("📎 {name}")));
+            if times > bound.files || (times == 0 && !told) {
+                return Err(format!("{name} is there {times} times"));
+            }
+            extra.files += times.saturating_sub(1);
+        }
+        Ok(extra)
+    }
+
+    /// Says something new.
+    pub fn say(&mut self, house: &House, random: &mut fastrand::Rng, bound: Bound) {
+        let (words, answer) = self.next(random, bound, limit(house.platform.name()));
+        let (chat, person) = (self.chat.clone(), self.person.clone());
+        let message = house.platform.write(&Words { chat, person, to_bot: true, ..words });
+        self.said.push(Said { message, answer });
+    }
+
+    fn next(&self, random: &mut fastrand::Rng, bound: Bound, limit: usize) -> (Words, Answer) {
+        let n = self.said.len();
+        let whose = if self.group { format!("[{}] ", self.name) } else { String::new() };
+        let words = |text: String| Words { text, ..Words::default() };
+        let talk = |kind: &str| {
+            let text = format!("{kind} {n} in chat {} and some more words", self.chat);
+            (words(text.clone()), format!("echo: {whose}{text}"))
+        };
+        let echo = |kind: &str| {
+            let (words, answer) = talk(kind);
+            (words, Answer::Words(answer))
+        };
+        match random.u32(0..20) {
+            0..=2 if n > 0 => {
+                let (text, answer) = COMMANDS[random.usize(..COMMANDS.len())];
+                let last = self.said.last().map(|said| &said.answer);
+                // Where a message may stand twice, the same answer to two commands could not be told from it.
+                if bound.copies > 1 && last == Some(&Answer::Words(answer.to_owned())) {
+                    return echo("say");
+                }
+                (words(text.to_owned()), Answer::Words(answer.to_owned()))
+            }
+            3..=5 => echo("note"),
+            6..=7 => {
+                let size = limit * 5 / 2 / PAGE.len();
+                (words(format!("pages {n} of {size}")), Answer::Pages(pages(n, size)))
+            }
+            8..=9 if !self.group => {
+                let files = vec![(format!("in-{n}.txt"), format!("{n}").into())];
+                (Words { files, ..Words::default() }, Answer::Words(format!("got in-{n}.txt")))
+            }
+            10..=11 if !self.group => (
+                words(format!("send {n}")),
+                Answer::File(format!("sent out-{n}.txt"), format!("out-{n}.txt")),
+            ),
+            // Where nothing can be pressed, a number decides.
+            12..=13 if !self.group && bound.copies == 1 => {
+                let (words, answer) = talk("approve");
+                (words, Answer::Approved(answer))
+            }
+            _ => echo("say"),
+        }
+    }
+
+    /// Decides what is asked, if something is.
+    pub fn decide(&self, house: &House) {
+        for one in house.platform.shown(&self.chat) {
+            if one.buttons.iter().any(|button| button == "Approve") {
+                house.platform.press(&self.chat, &self.person, &one.id, "Approve");
+            }
+        }
+    }
+}
+
+const COMMANDS: [(&str, &str); 3] = [
+    ("/models sim", "This conversation now uses sim."),
+    ("/mode queue", "Mode queue: a message waits until I am done."),
+    ("/agent lead", "lead_agent answers here from now on."),
+];
+
+impl Answer {
+    /// Takes this answer from the front of what is left; returns how many of its messages stood more than once.
+    fn take<'a>(
+        &self,
+        left: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+        copies: usize,
+    ) -> Result<usize, String> {
+        let (mut whole, mut doubled) = (String::new(), 0);
+        loop {
+            let Some(text) = left.next() else { return Err(format!("lost, or not there yet: {self:?}")) };
+            for _ in 1..copies {
+                doubled += usize::from(left.next_if_eq(&text).is_some());
+            }
+            whole = format!("{whole} {text}");
+            match self.is_read(whole.trim()) {
+                Some(true) => return Ok(doubled),
+                Some(false) => {}
+                None => return Err(format!("{:?} in place of {self:?}", whole.trim())),
+            }
+        }
+    }
+
+    /// Tells whether words are this answer, or its beginning; `None` is neither.
+    fn is_read(&self, words: &str) -> Option<bool> {
+        match self {
+            Self::Words(answer) => (words == answer).then_some(true),
+            // It may have been told that the file could not be sent for certain.
+            Self::File(answer, name) => {
+                let told = format!("{answer}\n\n📎 {name}");
+                (words == answer || words.starts_with(&told)).then_some(true)
+            }
+            Self::Approved(answer) => {
+                (words.contains(answer) && words.contains(&format!("approved {ASKED}"))).then_some(true)
+            }
+            Self::Pages(answer) => {
+                let mut all = answer.split_whitespace();
+                words.split_whitespace().all(|word| all.next() == Some(word)).then(|| all.next().is_none())
+            }
+        }
+    }
+}
+
+/// One word of an answer of several messages: all are as long.
+const PAGE: &str = "p00-00000 ";
+
+fn pages(n: usize, size: usize) -> String {
+    let words: Vec<String> = (0..size).map(|word| format!("p{:02}-{word:05}", n % 100)).collect();
+    words.join(" ")
+}
+
+/// How much one message holds, about.
+fn limit(platform: &str) -> usize {
+    match platform {
+        "feishu" => 20_000,
+        "discord" => 1_900,
+        "dingtalk" => 2_800,
+        _ => 4_000,
+    }
+}
+
+/// The model echoes word by word; some words make it do something first.
+pub fn script(house: &House) {
+    house.model.otherwise(|ask| answer(ask).into());
+}
+
+fn answer(ask: &Ask) -> pudu_sim::model::Answer {
+    let text = ask.last_user();
+    let tools = ask.messages().iter().rev().take_while(|message| message["role"] != "user");
+    let tools: Vec<String> = tools
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].to_string())
+        .collect();
+    // What a restart cut is done once more: it does no harm twice.
+    let done = tools.iter().filter(|result| !result.contains("a restart interrupted this call")).count();
+    let number = |word: &str| {
+        let (_, rest) = text.split_once(word)?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<usize>().ok()
+    };
+    if let Some(n) = number("in-") {
+        return Reply::text(&format!("got in-{n}.txt"));
+    }
+    if let Some((n, size)) = number("pages ").zip(number(" of ")) {
+        let text = pages(n, size);
+        return Reply::text(&text).words_per_chunk(size / 25 + 1).every(Duration::from_millis(20));
+    }
+    if let Some(n) = number("send ") {
+        let path = format!("/mnt/user-data/outputs/out-{n}.txt");
+        return match done {
+            0 => Reply::tool("write_file", &json!({"path": path, "content": format!("{n}")})),
+            1 => Reply::tool("present_files", &json!({"filepaths": [path]})),
+            _ => Reply::text(&format!("sent out-{n}.txt")),
+        };
+    }
+    if text.contains("note ") && tools.is_empty() {
+        let path = "/mnt/user-data/outputs/notes.txt";
+        return Reply::tool(
+            "write_file",
+            &json!({"path": path, "content": format!("{text}\n"), "append": true}),
+        );
+    }
+    if text.contains("approve ") && tools.is_empty() {
+        return Reply::tool(ASKED, &json!({"pattern": "*", "path": "/mnt/user-data/outputs"}));
+    }
+    Reply::text(&format!("echo: {text}")).words_per_chunk(1).every(Duration::from_millis(15))
+}

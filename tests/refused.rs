@@ -1,0 +1,89 @@
+//! What a platform does not take holds nobody up: files, last changes and words that it refuses.
+
+use crate::{
+    house::SOON,
+    platforms::on_each_platform,
+    scenarios::{Scene, is_final, slowly},
+};
+use pudu_sim::{Fault, model::Reply, platform::Shown};
+use serde_json::json;
+use std::time::Duration;
+
+on_each_platform!([
+    a_file_that_is_not_taken_holds_nobody_up
+    a_file_that_hangs_makes_way_for_stop
+    a_last_change_that_is_refused_is_sent_anew
+]);
+
+/// Ada asks for a file, which meets this on its way out; returns when the first try has met it.
+async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
+    let path = "/mnt/user-data/outputs/report.md";
+    scene.house.model.next(Reply::tool("write_file", &json!({"path": path, "content": "# Report"})));
+    scene.house.model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
+    scene.house.model.next(slowly("Here is the report now."));
+    scene.say("report please");
+    let grows = |shown: &[Shown]| shown.last().filter(|last| last.text.contains("Here is")).map(|_| ());
+    if scene.platform.name() != "dingtalk" {
+        scene.sees(&scene.chat, grows).await;
+    }
+    let uploads = scene.platform.uploads();
+    let calls = || uploads.iter().map(|method| scene.platform.calls(method).len()).sum::<usize>();
+    let before = calls();
+    for method in uploads {
+        scene.platform.stage().fail_always(method, fault.clone());
+    }
+    scene.sees(&scene.chat, |_| (calls() > before).then_some(())).await;
+}
+
+async fn a_file_that_is_not_taken_holds_nobody_up(scene: Scene) {
+    asks_for_a_file(&scene, &Fault::Internal).await;
+    // Somebody waits now.
+    scene.say("and next?");
+    let told = |shown: &[Shown]| {
+        let told =
+            |one: &Shown| one.text.contains("Here is the report now.") && one.text.contains("📎 report.md");
+        shown.iter().any(told).then_some(())
+    };
+    scene.sees(&scene.chat, told).await;
+    scene.platform.heal();
+    let next = |shown: &[Shown]| {
+        shown.iter().any(|one| is_final(one) && one.text == "echo: and next?").then_some(())
+    };
+    scene.sees(&scene.chat, next).await;
+}
+
+async fn a_file_that_hangs_makes_way_for_stop(scene: Scene) {
+    asks_for_a_file(&scene, &Fault::Delay(Duration::from_secs(300))).await;
+    scene.platform.heal();
+    scene.say("/stop");
+    scene.say("and next?");
+    let next = |shown: &[Shown]| {
+        shown.iter().any(|one| is_final(one) && one.text == "echo: and next?").then_some(())
+    };
+    let soon = tokio::time::Instant::now() + SOON;
+    scene.sees(&scene.chat, next).await;
+    assert!(tokio::time::Instant::now() < soon);
+}
+
+async fn a_last_change_that_is_refused_is_sent_anew(scene: Scene) {
+    let words: Vec<String> = (1..=24).map(|n| format!("word{n}")).collect();
+    scene.house.model.next(slowly(&words.join(" ")));
+    scene.say("count");
+    let grows = |shown: &[Shown]| shown.first().filter(|shown| shown.text.contains("word2")).map(|_| ());
+    scene.sees(&scene.chat, grows).await;
+    for (method, ..) in scene.platform.unchangeable() {
+        let status = if scene.platform.name() == "slack" { 200 } else { 400 };
+        scene.platform.stage().fail_always(method, Fault::Refused(status, "strange_words".to_owned()));
+    }
+    let whole = |shown: &[Shown]| shown.iter().filter(|one| one.text == words.join(" ")).count();
+    scene.sees(&scene.chat, |shown| (whole(shown) == 1).then_some(())).await;
+    scene.platform.heal();
+    scene.say("and now?");
+    let next =
+        |shown: &[Shown]| shown.iter().any(|one| is_final(one) && one.text == "echo: and now?").then_some(());
+    scene.sees(&scene.chat, next).await;
+    let shown = scene.platform.shown(&scene.chat);
+    assert_eq!(whole(&shown), 1, "{shown:#?}");
+    // A card of DingTalk's cannot be deleted.
+    assert!(shown.len() == 2 || scene.platform.name() == "dingtalk", "{shown:#?}");
+}

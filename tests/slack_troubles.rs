@@ -1,0 +1,128 @@
+//! What goes wrong on Slack's side, or in the midst of an answer, and what people see of it.
+
+use crate::{
+    discord::Server,
+    house::SOON,
+    slack::{Office, slowly, words},
+};
+use pudu_sim::{Fault, Platform, Then, When, model::Reply, platform::Shown, slack::Options};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Somebody who writes beside trouble that does not concern them is answered within this.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_frame_makes_nobody_wait() {
+    let office = Office::open(Options::default()).await;
+    office.write(&office.direct, "hello", true, None);
+    office.reads(&office.direct, "echo: hello").await;
+    // Slack brings it again as long as it is not acknowledged.
+    let event =
+        json!({"type": "message", "channel": office.direct, "text": 7, "large": "x".repeat(5_000_000)});
+    for n in 0..3 {
+        office.slack.event(&event);
+        let said = Instant::now();
+        office.write(&office.direct, &format!("number {n}"), true, None);
+        office.reads(&office.direct, &format!("echo: number {n}")).await;
+        assert!(said.elapsed() < AT_ONCE, "{n}: {:?}", said.elapsed());
+    }
+    assert_eq!(office.count("apps.connections.open"), 1, "the connection stays");
+    let platform: &dyn Platform = &office.slack;
+    let acknowledged =
+        platform.wait(&office.direct, SOON, |_| (office.slack.unacknowledged() == 0).then_some(()));
+    acknowledged.await.unwrap_or_else(|timeout| panic!("{timeout}"));
+}
+
+/// The model makes a file of the same name and size each time, and presents it.
+fn makes_a_file(office: &Office) {
+    let path = "/mnt/user-data/outputs/report.txt";
+    let model = &office.house.model;
+    model.next(Reply::tool("write_file", &json!({"path": path, "content": "the same"})));
+    model.next(Reply::tool("present_files", &json!({"filepaths": [path]})));
+    model.next(Reply::text("Here it is."));
+}
+
+fn files(shown: &[Shown]) -> usize {
+    shown.iter().map(|shown| shown.files.len()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_went_out_in_a_death_or_without_an_answer_is_there_once() {
+    let mut office = Office::open(Options::default()).await;
+    let places: [(String, bool); 2] = [(office.team.clone(), true), (office.direct.clone(), false)];
+    for (chat, in_thread) in places {
+        let mut thread = None;
+        for (n, when) in [When::Before, When::After].into_iter().enumerate() {
+            makes_a_file(&office);
+            let pid = office.house.pid();
+            let kill = Box::new(move |_: &_| {
+                kill_process(pid, Signal::KILL).ok();
+                Then::Cut
+            });
+            office.slack.on_call("files.completeUploadExternal", 1, when, kill);
+            let asked = office.write(&chat, "a file, please", true, thread.as_deref());
+            // The second in the same thread: the first, of the same name and size, is not taken for it.
+            thread = in_thread.then_some(thread.unwrap_or(asked));
+            assert!(office.house.ended(SOON).await.is_some());
+            office.house.start();
+            office.sees(&chat, |shown| (files(shown) == n + 1).then_some(())).await;
+        }
+        makes_a_file(&office);
+        office.slack.fail("files.completeUploadExternal", 1, Fault::CutAfter);
+        office.write(&chat, "a file, please", true, thread.as_deref());
+        office.sees(&chat, |shown| (files(shown) == 3).then_some(())).await;
+        // What would be sent twice would be sent by the end.
+        assert!(office.house.stop().await.success());
+        assert_eq!(files(&office.slack.shown(&chat)), 3, "{chat}: {:#?}", office.slack.shown(&chat));
+        office.house.start();
+    }
+}
+
+/// The last change of a message is refused for a reason that says nothing of what else could be done.
+async fn sent_anew(shown: impl AsyncFn(&str) -> Vec<Shown>, answer: &str) {
+    let shown = shown(answer).await;
+    assert_eq!(shown.len(), 1, "nothing half is left: {shown:#?}");
+    assert!(!shown[0].growing && shown[0].buttons.is_empty(), "{shown:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_last_change_that_is_refused_is_sent_anew() {
+    let office = Office::open(Options::default()).await;
+    for (chat, methods) in [
+        (office.direct.clone(), ["chat.update"].as_slice()),
+        (office.team.clone(), ["chat.appendStream", "chat.stopStream", "chat.update"].as_slice()),
+    ] {
+        office.slack.heal();
+        office.house.model.next(slowly(&words(12)));
+        office.write(&chat, "count", true, None);
+        office.sees(&chat, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ())).await;
+        for method in methods {
+            office.slack.fail_often(method, 1.0, Fault::Refused(200, "restricted_action".to_owned()));
+        }
+        sent_anew(
+            async |answer| {
+                office.reads(&chat, answer).await;
+                office.slack.shown(&chat)
+            },
+            &words(12),
+        )
+        .await;
+    }
+    let server = Server::open("").await;
+    server.house.model.next(crate::discord::slowly(&words(12)));
+    server.write(&server.direct, "count", true, None);
+    server
+        .sees(&server.direct, |shown| shown.last().filter(|last| last.text.contains("word2")).map(|_| ()))
+        .await;
+    server.discord.fail_often("message.edit", 1.0, Fault::Refused(400, "50035 Invalid Form Body".to_owned()));
+    sent_anew(
+        async |answer| {
+            server.reads(&server.direct, answer).await;
+            server.discord.shown(&server.direct)
+        },
+        &words(12),
+    )
+    .await;
+}
