@@ -320,6 +320,8 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let offered =
         |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned();
     let offer = scene.sees(&scene.chat, offered).await;
+    // By then it is written down that the offer is there.
+    scene.talks("wait").await;
     scene.house.kill();
     scene.start().await;
     assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "steer"));
@@ -331,6 +333,7 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let other = |shown: &&Shown| shown.id != offer.id && !shown.buttons.is_empty() && !shown.growing;
     let again = |shown: &[Shown]| shown.iter().find(other).cloned();
     let offer = scene.sees(&scene.chat, again).await;
+    scene.talks("wait again").await;
     scene.house.kill();
     scene.feishu.take_scope("im:message");
     scene.start().await;
