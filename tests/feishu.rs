@@ -320,6 +320,8 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     let offered =
         |shown: &[Shown]| shown.iter().find(|shown| !shown.buttons.is_empty() && !shown.growing).cloned();
     let offer = scene.sees(&scene.chat, offered).await;
+    // By then it is written down that the offer is there.
+    scene.talks("wait").await;
     scene.house.kill();
     scene.start().await;
     assert!(scene.feishu.press(&scene.chat, &scene.ada, &offer.id, "steer"));
@@ -328,8 +330,10 @@ async fn a_press_after_a_restart_is_where_the_platform_says_its_message_is() {
     assert_eq!(scene.sees(&scene.chat, answered).await, json!({"toast": {"type": "info", "content": "👌"}}));
     // Where the platform does not say it, nothing is guessed.
     scene.say("/mode");
-    let again = |shown: &[Shown]| offered(shown).filter(|again| again.id != offer.id);
+    let other = |shown: &&Shown| shown.id != offer.id && !shown.buttons.is_empty() && !shown.growing;
+    let again = |shown: &[Shown]| shown.iter().find(other).cloned();
     let offer = scene.sees(&scene.chat, again).await;
+    scene.talks("wait again").await;
     scene.house.kill();
     scene.feishu.take_scope("im:message");
     scene.start().await;

@@ -284,7 +284,7 @@ async fn what_is_to_be_approved_can_be_read_by_a_link() {
     let (status, whole) = house.get(path).await;
     assert_eq!(status, 200, "{whole}");
     assert!(whole.contains(" the middle "), "all of it is there");
-    let (status, _) = house.get(&format!("{}x", path)).await;
+    let (status, _) = house.get(&format!("{path}x")).await;
     assert_eq!(status, 404, "nobody makes such a link");
 }
 

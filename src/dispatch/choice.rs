@@ -64,10 +64,8 @@ impl Shared {
         };
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
-            // Nobody waits for it.
-            let unhurried = CancellationToken::new();
-            turn::deliver(&shared, &account, &parcel, Placement { saved, ..placement }, &view, &unhurried)
-                .await;
+            let placement = Placement { saved, ..placement };
+            turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
         });
     }
 }
