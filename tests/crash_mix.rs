@@ -35,7 +35,7 @@ pub enum Answer {
     Pages(String),
     /// One message, and behind it this file.
     File(String, String),
-    /// One message that says so, and that it was approved.
+    /// One message that says so, and that it was approved, unless a death cut the call.
     Approved(String),
 }
 
@@ -191,8 +191,10 @@ impl Answer {
                 let told = format!("{answer}\n\n📎 {name}");
                 (words == answer || words.starts_with(&told)).then_some(true)
             }
+            // A call in whose midst the daemon died too often is not made, whatever was decided.
             Self::Approved(answer) => {
-                (words.contains(answer) && words.contains(&format!("approved {ASKED}"))).then_some(true)
+                let approved = words.contains(answer) && words.contains(&format!("approved {ASKED}"));
+                (approved || words == answer).then_some(true)
             }
             Self::Pages(answer) => {
                 let mut all = answer.split_whitespace();
@@ -233,7 +235,8 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
         .map(|message| message["content"].to_string())
         .collect();
     // What a restart cut is done once more: it does no harm twice.
-    let done = tools.iter().filter(|result| !result.contains("a restart interrupted this call")).count();
+    let cut = ["a restart interrupted this call", "the process ended in the middle of this call"];
+    let done = tools.iter().filter(|result| !cut.iter().any(|cut| result.contains(cut))).count();
     let number = |word: &str| {
         let (_, rest) = text.split_once(word)?;
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -9,6 +9,8 @@
 //! for it and shows nobody what was sent. An answer is therefore sent until DingTalk says that it has it: there
 //! twice is better than nowhere. A sign that could not be taken back is not sent at all.
 
+mod kept;
+
 use super::{
     Office,
     card::Card,
@@ -19,11 +21,10 @@ use super::{
 };
 use crate::{
     Address, OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Offers, Sent, Slot},
+    live::{CallError, Draft, Ledger, Messages, Offers, Slot},
     name::is_picture,
     split::{Limit, Unit},
 };
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
     path::Path,
@@ -34,6 +35,8 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+
+use kept::{Mark, Posted, Tries, posted_message};
 
 /// The largest file that DingTalk takes, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20_000_000;
@@ -75,66 +78,6 @@ pub(super) struct DingMessages {
     signless: bool,
     /// The card that is about to be finished for the first time.
     ends: Option<String>,
-}
-
-/// What is kept of a message before it is sent. Older records have nothing.
-type Mark = Option<Tries>;
-
-/// How a message fared so far.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tries {
-    /// How often the answer was perhaps sent as an ordinary message before.
-    #[serde(default)]
-    lost: u8,
-    /// Whether it is about to be sent so.
-    #[serde(default)]
-    answer: bool,
-    /// Whether a card of it is perhaps finished.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    done: bool,
-}
-
-/// A message that is there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Posted {
-    id: String,
-    /// Whether it is a card.
-    #[serde(default)]
-    card: bool,
-    /// Whether it will not change any more.
-    #[serde(default)]
-    done: bool,
-    /// Whether a card was about to be finished: it may be. Nothing can be streamed into it then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    ending: bool,
-    /// How many changes a card has seen.
-    #[serde(default)]
-    nth: u32,
-    /// A short name for what it shows.
-    #[serde(default)]
-    shows: String,
-    /// A short name for a card's buttons.
-    #[serde(default)]
-    buttons: String,
-}
-
-impl Sent for Posted {
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-
-    fn from_id(id: &str) -> Option<Self> {
-        let card = super::seal::Seal::private(id).is_some();
-        Some(Self {
-            id: id.to_owned(),
-            card,
-            done: false,
-            ending: card,
-            nth: 0,
-            shows: String::new(),
-            buttons: String::new(),
-        })
-    }
 }
 
 impl DingMessages {
@@ -339,19 +282,6 @@ impl DingMessages {
         }
         *sent = Posted { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
         Ok(())
-    }
-}
-
-/// An ordinary message that shows a page.
-fn posted_message(id: String, page: &Page) -> Posted {
-    Posted {
-        id,
-        card: false,
-        done: page.done,
-        ending: false,
-        nth: 0,
-        shows: digest(&[&page.words]),
-        buttons: digest(&[&page.buttons()]),
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, ReplyView, Sighting,
     dingtalk::loopback::{Loopback, failed},
-    live::Reply,
+    live::{Reply, Sent as _},
     render::parse,
 };
 use std::sync::Mutex;
