@@ -11,7 +11,7 @@ use pudu_client::{
     base::{Model, ModelError, Shell, Tool},
     documents::{Converter, Limits},
     harness::{
-        Bounds, Policy, Retry, SEARCH,
+        Bounds, Policy, RestRules, Retry, SEARCH,
         subagent::{self, Kind},
     },
     model::{Offline, OpenAi, Settings},
@@ -36,7 +36,8 @@ pub(crate) fn setup(
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<Setup, ModelError> {
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
-    let mut models = configured.iter().map(model).collect::<Result<Vec<_>, _>>()?;
+    let mut models =
+        configured.iter().map(|config| model(config, live.rest)).collect::<Result<Vec<_>, _>>()?;
     if models.is_empty() {
         models.push(offline());
     }
@@ -117,7 +118,7 @@ fn offline() -> (ModelInfo, Arc<dyn Model>) {
     (info, Arc::new(Offline))
 }
 
-fn model(config: &ModelConfig) -> Result<(ModelInfo, Arc<dyn Model>), ModelError> {
+fn model(config: &ModelConfig, rest: RestRules) -> Result<(ModelInfo, Arc<dyn Model>), ModelError> {
     let info = ModelInfo {
         name: config.name.clone(),
         title: config.display_name.clone(),
@@ -137,7 +138,7 @@ fn model(config: &ModelConfig) -> Result<(ModelInfo, Arc<dyn Model>), ModelError
         gap: config.stream_chunk_timeout,
         total: config.request_timeout,
     })?;
-    Ok((info, Arc::new(Retry::new(Arc::new(model), config.max_retries))))
+    Ok((info, Arc::new(Retry::new(Arc::new(model), config.max_retries).with_rest(rest))))
 }
 
 /// Returns what a request carries besides our own keys.

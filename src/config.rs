@@ -64,7 +64,7 @@ pub(crate) use {
 pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
-use pudu_client::harness::LoopRules;
+use pudu_client::harness::{LoopRules, RestRules};
 use pudu_client::net::scrub;
 use raw::Node;
 use reader::{Key, Reader, Section};
@@ -138,6 +138,8 @@ pub(crate) struct Live {
     pub(crate) subagents: Vec<Subagent>,
     /// When a run that repeats itself is ended; never, if `None`.
     pub(crate) loops: Option<LoopRules>,
+    /// When a model's provider that keeps failing is left alone.
+    pub(crate) rest: RestRules,
     /// How much may be sent to pudu.
     pub(crate) uploads: Uploads,
     /// How far a run may go.
@@ -371,6 +373,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         tool_search: output::searched(top),
         subagents: subagents::subagents(top),
         loops: loops::rules(top),
+        rest: limits::rest(top),
         uploads: limits::uploads(top),
         runs: limits::runs(top),
         timing: channel::timing(top),

@@ -208,6 +208,19 @@ async fn the_health_command_tells_a_daemon_that_lives_from_one_that_does_not() {
 }
 
 #[tokio::test]
+async fn a_bot_that_everybody_in_the_world_may_use_is_said_at_the_start_and_by_doctor() {
+    let words = "everybody in the world may use";
+    for (account, said) in
+        [("", true), ("allowed_users: [1]", false), ("allowed_chats: [-1]", false), ("pairing: true", false)]
+    {
+        let house = House::open(account).await;
+        assert_eq!(house.log().contains(words), said, "{account}: {}", house.log());
+        let (_, doctor) = house.pudu(&["doctor"]);
+        assert_eq!(doctor.contains(words), said, "{account}: {doctor}");
+    }
+}
+
+#[tokio::test]
 async fn what_would_guard_and_is_not_built_stops_the_start() {
     let refuses = |house: &mut House, words: &str| {
         assert!(!house.try_start(), "it started");

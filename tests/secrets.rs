@@ -2,8 +2,9 @@
 //! requests in its errors, and none of what they carry is in an answer of the API, in a log or in what a command
 //! prints. The secrets have no shape that gives them away.
 
-use crate::house::{House, SOON};
+use crate::house::{House, SOON, Talker};
 use axum::{Json, Router, body::Bytes, extract::Request, http::StatusCode, response::IntoResponse};
+use pudu_sim::model::Reply;
 use serde_json::json;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -121,6 +122,20 @@ async fn an_error_that_repeats_the_request_gives_no_secret_away() {
     assert!(doctor.contains("[secret]"), "{doctor}");
     innocent("pudu doctor", &doctor);
     innocent("the log", &house.log());
+}
+
+/// The model's own key, which a tool may find where the operator lets it look.
+#[tokio::test]
+async fn what_the_model_repeats_of_the_configuration_reaches_no_chat() {
+    let house = House::open("").await;
+    let ada = Talker::new(&house, "Ada");
+    let key = "sk-simulated-key-0123456789";
+    house
+        .model
+        .next(Reply::text(&format!("The key is {key}, and yours may look like sk-another-key-000111222.")));
+    let answer =
+        ada.says("what is it?", "The key is [secret], and yours may look like sk-another-key-000111222.");
+    answer.await;
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@
 pub(super) const SECTIONS: &[&str] = &[
     "acp_agents",
     "agent_storage",
-    "circuit_breaker",
     "dedupe_storage",
     "input_polish",
     "logging",

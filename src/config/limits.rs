@@ -1,6 +1,7 @@
 //! How much of everything there may be.
 
 use super::reader::Section;
+use pudu_client::harness::RestRules;
 use std::time::Duration;
 
 /// Files that people send.
@@ -55,5 +56,14 @@ pub(super) fn runs(top: &Section<'_>) -> Runs {
         max_recursion_limit,
         timeout: top.seconds("run_timeout_seconds", 1.0).or(Duration::from_secs(3600)),
         subagents: top.section("subagents").number("max_total_per_run", 1..=50).or(6),
+    }
+}
+
+/// Reads when a provider that keeps failing is left alone.
+pub(super) fn rest(top: &Section<'_>) -> RestRules {
+    let (section, usual) = (top.section("circuit_breaker"), RestRules::default());
+    RestRules {
+        after: section.number("failure_threshold", 1..=1000).or(usual.after),
+        time: section.seconds("recovery_timeout_sec", 1.0).or(usual.time),
     }
 }

@@ -7,6 +7,7 @@ use pudu_client::{
     Ended,
     base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
     harness::{Activity, Progress, Working},
+    net::scrub,
 };
 use std::path::Path;
 use url::Url;
@@ -107,8 +108,10 @@ fn decisions(decisions: &[Decision]) -> String {
     decisions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Puts paragraphs together, without any secret of pudu's own that a tool found and the model repeats.
 fn paragraphs(parts: &[&str]) -> String {
-    parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+    let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    scrub::hide_known(&parts.join("\n\n")).into_owned()
 }
 
 /// Returns a question's words, and its options to click. Options that are too long for a button, or that would

@@ -26,7 +26,7 @@ pub use middleware::{
 };
 pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
 pub use results::{ResultRules, Results};
-pub use retry::Retry;
+pub use retry::{RestRules, Retry};
 pub use run::run;
 pub use skills::skills_prompt;
 pub use steering::{Slot, Steering};

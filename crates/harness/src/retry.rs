@@ -12,12 +12,23 @@ use tokio::{sync::Notify, time::Instant};
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// A person waits no longer than this for one try; if the provider asks for more, that is told at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// After so many requests in a row that failed for good, requests fail at once for a while.
-const BROKEN_AFTER: u32 = 5;
-/// How long.
-const REST: Duration = Duration::from_secs(30);
 /// A request waits no longer, all in all, for a provider that rests or asks for time.
 const MAX_TOTAL_WAIT: Duration = Duration::from_secs(10 * 60);
+
+/// When a provider that keeps failing is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestRules {
+    /// After so many requests in a row that failed for good.
+    pub after: u32,
+    /// For so long.
+    pub time: Duration,
+}
+
+impl Default for RestRules {
+    fn default() -> Self {
+        Self { after: 5, time: Duration::from_secs(30) }
+    }
+}
 
 /// Wraps a model: waits and asks again on failures that may pass, honours the provider's own waiting
 /// time, and after many failures rests the provider: one request then tries, and the others wait for what
@@ -33,6 +44,12 @@ impl Retry {
     #[must_use]
     pub fn new(model: Arc<dyn Model>, retries: u32) -> Self {
         Self { model, tries: retries.saturating_add(1), breaker: Arc::default() }
+    }
+
+    /// Says when the provider is left alone.
+    #[must_use]
+    pub fn with_rest(self, rules: RestRules) -> Self {
+        Self { breaker: Arc::new(Breaker { rules, ..Breaker::default() }), ..self }
     }
 }
 
@@ -206,6 +223,7 @@ fn reason(error: &ModelError) -> &'static str {
 /// Rests a provider that keeps failing.
 #[derive(Debug, Default)]
 struct Breaker {
+    rules: RestRules,
     circuit: Mutex<Circuit>,
     /// Rings when it works again.
     awake: Notify,
@@ -225,7 +243,7 @@ impl Breaker {
         if now < until {
             return Some(until - now);
         }
-        circuit.rests_until = Some(now + REST);
+        circuit.rests_until = Some(now + self.rules.time);
         None
     }
 
@@ -241,8 +259,8 @@ impl Breaker {
         }
         let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
         circuit.failures += 1;
-        if circuit.failures >= BROKEN_AFTER {
-            circuit.rests_until = Some(Instant::now() + REST);
+        if circuit.failures >= self.rules.after {
+            circuit.rests_until = Some(Instant::now() + self.rules.time);
         }
     }
 }
@@ -325,11 +343,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_provider_that_keeps_failing_rests_and_is_then_probed() {
-        let mut replies = vec![vec![Err(busy(None))]; (TRIES * BROKEN_AFTER) as usize];
+        let mut replies = vec![vec![Err(busy(None))]; (TRIES * RestRules::default().after) as usize];
         replies.push(vec![text("back"), finish()]);
         replies.push(vec![text("on"), finish()]);
         let model = model(replies);
-        for _ in 0..BROKEN_AFTER {
+        for _ in 0..RestRules::default().after {
             assert_eq!(ask(&model).await.pop(), Some(Err(busy(None))));
         }
         let start = Instant::now();
@@ -339,7 +357,7 @@ mod tests {
         let (first, second) = if one == first { (one, two) } else { (two, one) };
         assert_eq!(first, [waits(), text("back"), finish()]);
         assert_eq!(second, [waits(), text("on"), finish()], "it need not rest once more: the first tried");
-        assert_eq!(start.elapsed(), REST);
+        assert_eq!(start.elapsed(), RestRules::default().time);
     }
 
     #[tokio::test(start_paused = true)]

@@ -576,4 +576,7 @@ fn a_run_that_repeats_itself_is_ended_as_deerflow_ends_it() {
     let tools = [("bash".to_owned(), CallFrequency { warn: 150, stop: 300 })].into();
     assert_eq!(own, Some(LoopRules { warn: 2, stop: 4, window: 9, tool, tools }));
     assert_eq!(good("subagents: {max_total_per_run: 2}\n", []).config.live.runs.subagents, 2);
+    let rest =
+        good("circuit_breaker: {failure_threshold: 9, recovery_timeout_sec: 60}\n", []).config.live.rest;
+    assert_eq!(rest, RestRules { after: 9, time: Duration::from_secs(60) });
 }
