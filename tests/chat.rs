@@ -72,6 +72,39 @@ async fn without_a_daemon_and_without_a_model_a_pipe_is_answered_all_the_same() 
 }
 
 #[tokio::test]
+async fn what_was_done_can_be_read_while_no_daemon_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pudu"));
+        told(&command.arg("audit").args(args).current_dir(dir.path()).env_clear().output().unwrap())
+    };
+    assert_eq!(audit(&[]), (true, "Nothing was done yet.\n".to_owned(), String::new()));
+    assert!(!dir.path().join(".pudu/data").exists(), "asking makes no store");
+    let write = r#"/tool write_file {"path": "/mnt/user-data/workspace/note", "content": "x"}"#;
+    let (well, _, err) = piped(dir.path(), "0", &[], write).await;
+    assert!(well, "{err}");
+    let (_, text, _) = audit(&[]);
+    assert!(text.contains("  write_file  ") || text.contains("  write  "), "{text}");
+    let (well, json, _) = audit(&["--json"]);
+    let deeds: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    assert!(well && deeds.len() == 1 && deeds[0]["detail"].to_string().contains("note"), "{json}");
+}
+
+#[test]
+fn shells_and_man_have_what_they_need() {
+    let said = |args: &[&str]| {
+        told(&Command::new(env!("CARGO_BIN_EXE_pudu")).args(args).env_clear().output().unwrap())
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        let (well, script, _) = said(&["completions", shell]);
+        assert!(well && script.contains("doctor"), "{shell}");
+    }
+    let (well, page, _) = said(&["man"]);
+    assert!(well && page.starts_with(".ie") && page.contains(".SH \"PUDU AUDIT\""), "{page}");
+    assert!(!page.to_lowercase().contains("read\\-document"), "{page}");
+}
+
+#[tokio::test]
 async fn what_was_said_in_a_pipe_is_remembered_and_not_said_again() {
     let dir = tempfile::tempdir().unwrap();
     piped(dir.path(), "0", &[], "one\n").await;

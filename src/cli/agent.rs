@@ -2,7 +2,7 @@
 //!
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
-use super::run;
+use super::{chat, run};
 use crate::config::Start;
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -68,7 +68,7 @@ pub(super) fn agent(start: &Start, verb: &Verb) -> ExitCode {
 
 fn act(agents: &Agents, verb: &Verb) -> Result<String> {
     Ok(match verb {
-        Verb::List => list(agents),
+        Verb::List => chat::fitted(&list(agents)),
         Verb::Show { name } => show(&agents.find(name)?),
         Verb::New { name, description, soul, model, tool_groups, skills } => {
             let profile = Profile {

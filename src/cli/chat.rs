@@ -183,9 +183,31 @@ async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> 
     Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| true)
 }
 
+/// Cuts the lines of a list where a person's terminal ends; a program gets all of them.
+pub(super) fn fitted(list: &str) -> String {
+    match io::stdout().is_terminal() {
+        true => fit(list, terminal::size().0),
+        false => list.to_owned(),
+    }
+}
+
+fn fit(list: &str, columns: usize) -> String {
+    let line = |line: &str| match wrap::clip(line, columns) {
+        whole if whole == line => format!("{line}\n"),
+        _ => format!("{}…\n", wrap::clip(line, columns.saturating_sub(1))),
+    };
+    list.lines().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_fits_the_terminal() {
+        assert_eq!(fit("on  a name  and what it is for\noff 名前名前\n", 10), "on  a nam…\noff 名前…\n");
+        assert_eq!(fit("short\n", 10), "short\n");
+    }
 
     #[test]
     fn a_conversation_has_a_plain_name() {

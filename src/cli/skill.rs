@@ -2,7 +2,7 @@
 //!
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
-use super::run;
+use super::{chat, run};
 use crate::{config::Start, skills};
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -75,7 +75,7 @@ pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
 fn act(skills: &Skills, verb: &Verb) -> Result<String> {
     Ok(match verb {
         Verb::List { json: true } => format!("{:#}\n", as_json(skills)),
-        Verb::List { json: false } => list(skills),
+        Verb::List { json: false } => chat::fitted(&list(skills)),
         Verb::Show { name, json } => {
             let catalog = skills.read();
             let entry = catalog.get(name).with_context(|| format!("there is no skill `{name}`"))?;
