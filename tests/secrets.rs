@@ -144,6 +144,7 @@ async fn a_key_in_the_wrong_place_is_not_shown() {
     let key = "a8Xk20dPq7Lm55Zr93Tb";
     for wrong in [
         format!("models: [{{name: {key}, model: m}}]\n"),
+        format!("models: [{{name: tvly-{key}, model: m}}]\n"),
         format!("models: [{{name: m, model: {key}}}]\n"),
         format!("models: [{{name: m, model: m, use: {key}}}]\n"),
         format!("models: [{{name: m, model: m, base_url: {key}}}]\n"),

@@ -242,7 +242,8 @@ fn account(account: &Account) -> String {
 
 /// Returns a name, unless somebody wrote a key in its place.
 fn shown(name: &str) -> &str {
-    if scrub::looks_secret(name) && !name.contains('-') { scrub::HIDDEN } else { name }
+    let in_one_piece = |c: char| !c.is_ascii_alphanumeric();
+    if name.split(in_one_piece).any(scrub::looks_secret) { scrub::HIDDEN } else { name }
 }
 
 #[cfg(test)]

@@ -70,8 +70,9 @@ impl Us {
             let mend = format!("If you have read it and trust it: chown {} {shown}", self.user);
             return Some((what, mend));
         }
-        // Many systems give each user a group of his own.
-        let group = mode & GROUP_WRITES != 0 && about.gid() != self.group && about.gid() != 0;
+        // Many systems give each user a group of his own, with the user's number; others put all into one.
+        let own_group = about.gid() == self.group && self.group == self.user;
+        let group = mode & GROUP_WRITES != 0 && !own_group && about.gid() != 0;
         let others = mode & OTHERS_WRITE != 0;
         let sticky = about.is_dir() && mode & STICKY != 0;
         ((group || others) && !sticky).then(|| {

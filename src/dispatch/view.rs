@@ -58,7 +58,7 @@ pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
     };
-    let text = paragraphs(&[&progress.text, &decisions(&progress.decided)]);
+    let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decisions(&progress.decided)]);
     ReplyView { text, activity, ask, choices: vec![stop()] }
 }
 
@@ -111,7 +111,7 @@ fn decisions(decisions: &[Decision]) -> String {
 /// Puts paragraphs together, without any secret of pudu's own that a tool found and the model repeats.
 fn paragraphs(parts: &[&str]) -> String {
     let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
-    scrub::hide_known(&parts.join("\n\n")).into_owned()
+    scrub::hide_in_talk(&parts.join("\n\n")).into_owned()
 }
 
 /// Returns a question's words, and its options to click. Options that are too long for a button, or that would

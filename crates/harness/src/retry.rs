@@ -254,7 +254,11 @@ impl Breaker {
 
     fn failed(&self, error: &ModelError) {
         // What is wrong with one request or key, or a wish to wait, says nothing about the provider's health.
-        if !error.retriable() || matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
+        if !error.retriable() {
+            // It has answered.
+            return self.worked();
+        }
+        if matches!(error, ModelError::Busy { retry_after: Some(_), .. }) {
             return;
         }
         let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);

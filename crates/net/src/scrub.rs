@@ -5,13 +5,14 @@
 //! What is known is the process's own: whoever learns a secret says it here once, and everything that leaves goes
 //! through [`hide`], so no path has to be given the secrets of another.
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, VecDeque},
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
+use url::form_urlencoded;
 
 /// What stands in a secret's place.
 pub const HIDDEN: &str = "[secret]";
@@ -39,6 +40,10 @@ const SHAPES: &[&str] = &[
 
 /// Shorter words are left: hiding them would tear ordinary text.
 const MIN_SECRET_BYTES: usize = 6;
+/// In a talk, shorter ones are left: a password may be a word.
+const MIN_TALK_BYTES: usize = 12;
+/// What an address spells with `%`.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// So many issued tokens are known; the oldest have long expired.
 const MAX_ISSUED: usize = 256;
 
@@ -103,25 +108,51 @@ fn learn(add: impl FnOnce(&mut Known)) {
     known.words = words.into();
 }
 
-/// Returns how a secret looks in plain text, in an address and in JSON.
+/// Returns how a secret looks in plain text, in JSON, in an address and in a form.
 fn spellings(secret: &str) -> impl Iterator<Item = String> + use<> {
-    let json = secret.escape_default().to_string();
-    let all =
-        BTreeSet::from([secret.to_owned(), utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(), json]);
+    let json = secret.replace('\\', r"\\").replace('"', r#"\""#);
+    let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let all = BTreeSet::from([
+        secret.to_owned(),
+        json.replace('/', r"\/"),
+        json,
+        utf8_percent_encode(secret, RESERVED).to_string(),
+        form,
+    ]);
     let known = secret.trim().len() >= MIN_SECRET_BYTES;
     all.into_iter().filter(move |_| known)
 }
 
-/// Returns the text without the secrets that are known by value. What only looks like one stays: in a talk it may be
-/// what somebody asks about.
+/// Returns the text of a talk without the secrets that are known by value. What only looks like one stays, because it
+/// may be what somebody asks about; so do short ones, which may be words.
 #[must_use]
-pub fn hide_known(text: &str) -> Cow<'_, str> {
-    let words = {
-        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().map(|known| known.words.clone()).unwrap_or_default()
-    };
+pub fn hide_in_talk(text: &str) -> Cow<'_, str> {
+    replace_known(text, MIN_TALK_BYTES)
+}
+
+/// Returns the text of an answer that grows, without its end where that may be the beginning of a secret.
+#[must_use]
+pub fn hide_in_growing_talk(text: &str) -> Cow<'_, str> {
+    let text = hide_in_talk(text);
+    let words = known();
+    let begun = words.iter().filter(|word| word.len() >= MIN_TALK_BYTES).filter_map(|word| {
+        let mut ends = word.char_indices().map(|(at, _)| at).rev();
+        ends.find(|at| *at >= MIN_SECRET_BYTES && word.get(..*at).is_some_and(|begun| text.ends_with(begun)))
+    });
+    match begun.max() {
+        Some(length) => Cow::Owned(text.get(..text.len() - length).unwrap_or_default().to_owned()),
+        None => text,
+    }
+}
+
+fn known() -> Arc<[String]> {
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    known.as_ref().map(|known| known.words.clone()).unwrap_or_default()
+}
+
+fn replace_known(text: &str, shortest: usize) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
-    for word in words.iter() {
+    for word in known().iter().filter(|word| word.len() >= shortest) {
         if text.contains(word.as_str()) {
             text = Cow::Owned(text.replace(word.as_str(), HIDDEN));
         }
@@ -132,7 +163,7 @@ pub fn hide_known(text: &str) -> Cow<'_, str> {
 /// Returns the text without secrets.
 #[must_use]
 pub fn hide(text: &str) -> Cow<'_, str> {
-    let mut text = hide_known(text);
+    let mut text = replace_known(text, MIN_SECRET_BYTES);
     for shape in shapes() {
         if shape.is_match(&text) {
             let replaced = shape.replace_all(&text, |caps: &regex::Captures<'_>| {
@@ -175,13 +206,21 @@ mod tests {
 
     #[test]
     fn a_secret_is_hidden_however_it_is_spelt_and_whenever_it_became_known() {
-        let secret = "a/key+with=signs\"and 'quotes'";
+        let secret = "a/key-with=signs\"and 'quotes'";
         remember([secret.to_owned(), "short".to_owned()]);
         remember_issued("issued-0123456789");
         let check = |text: &str, expect: &str| assert_eq!(hide(text), expect, "{text}");
         check(&format!("it said {secret}!"), "it said [secret]!");
-        check("GET /x?k=a%2Fkey%2Bwith%3Dsigns%22and%20%27quotes%27", "GET /x?k=[secret]");
-        check(r#"{"echo":"a/key+with=signs\"and \'quotes\'"}"#, r#"{"echo":"[secret]"}"#);
+        check("GET /x?k=a%2Fkey-with%3Dsigns%22and%20%27quotes%27", "GET /x?k=[secret]");
+        check("k=a%2Fkey-with%3Dsigns%22and+%27quotes%27&x=1", "k=[secret]&x=1");
+        check(r#"{"echo":"a/key-with=signs\"and 'quotes'"}"#, r#"{"echo":"[secret]"}"#);
+        check(r#"{"echo":"a\/key-with=signs\"and 'quotes'"}"#, r#"{"echo":"[secret]"}"#);
+        let growing = |text: &str, expect: &str| assert_eq!(hide_in_growing_talk(text), expect, "{text}");
+        growing("it is a/key-wi", "it is ");
+        growing(&format!("it is {secret}"), "it is [secret]");
+        growing("it is a/key", "it is a/key");
+        remember(["wordpass".to_owned()]);
+        assert_eq!((hide_in_talk("wordpass"), hide("wordpass")), ("wordpass".into(), "[secret]".into()));
         check("issued-0123456789 short", "[secret] short");
         (0..MAX_ISSUED).for_each(|n| remember_issued(&format!("{n:010}")));
         check("issued-0123456789", "issued-0123456789");
