@@ -30,10 +30,7 @@ pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result
     let made = tokio::fs::create_dir_all(&folder).await;
     made.map_err(|source| SandboxError::Io { path: path.to_owned(), source })?;
     let kept = files.keep(path, &folder, MessageId::fresh().as_str(), ROOM).await?;
-    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MOST)).await;
-    if let Ok(Err(error)) = made {
-        tracing::warn!(%error, "there is no room for files that are sent");
-    }
+    make_more_room(folder).await;
     Ok(kept)
 }
 
@@ -49,7 +46,15 @@ pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
     tokio::fs::create_dir_all(&folder).await?;
     let path = folder.join(MessageId::fresh().as_str());
     tokio::fs::write(&path, text).await?;
+    make_more_room(folder).await;
     Ok(path)
+}
+
+async fn make_more_room(folder: PathBuf) {
+    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MOST)).await;
+    if let Ok(Err(error)) = made {
+        tracing::warn!(%error, "there is no room for files that are sent");
+    }
 }
 
 /// Removes the oldest until the rest is within its bounds. The newest stays in any case. Their names tell their age:
@@ -127,6 +132,20 @@ mod tests {
         check(34, 9, &["4"]);
         check(1, 9, &["4"]);
         check(99, 2, &["3", "4"]);
+    }
+
+    #[tokio::test]
+    async fn a_text_takes_the_place_of_the_oldest() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        for n in 0..MOST {
+            fs::write(folder.join(format!("0{n:04}")), "").unwrap();
+        }
+        let path = keep_text(home.path(), "new").await.unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "new");
+        assert!(!folder.join("00000").exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), MOST);
     }
 
     #[test]

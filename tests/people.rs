@@ -9,9 +9,10 @@ use crate::{
 use pudu_sim::{
     model::{Ask, Reply, RetryAfter},
     platform::Shown,
-    telegram::Fault,
+    telegram::{Fault, MessageId, Seen},
 };
 use serde_json::{Value, json};
+use std::time::Duration;
 
 on_each_platform!([
     nobody_writes_anothers_mark
@@ -89,11 +90,22 @@ async fn what_is_to_be_approved_can_be_read_whole(scene: Scene) {
             (file || words.contains(&middle)).then(|| asked.clone())
         };
         let asked = scene.sees(&scene.chat, readable).await;
-        assert!(scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve"));
         let done = |shown: &[Shown]| {
             let approved = |one: &Shown| one.text.matches(" approved write_file").count();
             (shown.iter().all(is_final) && shown.iter().map(approved).sum::<usize>() == n + 1).then_some(())
         };
+        // A press counts as soon as it is noted that the text arrived, a moment after it is seen.
+        for _ in 0..SOON.as_secs() {
+            scene.platform.press(&scene.chat, &scene.ada, &asked.id, "Approve");
+            if scene
+                .platform
+                .wait(&scene.chat, Duration::from_secs(1), |at| done(&at.shown(&scene.chat)))
+                .await
+                .is_ok()
+            {
+                break;
+            }
+        }
         scene.sees(&scene.chat, done).await;
         let words = scene.words(&scene.chat).concat();
         assert!(!words.contains("hidden 0 middle"), "what was asked gives way to what was decided: {words}");
@@ -257,6 +269,63 @@ async fn one_platform_that_is_away_is_named_and_the_others_stay_ready() {
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((status, &told["ready"], &told["away"]), (200, &json!(true), &json!(["other"])), "{told}");
     assert_eq!(told["channels"]["telegram"], "ready", "{told}");
+}
+
+/// A house whose agent wants to write a long file; Ada's question is on its way, and the file meets `fault`.
+async fn asks_for_much(fault: Fault) -> (House, Talker, MessageId) {
+    let mut house = House::furnish(Default::default(), "", "approvals: {tools: [write_file]}\n").await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    house.telegram.fail_often("sendDocument", 1.0, fault);
+    let long = format!("{} the middle {}", "begin ".repeat(1_500), "end ".repeat(1_500));
+    let args = json!({"path": "/mnt/user-data/outputs/a.txt", "content": long});
+    house.model.next(Reply::tool("write_file", &args));
+    ada.say("write it");
+    let asked = house.telegram.wait(SOON, |view| {
+        let approve = |one: &Seen| one.buttons.iter().flatten().any(|button| button.text == "Approve");
+        view.answers(ada.chat).iter().find(|one| approve(one)).map(|one| one.id)
+    });
+    let asked = asked.await.unwrap();
+    (house, ada, asked)
+}
+
+/// Waits until the bot said so, in whichever message.
+async fn somewhere(house: &House, ada: &Talker, words: &str, within: Duration) -> bool {
+    let said = |one: &Seen| one.text.contains(words);
+    let said = house.telegram.wait(within, |view| view.answers(ada.chat).iter().any(said).then_some(()));
+    said.await.is_ok()
+}
+
+/// Nobody approves what they cannot have read.
+#[tokio::test]
+async fn what_did_not_arrive_whole_is_not_approved() {
+    let (house, ada, asked) = asks_for_much(Fault::Internal).await;
+    house.telegram.press(ada.chat, ada.person, asked, "Approve").unwrap();
+    assert!(somewhere(&house, &ada, "The whole text has not reached this chat yet", SOON).await);
+    assert_eq!(house.model.count(), 1, "nothing was decided");
+    house.telegram.press(ada.chat, ada.person, asked, "Deny").unwrap();
+    assert!(somewhere(&house, &ada, " did not allow write_file", SOON).await);
+}
+
+/// Where the platform takes no file the words come in messages.
+#[tokio::test]
+async fn what_no_file_can_bring_is_read_in_messages_and_approved_then() {
+    let (house, ada, asked) = asks_for_much(Fault::Refused(400, "Bad Request: no files here".into())).await;
+    let count = |text: &str| text.matches("begin").count() + text.matches("end").count();
+    let whole = house.telegram.wait(SOON, |view| {
+        let answers = view.answers(ada.chat);
+        let middle = answers.iter().any(|one| one.text.contains(" the middle "));
+        (middle && answers.iter().map(|one| count(&one.text)).sum::<usize>() >= 3_000).then_some(())
+    });
+    whole.await.unwrap();
+    // It counts as soon as it is noted that all of it arrived.
+    for _ in 0..SOON.as_secs() {
+        house.telegram.press(ada.chat, ada.person, asked, "Approve").ok();
+        if somewhere(&house, &ada, "Ada approved write_file", Duration::from_secs(1)).await {
+            break;
+        }
+    }
+    assert!(somewhere(&house, &ada, "Ada approved write_file", SOON).await);
 }
 
 /// Where the platform does not take the file.

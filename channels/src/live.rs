@@ -178,7 +178,13 @@ impl<M: Messages> Reply<M> {
         // Each round but the last finds a file that cannot be sent, and tells of it.
         for _ in 0..=view.files.len() {
             let notes = self.notes(&view.files);
-            let pages = self.pages(|limit| pages::finished(view, &notes, first, limit));
+            let pages = match view.whole && !notes.is_empty() {
+                true => {
+                    let view = self.in_words(view).await?;
+                    self.pages(|limit| pages::finished(&view, &[], first, limit))
+                }
+                false => self.pages(|limit| pages::finished(view, &notes, first, limit)),
+            };
             self.show(&pages, true).await?;
             first = first.or_else(|| self.conclude(view));
             self.keep(pages.len()).await?;

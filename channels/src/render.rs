@@ -19,6 +19,14 @@ mod walk;
 use std::ops::Range;
 pub use walk::parse;
 
+/// Returns a text as a block of code, in Markdown, that nothing in it ends.
+#[must_use]
+pub fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
 /// Text as people see it, with marked ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rich {

@@ -50,6 +50,10 @@ pub struct FinalView {
     /// Whether the work failed, as the words say. Programs want to know; people read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// Whether it is worth nothing without its files, which are texts: what a platform does not take as a file is
+    /// said in messages, and where that cannot be either the reply is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
 }
 
 /// Something to click. Clicking it means what typing `action` would mean.

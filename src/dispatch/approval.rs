@@ -8,15 +8,22 @@
 use super::{Account, Shared, conversation::Conversation};
 use crate::bus::Arrival;
 use pudu_channels::{FinalView, Kind};
-use pudu_client::store::Approval;
+use pudu_client::store::{Approval, TurnId};
 use std::{sync::Arc, time::Instant};
 
 const APPROVE: &str = "/approve ";
 const DENY: &str = "/deny ";
+/// Said to whoever approves what nobody can have read.
+const UNREAD: &str = "The whole text has not reached this chat yet: wait for it, read it and press again. You can always press Deny.";
 
 /// What a button for a question does.
 pub(super) fn action(key: &str, approve: bool) -> String {
     format!("{}{key}", if approve { APPROVE } else { DENY })
+}
+
+/// Returns the turn that brings people all of what is asked, where that is too long for the question.
+pub(super) fn reading(key: &str) -> TurnId {
+    TurnId(format!("asked-{key}"))
 }
 
 /// Returns the question that a button decides, and how.
@@ -64,6 +71,11 @@ impl Shared {
                 "somebody wanted to decide what is not theirs"
             );
             return Err("Somebody else has to decide that.");
+        }
+        // Whoever has not got all of it would decide on what the question shows of it.
+        if approve && self.db.is_undelivered(&reading(key)).await.map_err(broken)? {
+            tracing::info!(approval = key, "refused an approval of what has not been delivered whole");
+            return Err(UNREAD);
         }
         // Some platforms tell no name with a press.
         let by = if asked.person == sender.id { &asked.name } else { &sender.name };

@@ -105,7 +105,13 @@ impl Shared {
         };
         let parcel = parcel(placement.address.chat.clone());
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
-        let view = match self.outbox.too_old(&parcel) {
+        let late = self.outbox.too_old(&parcel);
+        // A word in its place would count as all of it.
+        if late && view.as_ref().is_some_and(|view| view.whole) {
+            self.outbox.park(&parcel, "too old to be sent").await;
+            return;
+        }
+        let view = match late {
             true => Some(too_late()),
             false if view.is_none() && row.resumed >= RESUMES => Some(given_up()),
             false => view,

@@ -1,6 +1,6 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Policy, Session, Shared, conversation::new_turn, recover, view};
+use super::{Account, Policy, Session, Shared, approval, conversation::new_turn, recover, view};
 use crate::{
     bus::{Arrival, Parcel, patiently},
     clock,
@@ -12,6 +12,7 @@ use pudu_channels::{Attachment, BoxFuture, FinalView, Kind, LiveReply, OutFile, 
 use pudu_client::{
     Asker, Control, Ended, Run, Task,
     base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
+    net::scrub,
     store::{Db, ItemId, TurnId},
 };
 use std::{
@@ -229,7 +230,7 @@ async fn show<'a>(
 }
 
 /// Sends what is asked as a file, beside the reply. Its turn is the question's own: however often a restart asks
-/// again, it goes out once.
+/// again, it goes out once. Nobody approves before it is delivered.
 fn hand_over<'a>(
     shared: &'a Arc<Shared>,
     account: &'a Arc<Account>,
@@ -237,20 +238,19 @@ fn hand_over<'a>(
     key: &str,
     whole: &str,
 ) -> BoxFuture<'a, ()> {
-    let (turn, whole) = (TurnId(format!("asked-{key}")), whole.to_owned());
+    let (turn, whole) = (approval::reading(key), scrub::hide_known(whole).into_owned());
     Box::pin(async move {
-        let path = match sent::keep_text(&shared.home, &whole).await {
-            Ok(path) => path,
-            Err(error) => {
-                tracing::error!(%error, "failed to write what is asked to a file");
-                return;
-            }
-        };
+        let kept = sent::keep_text(&shared.home, &whole).await;
+        if let Err(error) = &kept {
+            tracing::error!(%error, "failed to write what is asked to a file: nobody can approve it");
+        }
+        // Without its file the reply is refused, and so is whoever approves.
+        let path = kept.unwrap_or_default();
         let link = shared.links.to_kept(&job.thread, &path, clock::now());
         let link = link.map(|link| format!(" It can be read [here]({link}), too.")).unwrap_or_default();
         let text = format!("📄 This is all of what I ask for.{link}");
         let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
-        let view = FinalView { text, files, ..FinalView::default() };
+        let view = FinalView { text, files, whole: true, ..FinalView::default() };
         let parcel = Parcel { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
         let placement = account.channel().beside(&job.placement);
         let row = new_turn(&parcel, &placement, Vec::new(), serde_json::to_string(&view).ok());

@@ -2,7 +2,7 @@
 
 use super::{Shared, approval};
 use crate::{clock, sent};
-use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView};
+use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView, render::fenced};
 use pudu_client::{
     Ended,
     base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
@@ -23,7 +23,7 @@ const LENGTH: &str =
 /// Bytes of a question that stand in the message; more of it stands in a file.
 const MAX_ASKED_BYTES: usize = 3_000;
 /// Said of what does not.
-const IN_FILE: &str = "(All of it is in the file that I send with this question: read it first.)";
+const IN_FILE: &str = "(All of it comes beside this question, as a file where this chat takes one: read it first. Nobody can approve it before it is here.)";
 /// Said below a question that others decide.
 const OTHERS: &str = "(Only those whom whoever runs this bot named decide that.)";
 /// Said of what nobody was asked about.
@@ -72,13 +72,6 @@ pub(super) fn file_to_read(progress: &Progress) -> Option<(&str, &str)> {
     let asked = progress.asked.first()?;
     let whole = asked.whole.as_deref().filter(|whole| is_file(whole))?;
     Some((&asked.key, whole))
-}
-
-/// Returns a text as code that nothing in it ends.
-fn fenced(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 fn decide(key: &str) -> Vec<Choice> {
@@ -177,7 +170,7 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
     let text =
         if text.is_empty() && files.is_empty() { "(The assistant said nothing.)".to_owned() } else { text };
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
-    FinalView { text, files, choices, failed }
+    FinalView { text, files, choices, failed, whole: false }
 }
 
 /// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
@@ -247,15 +240,6 @@ mod tests {
         assert_eq!(ask(&["a", "/new"]), ("Which?\n\n1. a\n2. /new".to_owned(), numbers()));
         let long = "x".repeat(41);
         assert_eq!(ask(&["a", &long]), (format!("Which?\n\n1. a\n2. {long}"), numbers()));
-    }
-
-    #[test]
-    fn code_is_not_ended_by_what_is_in_it() {
-        let check = |text: &str, fence: &str| {
-            assert_eq!(fenced(text), format!("{fence}\n{text}\n{fence}"));
-        };
-        check("ls", "```");
-        check("a `b` ```` c", "`````");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl LiveReply for Reply {
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
             let id = self.line().await?;
-            let FinalView { text, files, choices, failed } = view.clone();
+            let FinalView { text, files, choices, failed, .. } = view.clone();
             let names = files.iter().map(|file| file.name.clone()).collect();
             self.room.put(Line {
                 id,

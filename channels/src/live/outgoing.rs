@@ -11,7 +11,7 @@ use super::{
     CallError, Messages, Reply,
     record::{Id, Sending, fresh_key},
 };
-use crate::{OutFile, SendError};
+use crate::{FinalView, OutFile, SendError, render::fenced};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,9 @@ const FAILURES: u8 = 8;
 const GRACE: Duration = Duration::from_secs(6);
 /// The pause between tries then.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// A longer text is not said in messages instead of a file, in bytes.
+const LONGEST_WORDS: u64 = 64 * 1024;
 
 /// Why a file is left whose sending has no answer.
 const UNCERTAIN: &str = "it is not certain that it arrived";
@@ -63,6 +66,21 @@ impl<M: Messages> Reply<M> {
             Sending::Sent { .. } | Sending::Tried { .. } => None,
         };
         files.iter().zip(&self.record.files).filter_map(note).collect()
+    }
+
+    /// Returns a reply with the texts in its words that could not be sent as files.
+    ///
+    /// # Errors
+    ///
+    /// If there is one that cannot be read, or is too long for messages.
+    pub(super) async fn in_words(&self, view: &FinalView) -> Result<FinalView, SendError> {
+        let mut text = view.text.clone();
+        for (file, state) in view.files.iter().zip(&self.record.files) {
+            if let Sending::Failed { .. } = state {
+                text.push_str(&format!("\n\n{}", fenced(&words(file).await.map_err(SendError::Refused)?)));
+            }
+        }
+        Ok(FinalView { text, ..view.clone() })
     }
 
     /// Sends what is not there yet.
@@ -181,6 +199,15 @@ async fn overdue<T>(
         }
         () = late => None,
     }
+}
+
+/// Returns a file's text, or why it cannot be said in messages.
+async fn words(file: &OutFile) -> Result<String, String> {
+    let length = tokio::fs::metadata(&file.path).await.map_err(|error| error.to_string())?.len();
+    if length > LONGEST_WORDS {
+        return Err(format!("{} can be sent neither as a file nor, so long, in messages", file.name));
+    }
+    tokio::fs::read_to_string(&file.path).await.map_err(|error| error.to_string())
 }
 
 /// Returns a file's size, or why it cannot be sent.

@@ -1,4 +1,4 @@
-use super::{parse, telegram::html};
+use super::{fenced, parse, telegram::html};
 
 fn check(cases: &[(&str, &str)]) {
     for (markdown, expected) in cases {
@@ -91,4 +91,13 @@ fn tables_are_drawn() {
 #[test]
 fn what_would_show_nothing_is_shown_as_typed() {
     check(&[("", ""), ("[a]: https://b.c", "[a]: https://b.c"), ("```\n```", "```\n```")]);
+}
+
+#[test]
+fn code_is_not_ended_by_what_is_in_it() {
+    let check = |text: &str, fence: &str| {
+        assert_eq!(fenced(text), format!("{fence}\n{text}\n{fence}"));
+    };
+    check("ls", "```");
+    check("a `b` ```` c", "`````");
 }

@@ -182,6 +182,13 @@ impl Db {
         Ok(turns)
     }
 
+    /// Tells whether a turn's reply has yet to reach people: it is open, or was given up.
+    pub async fn is_undelivered(&self, turn: &TurnId) -> Result<bool, StoreError> {
+        let sql = "SELECT COUNT(*) FROM turns WHERE id = $1 AND delivered IS NULL";
+        let count: i64 = sqlx::query_scalar(sql).bind(&turn.0).fetch_one(self.reads()).await?;
+        Ok(count > 0)
+    }
+
     /// Counts the replies of a conversation that were given up.
     pub async fn parked_count(&self, conversation: &str) -> Result<i64, StoreError> {
         let sql = "SELECT COUNT(*) FROM turns WHERE conversation = $1 AND parked IS NOT NULL";

@@ -8,10 +8,13 @@ use pudu_client::net::{
     reqwest::{Client, Error, Method, Response, header},
 };
 use secrecy::ExposeSecret;
+use serde_json::Value;
 use std::time::Duration;
 
 /// No provider is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A longer list of models is none, in bytes.
+const LONGEST_LIST: usize = 8 * 1024 * 1024;
 
 /// Looks at one model.
 pub(super) async fn check(config: &ModelConfig) -> Check {
@@ -60,16 +63,17 @@ enum ServerKind {
 /// Looks for an API.
 async fn look(http: &Client, config: &ModelConfig, base: &str) -> Result<ServerKind, Error> {
     let list = ask(http, config, Method::GET, format!("{base}/models")).await?;
-    if is_json(&list) && list.status().is_success() {
-        return Ok(ServerKind::Api);
-    }
     if let Some(kind) = told(&list) {
         return Ok(kind);
+    }
+    if is_json(&list) && list.status().is_success() && is_list(&start_of(list).await?) {
+        return Ok(ServerKind::Api);
     }
     let chat = ask(http, config, Method::POST, format!("{base}/chat/completions")).await?;
     // Who says in JSON what is wrong with an empty question knows questions. That of a path that is not there is
     // 404, whoever says it.
-    let is_api = is_json(&chat) && !matches!(chat.status().as_u16(), 404 | 405);
+    let is_api =
+        is_json(&chat) && chat.status().is_client_error() && !matches!(chat.status().as_u16(), 404 | 405);
     Ok(told(&chat).unwrap_or(if is_api { ServerKind::Api } else { ServerKind::NoApi }))
 }
 
@@ -97,7 +101,40 @@ async fn ask(http: &Client, config: &ModelConfig, method: Method, url: String) -
     request.send().await
 }
 
+/// Reads an answer, as far as a list of models may be long.
+async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while body.len() <= LONGEST_LIST
+        && let Some(chunk) = answer.chunk().await?
+    {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Tells a list of models from other JSON: some servers say with 200 that there is no such path.
+fn is_list(body: &[u8]) -> bool {
+    let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    ["data", "models"].iter().any(|key| told.get(key).is_some_and(Value::is_array))
+}
+
 fn is_json(answer: &Response) -> bool {
     let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_list_of_models_tells_of_an_api() {
+        let check = |body: &str, expect: bool| assert_eq!(is_list(body.as_bytes()), expect, "{body}");
+        check(r#"{"object":"list","data":[{"id":"a"}]}"#, true);
+        check(r#"{"models":[]}"#, true);
+        check(r#"{"error":"Unexpected endpoint or method."}"#, false);
+        check(r#"{"data":{"error":"no"}}"#, false);
+        check("[]", false);
+        check("hello", false);
+    }
 }
