@@ -338,6 +338,10 @@ impl Messages for DingMessages {
         Some(self.office.recovery.clone())
     }
 
+    fn doubtful(&self) -> bool {
+        self.lost == Some(true)
+    }
+
     async fn ready(&mut self) {
         self.office.pacer.ready(&self.office.everybody, Office::PER_CALL).await;
         self.office.pacer.ready(&self.address.chat, self.interval()).await;

@@ -169,6 +169,33 @@ async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Later { after }) if after <= RARELY));
 }
 
+/// The gate answers 502 and delivers: each try is another copy.
+#[tokio::test]
+async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succeed() {
+    let server = Loopback::start(|path, _| match path.ends_with("batchSend") {
+        true => failed("InternalError"),
+        false => (200, json!({})),
+    })
+    .await;
+    let office = server.office(false);
+    let mut reply = Shelf::default().reply(&office);
+    assert!(matches!(reply.finish(&answer()).await, Err(SendError::Unreachable(_))));
+    tokio::time::pause();
+    let begun = Instant::now();
+    let others = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            office.recovery.failed();
+            office.recovery.answered();
+        }
+    };
+    tokio::select! {
+        () = reply.pause(RARELY) => {}
+        () = others => {}
+    }
+    assert!(begun.elapsed() >= RARELY, "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
     let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
