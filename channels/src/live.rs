@@ -87,17 +87,13 @@ impl<M: Messages> LiveReply for Reply<M> {
     }
 
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(async move {
-            let shown = self.grow(view).await;
-            self.note(shown)
-        })
+        Box::pin(self.grow(view))
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
             self.backoff.tries();
-            let shown = self.end(view).await;
-            self.note(shown)
+            self.end(view).await
         })
     }
 }
@@ -116,18 +112,6 @@ impl<M: Messages> Reply<M> {
         let hurry = CancellationToken::new();
         let (unsaved, backoff) = (false, Backoff::new());
         Self { messages, address, record, journal, unsaved, shown, offer, taken_up, typing, hurry, backoff }
-    }
-
-    /// Notes whether the platform answers: what else waits for that goes on.
-    fn note(&self, shown: Result<(), SendError>) -> Result<(), SendError> {
-        if let Some(recovery) = self.messages.recovery() {
-            match &shown {
-                Ok(()) | Err(SendError::Refused(_)) => recovery.answered(),
-                Err(SendError::Unreachable(_)) => recovery.failed(),
-                Err(_) => {}
-            }
-        }
-        shown
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {

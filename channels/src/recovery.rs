@@ -56,6 +56,11 @@ impl Recovery {
         self.0.failing.store(true, Ordering::Relaxed);
     }
 
+    /// Tells whether the platform failed and did not answer since.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.0.failing.load(Ordering::Relaxed)
+    }
+
     /// Notes how a call went; `down` tells whether its error is the platform's failure.
     pub(crate) fn note<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         match result {
@@ -66,7 +71,7 @@ impl Recovery {
 
     /// Waits before something is looked at again: `wait`, unless the platform fails, and then as [`Self::pause`].
     pub(crate) async fn pause_if_failing(&self, wait: Duration) {
-        if self.0.failing.load(Ordering::Relaxed) {
+        if self.is_failing() {
             self.pause(wait).await;
         } else {
             sleep(wait).await;
@@ -119,8 +124,7 @@ impl Backoff {
         let floor = wait.min(longest).saturating_sub(self.tried.elapsed());
         sleep(floor).await;
         // What happened meanwhile counts once.
-        let woken =
-            !recovery.0.failing.load(Ordering::Relaxed) || recovery.pause(wait.saturating_sub(floor)).await;
+        let woken = !recovery.is_failing() || recovery.pause(wait.saturating_sub(floor)).await;
         self.vain = self.vain.saturating_add(u32::from(woken));
     }
 }
@@ -258,11 +262,10 @@ mod tests {
     #[test]
     fn only_a_failure_of_the_platform_counts_as_one() {
         let recovery = Recovery::default();
-        let failing = |recovery: &Recovery| recovery.0.failing.load(Ordering::Relaxed);
         for (result, expected) in [(Err(true), true), (Err(false), false), (Err(true), true), (Ok(()), false)]
         {
             recovery.note(&result, |down| *down);
-            assert_eq!(failing(&recovery), expected, "{result:?}");
+            assert_eq!(recovery.is_failing(), expected, "{result:?}");
         }
     }
 }

@@ -335,7 +335,7 @@ impl Messages for DingMessages {
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.office.recovery.clone())
+        Some(self.office.api.recovery().clone())
     }
 
     fn doubtful(&self) -> bool {

@@ -185,8 +185,8 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
     let others = async {
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            office.recovery.failed();
-            office.recovery.answered();
+            office.api.recovery().failed();
+            office.api.recovery().answered();
         }
     };
     tokio::select! {
@@ -194,6 +194,25 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
         () = others => {}
     }
     assert!(begun.elapsed() >= RARELY, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
+    let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
+    let office = server.office(false);
+    office.takes_nothing_back();
+    let failing = || office.api.recovery().is_failing();
+    let mut reply = Shelf::default().reply(&office);
+    office.api.recovery().failed();
+    // The place cannot be held, so that nothing is shown and nothing is said.
+    reply.update(&ReplyView::default()).await.unwrap();
+    assert!(failing());
+    reply.finish(&answer()).await.unwrap();
+    assert!(!failing());
+    reply.finish(&answer()).await.unwrap();
+    office.api.recovery().failed();
+    reply.finish(&answer()).await.unwrap();
+    assert!(failing(), "it is there already: no call was made");
 }
 
 #[tokio::test]
