@@ -413,8 +413,9 @@ impl Messages for DingMessages {
             self.ends = Some(sent.id.clone());
             return Err(CallError::Keep);
         }
-        let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
+        // First: what has to wait is still to be finished then.
         self.free()?;
+        let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.spend();
         self.changes += 1;
         match self.change(sent, page, streams).await {

@@ -216,6 +216,21 @@ async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
 }
 
 #[tokio::test]
+async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
+    let server = Loopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
+    let office = server.office(true);
+    let mut messages = on(Arc::clone(&office), true, None);
+    let page = Page::new(&Draft { rich: parse("all"), done: true, ..Draft::default() });
+    let mut sent = Posted { card: true, ending: false, ..Posted::from_id("k").unwrap() };
+    assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
+    office.pacer.hold(&office.everybody, Duration::from_millis(20));
+    assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(messages.edit(&mut sent, &page).await, Ok(()));
+    assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
+}
+
+#[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
     let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
     let (office, shelf) = (server.office(false), Shelf::default());
