@@ -18,6 +18,8 @@ use url::Url;
 
 /// How long a call may take.
 const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+/// How long the sending of an ordinary message may take: DingTalk knows no repetition of it.
+const UNKEYED: Duration = crate::recovery::LONG_CALL;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
 /// The largest answer that is read, in bytes.
@@ -72,19 +74,40 @@ impl Api {
 
     /// Makes a call with the access token; once more with a new one if the old is not good any more.
     pub(super) async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
-        match self.once(method.clone(), path, body).await {
+        self.ask(method, path, body, PATIENCE).await
+    }
+
+    /// Posts what is there twice if it is posted twice.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask(Method::POST, path, body, UNKEYED).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
+        match self.once(method.clone(), path, body, patience).await {
             Err(Failure::Token(_)) => {
                 self.forget();
-                self.once(method, path, body).await
+                self.once(method, path, body, patience).await
             }
             result => result,
         }
     }
 
-    async fn once(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+    async fn once(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
         let token = self.token().await?;
         let request = self.http.request(method, join(&self.api_url, path)?).json(body);
-        self.send(request.header("x-acs-dingtalk-access-token", token.expose_secret())).await
+        self.send(request.header("x-acs-dingtalk-access-token", token.expose_secret()), patience).await
     }
 
     /// Asks for the right to connect: an endpoint and a ticket.
@@ -98,7 +121,7 @@ impl Api {
         let url = join(&self.api_url, "/v1.0/gateway/connections/open")?;
         // Without this header the answer is XML.
         let request = self.http.post(url).header(header::ACCEPT, "application/json").json(&body);
-        let answer = self.send(request).await?;
+        let answer = self.send(request, PATIENCE).await?;
         let unreadable = || Failure::Unknown("the answer names no endpoint".to_owned());
         let endpoint = answer["endpoint"].as_str().and_then(|text| Url::parse(text).ok());
         let endpoint = endpoint.ok_or_else(unreadable)?;
@@ -155,11 +178,11 @@ impl Api {
 
     /// Posts to a session's own address, which carries its right in itself.
     pub(super) async fn post_session(&self, url: Url, body: &Value) -> Result<(), Failure> {
-        self.send(self.http.post(url).json(body)).await.map(drop)
+        self.send(self.http.post(url).json(body), UNKEYED).await.map(drop)
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Value, Failure> {
-        self.noted(send(request.timeout(PATIENCE)).await)
+    async fn send(&self, request: RequestBuilder, patience: Duration) -> Result<Value, Failure> {
+        self.noted(send(request.timeout(patience)).await)
     }
 
     /// Notes what a call that was made says of DingTalk.

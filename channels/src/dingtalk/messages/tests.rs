@@ -230,6 +230,38 @@ async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
     assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
 }
 
+/// A server that never answers: what must not be there twice is waited for longer than what may.
+#[tokio::test]
+async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = axum::Router::new()
+        .route(
+            "/v1.0/oauth2/accessToken",
+            axum::routing::post(async || axum::Json(json!({"accessToken": "token"}))),
+        )
+        .fallback(async || {
+            // The clock is the test's: it goes on as soon as nothing else is to be done.
+            tokio::time::pause();
+            std::future::pending::<()>().await;
+        });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).office.api);
+    let mut took = Vec::new();
+    for keyed in [false, true] {
+        let begun = Instant::now();
+        let body = json!({});
+        let told = match keyed {
+            true => api.call(pudu_net::reqwest::Method::POST, "/x", &body).await,
+            false => api.post("/x", &body).await,
+        };
+        assert!(matches!(told, Err(Failure::Unknown(_))), "{told:?}");
+        took.push(begun.elapsed().as_secs());
+        tokio::time::resume();
+    }
+    assert_eq!(took, [15, 6]);
+}
+
 #[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
     let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
