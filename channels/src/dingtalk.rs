@@ -92,7 +92,6 @@ struct Office {
     offers: Arc<Offers>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
-    recovery: crate::recovery::Recovery,
     /// The key of the app as a whole: no chat is called so.
     everybody: String,
     /// Until when cards are left alone after they failed for everybody.
@@ -162,7 +161,6 @@ impl DingTalk {
             seal: seal.clone(),
             offers: Arc::default(),
             pacer: Pacer::default(),
-            recovery: crate::recovery::Recovery::default(),
             everybody: String::new(),
             rest: Mutex::default(),
             taken_back: Mutex::default(),

@@ -28,7 +28,7 @@ pub(crate) use typing::Typing;
 
 use crate::{
     Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView,
-    SendError, clock::now, render::Rich,
+    SendError, clock::now, recovery::Backoff, render::Rich,
 };
 use offers::Offer;
 use record::{Part, Record, fresh_key};
@@ -59,6 +59,8 @@ pub(crate) struct Reply<M: Messages> {
     typing: Option<Typing>,
     /// Cancelled when somebody waits for the end.
     hurry: CancellationToken,
+    /// When the final view may be tried again.
+    backoff: Backoff,
 }
 
 impl<M: Messages> LiveReply for Reply<M> {
@@ -76,22 +78,22 @@ impl<M: Messages> LiveReply for Reply<M> {
 
     fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
         match self.messages.recovery() {
-            Some(recovery) => Box::pin(async move { recovery.pause(wait).await }),
-            None => Box::pin(tokio::time::sleep(wait)),
+            // That the platform answers does not tell what became of it: only time keeps copies few.
+            Some(recovery) if !self.messages.doubtful() => {
+                Box::pin(async move { self.backoff.pause(&recovery, wait).await })
+            }
+            _ => Box::pin(tokio::time::sleep(wait)),
         }
     }
 
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>> {
-        Box::pin(async move {
-            let shown = self.grow(view).await;
-            self.note(shown)
-        })
+        Box::pin(self.grow(view))
     }
 
     fn finish<'a>(&'a mut self, view: &'a FinalView) -> BoxFuture<'a, Result<(), SendError>> {
         Box::pin(async move {
-            let shown = self.end(view).await;
-            self.note(shown)
+            self.backoff.tries();
+            self.end(view).await
         })
     }
 }
@@ -108,19 +110,8 @@ impl<M: Messages> Reply<M> {
         let offer = Self::asked_before(&messages, &record, &address);
         let taken_up = offer.is_some();
         let hurry = CancellationToken::new();
-        Self { messages, address, record, journal, unsaved: false, shown, offer, taken_up, typing, hurry }
-    }
-
-    /// Notes whether the platform answers: what else waits for that goes on.
-    fn note(&self, shown: Result<(), SendError>) -> Result<(), SendError> {
-        if let Some(recovery) = self.messages.recovery() {
-            match &shown {
-                Ok(()) | Err(SendError::Refused(_)) => recovery.answered(),
-                Err(SendError::Unreachable(_)) => recovery.failed(),
-                Err(_) => {}
-            }
-        }
-        shown
+        let (unsaved, backoff) = (false, Backoff::new());
+        Self { messages, address, record, journal, unsaved, shown, offer, taken_up, typing, hurry, backoff }
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {

@@ -4,6 +4,9 @@
 //! tries every few seconds, the others wait, so that a platform which is down is asked seldom however much waits
 //! for it. The first call that succeeds wakes all.
 //!
+//! Who is woken and fails all the same has a trouble of its own: [`Backoff`] keeps each to a pace that falls with its
+//! own failures, whatever else works.
+//!
 //! Deliberately absent: waits that a platform asks for (see [`crate::pace`]). They are kept to whatever else works.
 
 use std::{
@@ -15,14 +18,20 @@ use std::{
 };
 use tokio::{
     sync::{Mutex, Notify},
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 /// How long a call may take whose answer is short: a platform that is well again is noticed within this and a
 /// [`PROBE_INTERVAL`].
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long a call may take that must not be made twice: given up too early it is done all the same, and done again.
+pub(crate) const LONG_CALL: Duration = Duration::from_secs(15);
 /// How often a platform that fails is tried.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// Nothing is tried more often than this because others succeed, once it failed a few times.
+const LONGEST_FLOOR: Duration = Duration::from_secs(4);
+/// So many tries in vain are a platform that comes and goes; more are one's own trouble.
+const FORGIVEN: u32 = 3;
 
 /// Whether a platform answers an account's calls. A clone is the same one.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +58,11 @@ impl Recovery {
         self.0.failing.store(true, Ordering::Relaxed);
     }
 
+    /// Tells whether the platform failed and did not answer since.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.0.failing.load(Ordering::Relaxed)
+    }
+
     /// Notes how a call went; `down` tells whether its error is the platform's failure.
     pub(crate) fn note<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
         match result {
@@ -59,7 +73,7 @@ impl Recovery {
 
     /// Waits before something is looked at again: `wait`, unless the platform fails, and then as [`Self::pause`].
     pub(crate) async fn pause_if_failing(&self, wait: Duration) {
-        if self.0.failing.load(Ordering::Relaxed) {
+        if self.is_failing() {
             self.pause(wait).await;
         } else {
             sleep(wait).await;
@@ -67,8 +81,8 @@ impl Recovery {
     }
 
     /// Waits before something is tried again that failed: `wait`, but no longer than until the platform answers,
-    /// or until it is this one's turn to try whether it does.
-    pub(crate) async fn pause(&self, wait: Duration) {
+    /// or until it is this one's turn to try whether it does. Returns whether the platform answered.
+    pub(crate) async fn pause(&self, wait: Duration) -> bool {
         let recovered = self.0.recovered.notified();
         tokio::pin!(recovered);
         recovered.as_mut().enable();
@@ -77,10 +91,43 @@ impl Recovery {
             sleep(PROBE_INTERVAL).await;
         };
         tokio::select! {
-            () = recovered => {}
-            () = sleep(wait) => {}
-            () = probe => {}
+            () = recovered => true,
+            () = sleep(wait) => false,
+            () = probe => false,
         }
+    }
+}
+
+/// How often something may be tried again, by how it fared so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backoff {
+    /// When it was tried last.
+    tried: Instant,
+    /// How often it was tried because the platform answered, and failed.
+    vain: u32,
+}
+
+impl Backoff {
+    /// Nothing was tried yet.
+    pub(crate) fn new() -> Self {
+        Self { tried: Instant::now(), vain: 0 }
+    }
+
+    /// It is tried now.
+    pub(crate) fn tries(&mut self) {
+        self.tried = Instant::now();
+    }
+
+    /// Waits as [`Recovery::pause`], but never less than a floor since the last try. The floor grows with `wait`, up
+    /// to [`LONGEST_FLOOR`]: no further, because nobody is to wait longer for a platform that is well. It does grow
+    /// further for what fails again and again while the platform answers others.
+    pub(crate) async fn pause(&mut self, recovery: &Recovery, wait: Duration) {
+        let longest = LONGEST_FLOOR.saturating_mul(1 << self.vain.saturating_sub(FORGIVEN).min(16));
+        let floor = wait.min(longest).saturating_sub(self.tried.elapsed());
+        sleep(floor).await;
+        // What happened meanwhile counts once.
+        let woken = !recovery.is_failing() || recovery.pause(wait.saturating_sub(floor)).await;
+        self.vain = self.vain.saturating_add(u32::from(woken));
     }
 }
 
@@ -88,7 +135,7 @@ impl Recovery {
 mod tests {
     use super::*;
     use futures_util::future::join_all;
-    use tokio::time::Instant;
+    use tokio::time::timeout;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -138,14 +185,89 @@ mod tests {
         assert_eq!(begun.elapsed(), LONG + PROBE_INTERVAL);
     }
 
+    /// Tries for two minutes, as the outbox does, what always fails; returns after how many seconds each try was.
+    async fn tries(recovery: &Recovery) -> Vec<u64> {
+        let (begun, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
+        for attempt in 0.. {
+            tries.push(begun.elapsed().as_secs());
+            backoff.tries();
+            recovery.failed();
+            let wait = Duration::from_secs(2u64.saturating_pow(attempt).min(60));
+            if timeout(Duration::from_secs(120) - begun.elapsed(), backoff.pause(recovery, wait))
+                .await
+                .is_err()
+            {
+                break;
+            }
+        }
+        tries
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_always_fails_is_tried_ever_less_often_however_well_others_fare() {
+        let recovery = Recovery::default();
+        let others = async {
+            loop {
+                sleep(Duration::from_millis(10)).await;
+                recovery.answered();
+            }
+        };
+        let tries = tokio::select! {
+            tries = tries(&recovery) => tries,
+            () = others => Vec::new(),
+        };
+        assert_eq!(tries, [0, 1, 3, 7, 11, 19, 35, 67]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_nothing_answers_the_pace_falls_no_further_than_to_be_there_in_time() {
+        assert_eq!(
+            tries(&Recovery::default()).await.iter().take(7).collect::<Vec<_>>(),
+            [&0, &1, &3, &7, &13, &19, &25]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_fail_together_do_not_wake_each_other_more_often_than_their_own_pace() {
+        let recovery = Recovery::default();
+        // Each can read, which answers, and cannot post.
+        let each = || async {
+            let (begun, mut backoff, mut count) = (Instant::now(), Backoff::new(), 0);
+            while begun.elapsed() < Duration::from_secs(60) {
+                backoff.tries();
+                recovery.answered();
+                sleep(Duration::from_millis(1)).await;
+                recovery.failed();
+                let wait = Duration::from_secs(2u64.saturating_pow(count).min(60));
+                backoff.pause(&recovery, wait).await;
+                count += 1;
+            }
+            count
+        };
+        let counts = join_all((0..5).map(|_| each())).await;
+        assert!(counts.iter().all(|count| *count <= 15), "{counts:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_not_there_when_the_platform_answered_goes_on_at_the_end_of_the_floor() {
+        let recovery = Recovery::default();
+        let (begun, mut backoff) = (Instant::now(), Backoff::new());
+        recovery.failed();
+        let other = async {
+            sleep(Duration::from_secs(1)).await;
+            recovery.answered();
+        };
+        tokio::join!(backoff.pause(&recovery, LONG), other);
+        assert_eq!(begun.elapsed(), LONGEST_FLOOR);
+    }
+
     #[test]
     fn only_a_failure_of_the_platform_counts_as_one() {
         let recovery = Recovery::default();
-        let failing = |recovery: &Recovery| recovery.0.failing.load(Ordering::Relaxed);
         for (result, expected) in [(Err(true), true), (Err(false), false), (Err(true), true), (Ok(()), false)]
         {
             recovery.note(&result, |down| *down);
-            assert_eq!(failing(&recovery), expected, "{result:?}");
+            assert_eq!(recovery.is_failing(), expected, "{result:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No wait of our own is longer. It ends as soon as the platform answers any call of the account.
+/// No wait of our own is longer. It may end sooner when the platform answers another call of the account.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// No wait that a platform asks for is longer: then it is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);

@@ -1,7 +1,7 @@
 //! Calls to DingTalk's two hosts: tokens, bounds, and nothing secret in what comes back of them.
 
 use super::failure::{Failure, read, unreachable, unread};
-use crate::{ChannelError, OutFile, http};
+use crate::{ChannelError, OutFile, http, recovery::Recovery};
 use pudu_net::{
     guard::{Allowed, Guard, GuardError},
     reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
@@ -18,6 +18,8 @@ use url::Url;
 
 /// How long a call may take.
 const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+/// How long the sending of an ordinary message may take: DingTalk knows no repetition of it.
+const UNKEYED: Duration = crate::recovery::LONG_CALL;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
 /// The largest answer that is read, in bytes.
@@ -36,6 +38,7 @@ pub(super) struct Api {
     client_id: String,
     secret: SecretString,
     token: Mutex<Option<Token>>,
+    recovery: Recovery,
 }
 
 struct Token {
@@ -60,24 +63,51 @@ impl Api {
         let broken = |error: pudu_net::reqwest::Error| ChannelError::Config(error.to_string());
         let (http, guard) =
             (pudu_net::client().map_err(broken)?, Guard::new(Allowed::default()).map_err(broken)?);
-        Ok(Self { http, guard, api_url, oapi_url, client_id, secret, token: Mutex::new(None) })
+        let (token, recovery) = (Mutex::default(), Recovery::default());
+        Ok(Self { http, guard, api_url, oapi_url, client_id, secret, token, recovery })
+    }
+
+    /// Returns what tells when DingTalk answers again.
+    pub(super) fn recovery(&self) -> &Recovery {
+        &self.recovery
     }
 
     /// Makes a call with the access token; once more with a new one if the old is not good any more.
     pub(super) async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
-        match self.once(method.clone(), path, body).await {
+        self.ask(method, path, body, PATIENCE).await
+    }
+
+    /// Posts what is there twice if it is posted twice.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask(Method::POST, path, body, UNKEYED).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
+        match self.once(method.clone(), path, body, patience).await {
             Err(Failure::Token(_)) => {
                 self.forget();
-                self.once(method, path, body).await
+                self.once(method, path, body, patience).await
             }
             result => result,
         }
     }
 
-    async fn once(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+    async fn once(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
         let token = self.token().await?;
         let request = self.http.request(method, join(&self.api_url, path)?).json(body);
-        send(request.header("x-acs-dingtalk-access-token", token.expose_secret())).await
+        self.send(request.header("x-acs-dingtalk-access-token", token.expose_secret()), patience).await
     }
 
     /// Asks for the right to connect: an endpoint and a ticket.
@@ -91,7 +121,7 @@ impl Api {
         let url = join(&self.api_url, "/v1.0/gateway/connections/open")?;
         // Without this header the answer is XML.
         let request = self.http.post(url).header(header::ACCEPT, "application/json").json(&body);
-        let answer = send(request).await?;
+        let answer = self.send(request, PATIENCE).await?;
         let unreadable = || Failure::Unknown("the answer names no endpoint".to_owned());
         let endpoint = answer["endpoint"].as_str().and_then(|text| Url::parse(text).ok());
         let endpoint = endpoint.ok_or_else(unreadable)?;
@@ -125,10 +155,11 @@ impl Api {
     pub(super) async fn ask_token(&self) -> Result<(Value, Clock), Failure> {
         let body = json!({"appKey": self.client_id, "appSecret": self.secret.expose_secret()});
         let request = self.http.post(join(&self.api_url, "/v1.0/oauth2/accessToken")?).json(&body);
-        let response = request.timeout(PATIENCE).send().await.map_err(unreachable)?;
+        let response = request.timeout(PATIENCE).send().await.map_err(unreachable);
+        let response = response.inspect_err(|_| self.recovery.failed())?;
         let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
         let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
-        match answer(response).await {
+        match self.noted(answer(response).await) {
             Ok(answer) => Ok((answer, Clock { there })),
             // It is the credentials here that are not good, whatever it says.
             Err(Failure::Token(what)) => Err(Failure::Credentials(what)),
@@ -147,7 +178,19 @@ impl Api {
 
     /// Posts to a session's own address, which carries its right in itself.
     pub(super) async fn post_session(&self, url: Url, body: &Value) -> Result<(), Failure> {
-        send(self.http.post(url).json(body)).await.map(drop)
+        self.send(self.http.post(url).json(body), UNKEYED).await.map(drop)
+    }
+
+    async fn send(&self, request: RequestBuilder, patience: Duration) -> Result<Value, Failure> {
+        self.noted(send(request.timeout(patience)).await)
+    }
+
+    /// Notes what a call that was made says of DingTalk.
+    fn noted<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        self.recovery.note(&result, |failure| {
+            matches!(failure, Failure::Unconnected(_) | Failure::Unknown(_) | Failure::Strange(_))
+        });
+        result
     }
 
     /// Uploads a file; returns its media id. Nobody sees it yet: a failure leaves nothing behind.
@@ -172,9 +215,7 @@ impl Api {
         let body = pudu_net::reqwest::Body::wrap_stream(stream);
         let part = multipart::Part::stream_with_length(body, size).file_name(file.name.clone());
         let form = multipart::Form::new().text("type", kind.to_owned()).part("media", part);
-        let answer =
-            answer(self.http.post(url).multipart(form).timeout(UPLOAD).send().await.map_err(unreachable)?)
-                .await?;
+        let answer = self.noted(send(self.http.post(url).multipart(form).timeout(UPLOAD)).await)?;
         let id = answer["media_id"].as_str().filter(|id| !id.is_empty());
         id.map(str::to_owned).ok_or_else(|| Failure::Unknown("the answer has no media id".to_owned()))
     }
@@ -193,8 +234,7 @@ impl Api {
 }
 
 async fn send(request: RequestBuilder) -> Result<Value, Failure> {
-    let response = request.timeout(PATIENCE).send().await.map_err(unreachable)?;
-    answer(response).await
+    answer(request.send().await.map_err(unreachable)?).await
 }
 
 async fn answer(response: Response) -> Result<Value, Failure> {

@@ -335,7 +335,11 @@ impl Messages for DingMessages {
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.office.recovery.clone())
+        Some(self.office.api.recovery().clone())
+    }
+
+    fn doubtful(&self) -> bool {
+        self.lost == Some(true)
     }
 
     async fn ready(&mut self) {
@@ -409,8 +413,9 @@ impl Messages for DingMessages {
             self.ends = Some(sent.id.clone());
             return Err(CallError::Keep);
         }
-        let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
+        // First: what has to wait is still to be finished then.
         self.free()?;
+        let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.spend();
         self.changes += 1;
         match self.change(sent, page, streams).await {

@@ -89,7 +89,7 @@ impl Robot {
     async fn to_person(&self, api: &Api, staff: &str, content: &Content) -> Result<String, Failure> {
         let mut body = self.body(content);
         body["userIds"] = json!([staff]);
-        let answer = api.call(Method::POST, "/v1.0/robot/oToMessages/batchSend", &body).await?;
+        let answer = api.post("/v1.0/robot/oToMessages/batchSend", &body).await?;
         arrived(&answer)?;
         Ok(key(&answer))
     }
@@ -97,7 +97,7 @@ impl Robot {
     async fn to_group(&self, api: &Api, group: &str, content: &Content) -> Result<String, Failure> {
         let mut body = self.body(content);
         body["openConversationId"] = group.into();
-        let answer = api.call(Method::POST, "/v1.0/robot/groupMessages/send", &body).await?;
+        let answer = api.post("/v1.0/robot/groupMessages/send", &body).await?;
         Ok(key(&answer))
     }
 

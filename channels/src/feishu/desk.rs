@@ -234,10 +234,7 @@ impl Desk {
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
             let result = self.office.client.call(method.clone(), path, body).await;
-            let passing = |failure: &Failure| {
-                matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
-            };
-            let pause = pauses.next().filter(|_| result.as_ref().is_err_and(passing));
+            let pause = pauses.next().filter(|_| result.as_ref().is_err_and(is_outage));
             let result = self.note(result);
             // Only what is posted comes into being; anything else is simply done again.
             match (pause, result) {
@@ -251,7 +248,9 @@ impl Desk {
         }
     }
 
+    /// Notes what a call that was made says of the platform.
     fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        self.office.recovery.note(&result, is_outage);
         if let Err(failure @ Failure { error: CallError::Wait(pause), .. }) = &result {
             self.office.pacer.hold(&self.chat, *pause);
             if failure.is_everybodys() {
@@ -260,6 +259,11 @@ impl Desk {
         }
         result
     }
+}
+
+/// Tells whether the platform fails, or whatever is between.
+fn is_outage(failure: &Failure) -> bool {
+    matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
 }
 
 /// An id that goes into a path.

@@ -72,6 +72,11 @@ pub(crate) trait Messages: Send + Sync + 'static {
         None
     }
 
+    /// Tells whether the last message was perhaps sent, and neither a key nor any search tells whether it was.
+    fn doubtful(&self) -> bool {
+        false
+    }
+
     /// Waits until another unfinished view may be shown.
     fn ready(&mut self) -> impl Future<Output = ()> + Send;
 

@@ -89,6 +89,13 @@ pub(super) enum CallError {
     File(String),
 }
 
+impl CallError {
+    /// Tells whether Telegram fails, or whatever is between.
+    pub(super) fn is_outage(&self) -> bool {
+        matches!(self, Self::Unconnected(_) | Self::Unknown(_))
+    }
+}
+
 impl From<CallError> for live::CallError {
     fn from(error: CallError) -> Self {
         match error {

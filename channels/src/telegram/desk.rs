@@ -81,12 +81,16 @@ impl Desk {
     }
 
     async fn once(&self, call: &Call) -> Result<Posted, CallError> {
-        let Office { api, pacer, chats, .. } = &self.office;
+        let Office { api, pacer, chats, recovery } = &self.office;
         self.free()?;
         if matches!(call, Call::Send { .. } | Call::Edit { .. } | Call::Upload { .. }) {
             pacer.spend(&self.chat, self.interval);
         }
         let result = api.call(self.chat, call).await;
+        // A file that cannot be read makes no call.
+        if !matches!(result, Err(CallError::File(_))) {
+            recovery.note(&result, CallError::is_outage);
+        }
         match &result {
             Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
             Err(CallError::Wait(after)) => pacer.hold(&self.chat, *after),

@@ -169,6 +169,99 @@ async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Later { after }) if after <= RARELY));
 }
 
+/// The gate answers 502 and delivers: each try is another copy.
+#[tokio::test]
+async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succeed() {
+    let server = Loopback::start(|path, _| match path.ends_with("batchSend") {
+        true => failed("InternalError"),
+        false => (200, json!({})),
+    })
+    .await;
+    let office = server.office(false);
+    let mut reply = Shelf::default().reply(&office);
+    assert!(matches!(reply.finish(&answer()).await, Err(SendError::Unreachable(_))));
+    tokio::time::pause();
+    let begun = Instant::now();
+    let others = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            office.api.recovery().failed();
+            office.api.recovery().answered();
+        }
+    };
+    tokio::select! {
+        () = reply.pause(RARELY) => {}
+        () = others => {}
+    }
+    assert!(begun.elapsed() >= RARELY, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
+    let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
+    let office = server.office(false);
+    office.takes_nothing_back();
+    let failing = || office.api.recovery().is_failing();
+    let mut reply = Shelf::default().reply(&office);
+    office.api.recovery().failed();
+    // The place cannot be held, so that nothing is shown and nothing is said.
+    reply.update(&ReplyView::default()).await.unwrap();
+    assert!(failing());
+    reply.finish(&answer()).await.unwrap();
+    assert!(!failing());
+    reply.finish(&answer()).await.unwrap();
+    office.api.recovery().failed();
+    reply.finish(&answer()).await.unwrap();
+    assert!(failing(), "it is there already: no call was made");
+}
+
+#[tokio::test]
+async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
+    let server = Loopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
+    let office = server.office(true);
+    let mut messages = on(Arc::clone(&office), true, None);
+    let page = Page::new(&Draft { rich: parse("all"), done: true, ..Draft::default() });
+    let mut sent = Posted { card: true, ending: false, ..Posted::from_id("k").unwrap() };
+    assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
+    office.pacer.hold(&office.everybody, Duration::from_millis(20));
+    assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(messages.edit(&mut sent, &page).await, Ok(()));
+    assert_eq!(server.calls(), ["streaming"], "only streaming finishes a card");
+}
+
+/// A server that never answers: what must not be there twice is waited for longer than what may.
+#[tokio::test]
+async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = axum::Router::new()
+        .route(
+            "/v1.0/oauth2/accessToken",
+            axum::routing::post(async || axum::Json(json!({"accessToken": "token"}))),
+        )
+        .fallback(async || {
+            // The clock is the test's: it goes on as soon as nothing else is to be done.
+            tokio::time::pause();
+            std::future::pending::<()>().await;
+        });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).office.api);
+    let mut took = Vec::new();
+    for keyed in [false, true] {
+        let begun = Instant::now();
+        let body = json!({});
+        let told = match keyed {
+            true => api.call(pudu_net::reqwest::Method::POST, "/x", &body).await,
+            false => api.post("/x", &body).await,
+        };
+        assert!(matches!(told, Err(Failure::Unknown(_))), "{told:?}");
+        took.push(begun.elapsed().as_secs());
+        tokio::time::resume();
+    }
+    assert_eq!(took, [15, 6]);
+}
+
 #[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
     let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
