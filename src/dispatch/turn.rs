@@ -238,7 +238,7 @@ fn hand_over<'a>(
     key: &str,
     whole: &str,
 ) -> BoxFuture<'a, ()> {
-    let (turn, whole) = (approval::reading(key), scrub::hide_known(whole).into_owned());
+    let (turn, whole) = (approval::reading(key), scrub::hide_in_talk(whole).into_owned());
     Box::pin(async move {
         let kept = sent::keep_text(&shared.home, &whole).await;
         if let Err(error) = &kept {
