@@ -112,11 +112,28 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
 async fn read(path: &Path, start: &Start) -> Result<Config, String> {
     let text = tokio::fs::read_to_string(path).await.map_err(|error| error.to_string())?;
-    let config = Config::parse(&text, &start.env.all().collect()).map_err(|error| error.to_string())?;
-    if config.starts_programs() {
-        trust::check(path).map_err(|error| error.to_string())?;
-    }
+    let config = parse(&text, path, start)?;
     // Also where another version has been installed over it since.
     let own = Path::new("/proc/self/exe");
     Ok(if own.exists() { config.guarded_by(own) } else { config })
+}
+
+fn parse(text: &str, path: &Path, start: &Start) -> Result<Config, String> {
+    let config = Config::parse(text, &start.env.all().collect()).map_err(|error| error.to_string())?;
+    if config.starts_programs() {
+        trust::check(path).map_err(|error| error.to_string())?;
+    }
+    Ok(config)
+}
+
+/// Refuses to have the file changed where it names programs and is not the operator's: written anew it would be.
+///
+/// # Errors
+/// Says whose it is and what to do.
+pub(crate) fn may_be_changed(path: &Path, start: &Start) -> Result<(), String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) if !text.trim().is_empty() => parse(&text, path, start).map(drop),
+        // There is nothing in it that anybody could have written.
+        _ => Ok(()),
+    }
 }

@@ -77,6 +77,10 @@ async fn a_program_that_another_user_names_is_not_run() {
     let (ok, said) = house.pudu(&["doctor"]);
     let mend = format!("chmod go-w {}", file.display());
     assert!(said.contains("other users may write to") && said.contains(&mend), "{ok} {said}");
+    // Nor does switching a skill make it the operator's own.
+    let (ok, said) = house.pudu(&["skill", "disable", "web-page"]);
+    assert!(!ok && said.contains("other users may write to") && said.contains(&mend), "{said}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o666, "it is as it was");
     assert!(!proof.exists());
     // A file that names no program is nobody's danger.
     std::fs::write(&file, "{\"skills\": {}}").unwrap();
@@ -89,8 +93,14 @@ async fn a_configuration_that_nobody_named_has_to_be_the_operators() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: the tests do not run as root");
     }
-    let house = House::build("").await;
+    let mut house = House::build("").await;
+    house.start();
+    let text = std::fs::read_to_string(house.path("config.yaml")).unwrap();
     chown(house.path("config.yaml"), Some(12_345), None).unwrap();
+    house.write_config(&format!("{text}# an edit\n"));
+    assert!(house.log().contains("cannot be used, the one before stays in force"), "{}", house.log());
+    assert!(house.log().contains("config.yaml belongs to user 12345"), "{}", house.log());
+    house.stop().await;
     let (ok, said) = house.pudu(&["config", "check"]);
     assert!(!ok && said.contains("config.yaml belongs to user 12345, and pudu runs as user 0"), "{said}");
     assert!(said.contains("chown 0"), "{said}");

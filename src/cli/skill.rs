@@ -3,8 +3,8 @@
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
 use super::{chat, run};
-use crate::{config::Start, skills};
-use anyhow::{Context, Result};
+use crate::{config::Start, extensions, skills};
+use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use pudu_client::skills::{Broken, Entry, Hidden, Skills, Verdict};
 use serde_json::{Value, json};
@@ -62,7 +62,14 @@ pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let opened = skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref());
+    let file = loaded.report.file.as_deref();
+    if matches!(verb, Verb::Enable { .. } | Verb::Disable { .. }) {
+        let place = extensions::place(start, file);
+        if let Err(error) = extensions::may_be_changed(&place, start) {
+            return run::fail(&anyhow!("{}: {error}", place.display()));
+        }
+    }
+    let opened = skills::open(start, &loaded.config.fixed, file);
     match opened.and_then(|skills| act(&skills, verb)) {
         Ok(words) => {
             io::stdout().write_all(words.as_bytes()).ok();

@@ -52,7 +52,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
         ));
     }
     if token.is_none() && !is_local(&host) {
-        let what = format!("{host} can be reached from other machines, and no token is chosen");
+        let what = format!("\"{host}\" can be reached from other machines, and no token is chosen");
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
     Gateway { host, port, token, public_url }

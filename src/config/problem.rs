@@ -120,7 +120,14 @@ impl Report {
     }
 
     fn line(&self, problem: &Problem) -> String {
-        let told = unsecret(&problem.to_string());
+        // Each part by itself: the name of a key and what is said of it are no secret with its name.
+        let hidden = Problem {
+            key: scrub::hide(&problem.key).into_owned(),
+            what: unsecret(&problem.what),
+            mend: unsecret(&problem.mend),
+            ..problem.clone()
+        };
+        let told = hidden.to_string();
         match &self.file {
             Some(file) if problem.at.is_some() => format!("{}:{told}", file.display()),
             Some(file) => format!("{}: {told}", file.display()),

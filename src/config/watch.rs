@@ -108,7 +108,8 @@ impl Watcher {
                 return None;
             }
         }
-        let loaded = load_file(&self.start, Some(&self.file));
+        // Whose it is counts as at the start.
+        let loaded = self.start.file().and_then(|_| load_file(&self.start, Some(&self.file)));
         if stamp(&self.file) != found {
             state.settling = None;
             return None;

@@ -144,12 +144,13 @@ impl World {
         self.deliveries.push(delivery);
     }
 
-    /// Queues an event once more.
+    /// Sends an event once more, at once: an acknowledgement that is still on its way is for what was sent before.
     pub(crate) fn tell_again(&mut self, of: &str) {
-        if let Some(delivery) = self.told.get(of) {
-            let again = Delivery { due: Instant::now(), ..delivery.clone() };
-            self.deliveries.retain(|one| one.id != again.id);
-            self.deliveries.push(again);
+        let Some(again) = self.told.get(of).cloned() else { return };
+        self.push(&again);
+        self.deliveries.retain(|one| one.id != again.id);
+        if let Some(after) = self.options.repeat {
+            self.deliveries.push(Delivery { due: Instant::now() + after, ..again });
         }
     }
 
