@@ -120,8 +120,9 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),
         Some(Verb::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut io::stdout());
-            ExitCode::SUCCESS
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut script);
+            written(io::Write::write_all(&mut io::stdout(), &script).map(|()| config::Verdict::Fine))
         }
         Some(Verb::Man) => manual(&mut io::stdout()),
         Some(Verb::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),

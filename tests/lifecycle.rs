@@ -217,6 +217,8 @@ async fn a_bot_that_everybody_in_the_world_may_use_is_said_at_the_start_and_by_d
         assert_eq!(house.log().contains(words), said, "{account}: {}", house.log());
         let (_, doctor) = house.pudu(&["doctor"]);
         assert_eq!(doctor.contains(words), said, "{account}: {doctor}");
+        house.configure("", "");
+        house.logs(words).await;
     }
 }
 

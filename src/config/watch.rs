@@ -7,7 +7,7 @@
 //! stays as it was.
 
 use super::{
-    Config, ConfigError, Live, Loaded, Report, Start, load_file,
+    CLOSING, Config, ConfigError, Live, Loaded, Report, Start, load_file,
     reader::{Effect, Key},
 };
 use indexmap::IndexMap;
@@ -80,6 +80,9 @@ impl Watcher {
             }
             Some(News::Changed { restart, report }) => {
                 tracing::info!(file = %self.file.display(), "the edited configuration is in force");
+                for account in self.state().live.open_to_the_world() {
+                    tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
+                }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
                 if !restart.is_empty() {
                     tracing::warn!("needs a restart: {}", restart.join(", "));
