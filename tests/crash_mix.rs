@@ -250,7 +250,9 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
         return Reply::text(&text).words_per_chunk(size / 25 + 1).every(Duration::from_millis(20));
     }
     if let Some(n) = number("send ") {
-        let path = format!("/mnt/user-data/outputs/out-{n}.txt");
+        // A call that two deaths cut is not made a third time: it is made in another way.
+        let slashes = "/".repeat(1 + (tools.len() - done).saturating_sub(1));
+        let path = format!("/mnt/user-data{slashes}outputs/out-{n}.txt");
         return match done {
             0 => Reply::tool("write_file", &json!({"path": path, "content": format!("{n}")})),
             1 => Reply::tool("present_files", &json!({"filepaths": [path]})),
