@@ -3,9 +3,10 @@
 //! What is deliberately absent: who may speak and what is answered; that is the dispatcher's.
 
 mod inbox;
+mod lane;
 mod outbox;
 mod patience;
 
 pub(crate) use inbox::{Arrival, Inbox};
 pub(crate) use outbox::{Outbox, Parcel};
-pub(crate) use patience::patiently;
+pub(crate) use patience::{STORE_TIMEOUT, patiently};

@@ -13,7 +13,11 @@ mod skill;
 
 use crate::config::{Env, Start};
 use clap::{CommandFactory, Parser, Subcommand};
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 /// What this program is asked for by itself, to read a document.
 pub(crate) const READ_DOCUMENT: &str = "read-document";
@@ -107,10 +111,8 @@ pub(crate) fn main() -> ExitCode {
     match cli.command {
         None | Some(Verb::Run) => run::daemon(start),
         Some(Verb::Chat(args)) => chat::chat(start, args),
-        Some(Verb::Config(ConfigVerb::Check { json })) => {
-            written(config::check(&start, json, &mut io::stdout()))
-        }
-        Some(Verb::Config(ConfigVerb::Upgrade)) => written(config::upgrade(&start, &mut io::stdout())),
+        Some(Verb::Config(ConfigVerb::Check { json })) => written(|out| config::check(&start, json, out)),
+        Some(Verb::Config(ConfigVerb::Upgrade)) => written(|out| config::upgrade(&start, out)),
         Some(Verb::Doctor { json }) => doctor::doctor(&start, json),
         Some(Verb::Connect { account }) => remote::print(connect::connect(&start, &account)),
         Some(Verb::Audit { thread, limit, json }) => {
@@ -122,15 +124,15 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pudu", &mut script);
-            written(io::Write::write_all(&mut io::stdout(), &script).map(|()| config::Verdict::Fine))
+            say(&script, ExitCode::SUCCESS)
         }
-        Some(Verb::Man) => manual(&mut io::stdout()),
+        Some(Verb::Man) => written(manual),
         Some(Verb::ReadDocument) => pudu_client::documents::serve(pudu_client::sandbox::withdraw),
     }
 }
 
 /// Writes the manual page: pudu's own, and below it what each command takes.
-fn manual(out: &mut dyn io::Write) -> ExitCode {
+fn manual(out: &mut dyn Write) -> io::Result<config::Verdict> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let page = clap_mangen::Man::new(command.clone()).render(out).and_then(|()| {
@@ -144,15 +146,25 @@ fn manual(out: &mut dyn io::Write) -> ExitCode {
             if verb.has_subcommands() { man.render_subcommands_section(out) } else { Ok(()) }
         })
     });
-    written(page.map(|()| config::Verdict::Fine))
+    page.map(|()| config::Verdict::Fine)
 }
 
-fn written(verdict: io::Result<config::Verdict>) -> ExitCode {
-    match verdict {
-        Ok(verdict) => verdict.into(),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+/// Writes to standard output what a command has to say, and ends as it does.
+fn written(command: impl FnOnce(&mut dyn Write) -> io::Result<config::Verdict>) -> ExitCode {
+    let mut words = Vec::new();
+    match command(&mut words) {
+        Ok(verdict) => say(&words, verdict.into()),
+        Err(error) => run::fail(&error.into()),
+    }
+}
+
+/// Writes to standard output and ends with this code. A reader that has gone wants no more, which is no failure.
+fn say(words: impl AsRef<[u8]>, code: ExitCode) -> ExitCode {
+    let mut out = io::stdout();
+    match out.write_all(words.as_ref()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            run::fail(&anyhow::Error::new(error).context("cannot write to standard output"))
         }
+        _ => code,
     }
 }

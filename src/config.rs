@@ -52,7 +52,7 @@ pub(crate) use {
     limits::{Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
-    problem::{Problem, Report, Severity},
+    problem::{Problem, Report, Severity, nearest},
     sandbox::{Sandbox, ToolConfig},
     skills::Shelf,
     subagents::Subagent,
@@ -67,6 +67,7 @@ use indexmap::IndexMap;
 use pudu_client::harness::{LoopRules, RestRules};
 use pudu_client::net::scrub;
 use raw::Node;
+pub(crate) use raw::Pos;
 use reader::{Key, Reader, Section};
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -211,6 +212,11 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// Returns where a key's value stands, or else its section.
+    pub(crate) fn place(&self, key: &str) -> Option<Pos> {
+        self.keys.get(key).and_then(|key| key.at)
+    }
+
     /// Has its secrets taken out of whatever leaves the process from now on.
     pub(crate) fn remember_secrets(&self) {
         scrub::remember(self.secrets.iter().map(|secret| secret.expose_secret().to_owned()));
@@ -242,6 +248,15 @@ pub(crate) enum ConfigError {
          or restart pudu"
     )]
     Emptied,
+    /// An edit took out who may use an account.
+    #[error(
+        "the edit would let everybody in the world use `channels.{account}`: {CLOSING}; if all are meant, write \
+         `allowed_users: []`"
+    )]
+    Opened {
+        /// The account.
+        account: String,
+    },
     /// The file, which nobody named, may not be the operator's.
     #[error(transparent)]
     Untrusted(#[from] trust::Untrusted),
@@ -338,7 +353,7 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
     let live = live(&reader.live(), &start.env, &provider);
-    let log = reader.finish();
+    let log = reader.finish(channel::homes);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
     (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
 }

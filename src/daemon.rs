@@ -3,6 +3,7 @@
 use crate::{
     agent,
     bus::{Arrival, Inbox, Outbox},
+    clock,
     config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
     dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
     extensions::{self, Extensions},
@@ -50,8 +51,12 @@ pub(crate) struct Daemon {
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
     machine: Arc<Machine>,
-    /// Keeps other processes out of the home and the database.
-    _alone: (Home, Claim),
+    /// Keeps other processes out of the home.
+    _home: Home,
+    /// Keeps other processes out of the database.
+    claim: Arc<tokio::sync::Mutex<Claim>>,
+    /// Another process has the database.
+    dispossessed: CancellationToken,
     /// Stops channels and HTTP.
     stop: CancellationToken,
     /// Channels, HTTP, housekeeping.
@@ -91,7 +96,7 @@ impl Daemon {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
-        extensions::check(&start, file.as_deref()).await.map_err(anyhow::Error::msg)?;
+        extensions::check(&start, file.as_deref()).map_err(anyhow::Error::msg)?;
         let Config { fixed, live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
@@ -105,6 +110,7 @@ impl Daemon {
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
+        db.deeds_abandoned(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&live);
         skills::tidy(&skills);
         let setup = agent::setup(&live, &machine, Vec::new())?;
@@ -121,7 +127,8 @@ impl Daemon {
         let accounts = accounts(wanted, &live, &local)?;
         let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
         let known = Known::read(&db).await.context("cannot read who is known")?;
-        let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age);
+        let turns = TaskTracker::new();
+        let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age, turns.clone());
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
             db,
@@ -132,7 +139,7 @@ impl Daemon {
             accounts,
             rules: RwLock::new(Arc::new(rules(&live))),
             drain: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            tasks: turns,
             conversations: Conversations::default(),
             refusals: Refusals::default(),
             known,
@@ -147,7 +154,9 @@ impl Daemon {
         let lines = Arc::new(Lines::new(shared.clone(), stop.clone()));
         let extensions = Arc::default();
         let daemon = Self {
-            _alone: (home, claim),
+            _home: home,
+            claim: Arc::new(claim.into()),
+            dispossessed: CancellationToken::new(),
             shared,
             local,
             lines,
@@ -240,6 +249,14 @@ impl Daemon {
         self.tasks.spawn(async move {
             stop.run_until_cancelled(machine.keep()).await;
         });
+        let (claim, stop, dispossessed) = (self.claim.clone(), self.stop.clone(), self.dispossessed.clone());
+        self.tasks.spawn(async move {
+            let keep = async { claim.lock().await.keep().await };
+            if let Some(error) = stop.run_until_cancelled(keep).await {
+                tracing::error!(%error, "lost the database; stopping at once");
+                dispossessed.cancel();
+            }
+        });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
@@ -251,7 +268,7 @@ impl Daemon {
                         shared.client.trim();
                         shared.inbox.sweep().await;
                     }
-                    _ = sweep.tick() => match shared.db.sweep(crate::clock::now()).await {
+                    _ = sweep.tick() => match shared.db.sweep(clock::now()).await {
                         Ok(swept) => tracing::debug!(?swept, "old rows were deleted"),
                         Err(error) => tracing::warn!(%error, "old rows could not be deleted"),
                     },
@@ -261,18 +278,36 @@ impl Daemon {
         });
     }
 
-    /// Takes the daemon down: no new turns, those at work get `grace`, the rest goes on after a restart.
-    pub(crate) async fn drain(&self) {
-        let grace = self.watcher.current().timing.shutdown_grace_period;
+    /// Takes the daemon down: no new turns, those at work get their grace, the rest goes on after a restart. Returns
+    /// how many runs that is.
+    pub(crate) async fn drain(&self) -> usize {
+        self.shut_down(self.watcher.current().timing.shutdown_grace_period).await
+    }
+
+    /// Waits until another process has the database, and then stops without any grace: whatever is at work here is at
+    /// work there, too.
+    pub(crate) async fn until_dispossessed(&self) {
+        self.dispossessed.cancelled().await;
+        self.shut_down(Duration::ZERO).await;
+    }
+
+    async fn shut_down(&self, grace: Duration) -> usize {
         self.shared.drain.cancel();
         self.shared.tasks.close();
-        if tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_err() {
-            let left = self.shared.client.running();
+        let finished = tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_ok();
+        let left = self.shared.client.running();
+        if !finished {
             tracing::warn!(
                 runs = left,
                 ?grace,
                 "the time to drain is over: what is left goes on after a restart"
             );
+        }
+        // What a run would say of what is taken from it below would be wrong.
+        let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
+        tokio::time::timeout(GOODBYE, self.shared.client.suspend()).await.ok();
+        if let Err(error) = self.shared.db.within(GOODBYE).suspend_turns(runs).await {
+            tracing::warn!(%error, "failed to note that runs were stopped in order");
         }
         self.stop.cancel();
         self.lines.close().await;
@@ -281,6 +316,7 @@ impl Daemon {
         tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
         self.machine.close().await;
         self.shared.db.close().await;
+        left
     }
 }
 

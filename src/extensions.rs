@@ -4,7 +4,7 @@
 //! Servers start in the background: a slow one must not hold the daemon up. Their tools are there from the
 //! next run on.
 
-use crate::config::{Start, trust};
+use crate::config::{Pos, Problem, Report, Start, trust};
 use pudu_client::{
     base::Tool,
     mcp::{Config, Servers, Skipped},
@@ -27,11 +27,11 @@ impl Extensions {
     /// Reads the file, if there is one, and starts the servers that it names. Tells whether there are tools.
     pub(crate) async fn connect(&self, start: &Start, beside: Option<&Path>) -> bool {
         let Some(path) = find(start, beside) else { return false };
-        let config = match read(&path, start).await {
+        let config = match read(&path, start) {
             Ok(config) if config.is_empty() => return false,
             Ok(config) => config,
-            Err(error) => {
-                tracing::error!(file = %path.display(), error, "the extensions cannot be used");
+            Err(report) => {
+                tracing::error!("the extensions cannot be used: {report}");
                 return false;
             }
         };
@@ -66,10 +66,9 @@ impl Tools<'_> {
 }
 
 /// Reads the file, if there is one: what it says must not be left out in silence.
-pub(crate) async fn check(start: &Start, beside: Option<&Path>) -> Result<(), String> {
+pub(crate) fn check(start: &Start, beside: Option<&Path>) -> Result<(), Report> {
     let Some(path) = find(start, beside) else { return Ok(()) };
-    let told = |error| format!("{}: {error}", path.display());
-    read(&path, start).await.map(drop).map_err(told)
+    read(&path, start).map(drop)
 }
 
 /// Starts the servers for a moment; returns how many tools they have, and which of them are not there. `None` if
@@ -78,10 +77,10 @@ pub(crate) async fn look(
     start: &Start,
     beside: Option<&Path>,
 ) -> Option<Result<(usize, Vec<Skipped>), String>> {
-    let config = match read(&find(start, beside)?, start).await {
+    let config = match read(&find(start, beside)?, start) {
         Ok(config) if config.is_empty() => return None,
         Ok(config) => config,
-        Err(error) => return Some(Err(error)),
+        Err(report) => return Some(Err(report.to_string())),
     };
     let servers = Servers::connect(config).await;
     let found = (servers.tools().len(), servers.skipped().to_vec());
@@ -110,27 +109,39 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
-async fn read(path: &Path, start: &Start) -> Result<Config, String> {
-    let text = tokio::fs::read_to_string(path).await.map_err(|error| error.to_string())?;
+fn read(path: &Path, start: &Start) -> Result<Config, Report> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or take it away"))
+    })?;
     let config = parse(&text, path, start)?;
     // Also where another version has been installed over it since.
     let own = Path::new("/proc/self/exe");
     Ok(if own.exists() { config.guarded_by(own) } else { config })
 }
 
-fn parse(text: &str, path: &Path, start: &Start) -> Result<Config, String> {
-    let config = Config::parse(text, &start.env.all().collect()).map_err(|error| error.to_string())?;
+fn parse(text: &str, path: &Path, start: &Start) -> Result<Config, Report> {
+    let config = Config::parse(text, &start.env.all().collect()).map_err(|error| {
+        let at = Pos { line: error.line as u64, column: error.column as u64 };
+        wrong(
+            path,
+            Problem::error(at, &error.key, error.hint, "mend it (docs/extensions.md), or take the file away"),
+        )
+    })?;
     if config.starts_programs() {
-        trust::check(path).map_err(|error| error.to_string())?;
+        trust::check(path).map_err(|error| wrong(path, Problem::error(None, "", error.to_string(), "")))?;
     }
     Ok(config)
+}
+
+fn wrong(path: &Path, problem: Problem) -> Report {
+    Report::new(Some(path.to_owned()), vec![problem])
 }
 
 /// Refuses to have the file changed where it names programs and is not the operator's: written anew it would be.
 ///
 /// # Errors
 /// Says whose it is and what to do.
-pub(crate) fn may_be_changed(path: &Path, start: &Start) -> Result<(), String> {
+pub(crate) fn may_be_changed(path: &Path, start: &Start) -> Result<(), Report> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => parse(&text, path, start).map(drop),
         // There is nothing in it that anybody could have written.

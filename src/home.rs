@@ -48,6 +48,12 @@ impl Home {
     }
 }
 
+/// Tells whether a process works in this home.
+pub(crate) fn is_taken(path: &Path) -> bool {
+    let lock = OpenOptions::new().read(true).open(path.join(FILE));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Returns where the process answers that works in this home, if one does and answers anywhere.
 pub(crate) fn neighbour(path: &Path) -> Option<String> {
     let mut lock = OpenOptions::new().read(true).open(path.join(FILE)).ok()?;
@@ -81,13 +87,13 @@ mod tests {
         let path = dir.path().join("home");
         assert_eq!(neighbour(&path), None);
         let mut home = Home::take(&path).unwrap();
-        assert_eq!(neighbour(&path), None, "it answers nowhere yet");
+        assert_eq!((neighbour(&path), is_taken(&path)), (None, true), "it answers nowhere yet");
         home.announce("http://127.0.0.1:8001").unwrap();
         assert_eq!(neighbour(&path).as_deref(), Some("http://127.0.0.1:8001"));
         let error = Home::take(&path).err().unwrap().to_string();
         assert!(error.starts_with("a pudu at http://127.0.0.1:8001 works in "), "{error}");
         drop(home);
-        assert_eq!(neighbour(&path), None);
+        assert_eq!((neighbour(&path), is_taken(&path)), (None, false));
         Home::take(&path).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use pudu_sim::{
     platform::Shown,
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 on_each_platform!([
     a_question_is_answered_by_a_button
@@ -309,6 +309,39 @@ async fn a_command_hides_nothing_behind_many_words_and_one_that_ran_out_of_time_
     let thread = lines[1].split("  ").nth(2).unwrap();
     let (_, told) = house.pudu(&["audit", "--thread", thread]);
     assert_eq!(told.lines().count(), 2, "the thread that is shown is one to ask for: {told}");
+}
+
+#[tokio::test]
+async fn a_command_that_was_stopped_or_died_with_the_daemon_says_so() {
+    let rest = "approvals: {dangerous: allow}\nsandbox: {allow_host_bash: true}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let ada = Talker::new(&house, "Ada");
+    let last = async |house: &House, end: &str| {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let told = house.pudu(&["audit"]).1;
+            if told.trim_end().ends_with(&format!("  exec  allowed  {end}  sleep 600")) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{end}: {told}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let sleep = || Reply::tool("bash", &json!({"command": "sleep 600"}));
+    house.model.next(sleep());
+    ada.say("work");
+    last(&house, "not ended").await;
+    ada.say("/stop");
+    last(&house, "stopped").await;
+    house.model.next(sleep());
+    ada.say("more work");
+    last(&house, "not ended").await;
+    house.kill();
+    last(&house, "the daemon ended").await;
+    house.start();
+    let (_, told) = house.pudu(&["audit"]);
+    assert!(!told.contains("not ended") && told.contains("  stopped  sleep 600\n"), "{told}");
 }
 
 fn slow(words: &str) -> Answer {

@@ -182,22 +182,53 @@ async fn a_command_in_which_the_daemon_died_twice_is_not_run_a_third_time() {
     );
     house.model.otherwise(|_| Reply::text("I stopped.").into());
     ada.say("run it");
-    let times = |house: &House| {
-        let threads = std::fs::read_dir(house.path(".pudu/users/default/threads"));
-        let thread = threads.ok().and_then(|mut threads| threads.next())?.ok()?.path();
-        Some(std::fs::read_to_string(thread.join("user-data/outputs/times")).ok()?.lines().count())
-    };
     for death in 1..=2 {
-        let deadline = Instant::now() + SOON;
-        while times(&house) != Some(death) {
-            assert!(Instant::now() < deadline, "it was not run {death} times: {:?}", times(&house));
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        run(&house, death).await;
         house.kill();
         house.start();
     }
     ada.reads("I stopped.").await;
     assert_eq!(times(&house), Some(2));
+}
+
+/// Nothing is said of a command that a stop took with it but that it was cut, and it is not to blame for the stop.
+#[tokio::test]
+async fn a_command_that_stops_in_order_cut_is_run_as_often_as_the_model_wants() {
+    let (mut house, ada) = house().await;
+    if !house.log().contains("commands are confined") {
+        println!("skipped: commands cannot be confined here");
+        return;
+    }
+    house.configure("", "  shutdown_grace_period_seconds: 0.1\n");
+    let command = json!({"command": "echo >> ../outputs/times; sleep 600"});
+    house.model.otherwise(move |_| Reply::tool("bash", &command).into());
+    ada.say("run it");
+    for stop in 1..=3 {
+        run(&house, stop).await;
+        assert!(house.stop().await.success());
+        house.start();
+    }
+    run(&house, 4).await;
+    for request in &house.model.requests()[1..] {
+        let told = request.last_tool();
+        assert!(told.starts_with("Error: a restart interrupted this call."), "{told}");
+    }
+}
+
+/// Returns how often the command was run.
+fn times(house: &House) -> Option<usize> {
+    let threads = std::fs::read_dir(house.path(".pudu/users/default/threads"));
+    let thread = threads.ok().and_then(|mut threads| threads.next())?.ok()?.path();
+    Some(std::fs::read_to_string(thread.join("user-data/outputs/times")).ok()?.lines().count())
+}
+
+/// Waits until the command was run so often.
+async fn run(house: &House, often: usize) {
+    let deadline = Instant::now() + SOON;
+    while times(house) != Some(often) {
+        assert!(Instant::now() < deadline, "it was not run {often} times: {:?}", times(house));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Where the daemon is root, `read_file` is not: it sees of a mount what a command sees, and leaves its owners alone.

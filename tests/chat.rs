@@ -8,6 +8,7 @@ use pudu_sim::{
     Hold,
     model::{At, Exchange, Reply},
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::{
     fs,
@@ -128,9 +129,48 @@ async fn a_daemon_that_runs_is_found_and_answers() {
     assert_eq!(house.model.count(), 2, "a pipe is one message");
     fs::write(elsewhere.path().join("notes.txt"), "a note\n").unwrap();
     let asked = ["--url", &url, "what", "is", "this?", "-f", "notes.txt"];
-    let said = piped(elsewhere.path(), "0", &asked, "nobody reads this").await;
-    assert_eq!(said, (true, "echo: what is this?\n\na note\n".to_owned(), String::new()));
+    let said = piped(elsewhere.path(), "0", &asked, "and a pipe\n").await;
+    assert_eq!(said, (true, "echo: what is this?\n\na note\n\nand a pipe\n".to_owned(), String::new()));
     assert!(!elsewhere.path().join(".pudu").exists(), "nothing is kept where only a daemon is asked");
+}
+
+#[tokio::test]
+async fn nothing_to_say_is_an_error_and_never_silence() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |args: &'static [&'static str]| {
+        let dir = dir.path().to_owned();
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        tokio::task::spawn_blocking(move || run(&dir, "0", &args, "\n"))
+    };
+    for args in [&[] as &[&str], &["-f", "-"], &[""]] {
+        let output = said(args).await.unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{args:?}: {err}");
+        assert!(err.starts_with("error: there is nothing to say: give a question"), "{err}");
+    }
+    assert!(!dir.path().join(".pudu").exists(), "nothing is begun for nothing");
+}
+
+#[tokio::test]
+async fn ctrl_c_stops_the_answer_to_a_program_in_the_daemon() {
+    let house = House::open("").await;
+    let url = format!("http://{}", house.address);
+    let mut hold = house.model.hold(1, At::Start);
+    let child = Command::new(env!("CARGO_BIN_EXE_pudu"))
+        .args(["chat", "--url", &url, "work"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    hold.reached().await.unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output());
+    let output = tokio::time::timeout(SOON, ended).await.unwrap().unwrap().unwrap();
+    let (_, out, err) = told(&output);
+    assert_eq!((output.status.code(), out.as_str(), err.as_str()), (Some(130), "", "Stopped.\n"));
+    let (_, runs) = house.get("/api/runs").await;
+    assert!(!runs.contains(r#""outcome":null"#), "nothing goes on in the daemon: {runs}");
 }
 
 /// Says something in the terminal's conversation, and comes back when the first words of the answer stand.
@@ -215,9 +255,13 @@ async fn who_is_not_let_in_is_told_why_in_one_line() {
     let url = format!("http://{}", house.address);
     let locked = "error: the daemon asks for its token: give --token or set PUDU_TOKEN\n";
     let nobody = "http://127.0.0.1:9";
-    let cases: [(&[&str], bool, &str, &str); 4] = [
+    let wrong = "error: the daemon does not take this token: see `gateway.token` of its configuration, or the file \
+                 gateway-token in its home\n";
+    let foo = "error: \"foo\" is not an address: write http://HOST:PORT, such as http://127.0.0.1:8001\n";
+    let cases: [(&[&str], bool, &str, &str); 5] = [
+        (&["--url", "foo"], false, "", foo),
         (&["--url", &url], false, "", locked),
-        (&["--url", &url, "--token", "wrong"], false, "", locked),
+        (&["--url", &url, "--token", "wrong"], false, "", wrong),
         (&["--url", &url, "--token", "open-sesame"], true, "echo: one\n", ""),
         (&["--url", nobody], false, "", "error: no pudu answers at http://127.0.0.1:9\n"),
     ];

@@ -6,8 +6,10 @@ use pudu_sim::{
     platform::{Shown, Words},
 };
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// Everything is answered in this time, on a busy machine.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// A tool that needs approval.
 pub const ASKED: &str = "glob";
 
@@ -222,6 +224,42 @@ fn limit(platform: &str) -> usize {
     }
 }
 
+/// One who talks: most in private, two in groups.
+pub fn person(house: &House, n: usize) -> Talk {
+    let name = format!("Person {n}");
+    let person = house.platform.person(&name);
+    let group = n < 2;
+    let chat = match group {
+        true => house.platform.group(&name, &[&person]),
+        false => house.platform.private(&person),
+    };
+    Talk { chat, person, name, group, said: Vec::new() }
+}
+
+/// Waits until everything is answered; what is asked meanwhile is decided.
+pub async fn answered(house: &House, talks: &[Talk], what: &str, bound: Bound) {
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    for talk in talks {
+        while let Err(why) = talk.read(&house.platform.shown(&talk.chat), bound) {
+            let late = Instant::now() >= deadline;
+            assert!(!late, "{what}, chat {}: {why}\n{:#?}", talk.chat, house.platform.shown(&talk.chat));
+            talk.decide(house);
+            // Nobody hears of a press that came while nobody listened: it is made again.
+            let soon = Duration::from_secs(2);
+            let read = house
+                .platform
+                .wait(&talk.chat, soon, |platform| talk.read(&platform.shown(&talk.chat), bound).ok());
+            read.await.ok();
+        }
+    }
+}
+
+/// Returns the rules for the mix. The scripted model repeats a call that was cut as often as it takes: nobody is to
+/// tell it that this is a loop.
+pub fn mixed() -> String {
+    format!("approvals: {{tools: [{ASKED}]}}\nloop_detection: {{enabled: false}}\n")
+}
+
 /// The model echoes word by word; some words make it do something first.
 pub fn script(house: &House) {
     house.model.otherwise(|ask| answer(ask).into());
@@ -252,7 +290,7 @@ fn answer(ask: &Ask) -> pudu_sim::model::Answer {
     if let Some(n) = number("send ") {
         // A call that two deaths cut is not made a third time: it is made in another way.
         let slashes = "/".repeat(1 + (tools.len() - done).saturating_sub(1));
-        let path = format!("/mnt/user-data{slashes}outputs/out-{n}.txt");
+        let path = format!("/mnt/user-data/outputs{slashes}out-{n}.txt");
         return match done {
             0 => Reply::tool("write_file", &json!({"path": path, "content": format!("{n}")})),
             1 => Reply::tool("present_files", &json!({"filepaths": [path]})),

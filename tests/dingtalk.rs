@@ -98,7 +98,7 @@ async fn a_number_means_what_was_offered_in_words() {
     };
     talk.sees(&talk.ada, offered).await;
     talk.say("1");
-    let steer = |shown: &[Shown]| shown.last().is_some_and(|last| last.text.contains("Mode steer"));
+    let steer = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("Mode steer"));
     talk.sees(&talk.ada, steer).await;
     assert_eq!(talk.house.model.count(), 0);
     talk.say("2");

@@ -133,6 +133,31 @@ async fn a_pressed_button_is_not_shown_as_pending() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_choice_that_the_message_does_not_take_is_said_alone() {
+    let mut server = Server::open("").await;
+    let faults = [(403, "50013 Missing Permissions", "steer"), (404, "10008 Unknown Message", "interrupt")];
+    for (n, (status, fault, mode)) in faults.into_iter().enumerate() {
+        server.write(&server.direct, "/mode", true, None);
+        let offers = |shown: &[Shown]| shown.last().filter(|last| !last.buttons.is_empty()).cloned();
+        let offer = server.sees(&server.direct, offers).await;
+        // An answer that is known at once needs no change: this one is of the message with the buttons.
+        server.discord.fail("message.edit", 1, Fault::Refused(status, fault.to_owned()));
+        assert!(server.discord.press(&server.direct, &server.ada, &offer.id, mode));
+        let (chose, answer) = (format!("✅ Ada chose: {mode}"), format!("Mode {mode}:"));
+        let told = |shown: &[Shown]| {
+            let has = |text: &str| shown.iter().any(|one| one.text.starts_with(text));
+            (has(&chose) && has(&answer)).then_some(())
+        };
+        server.sees(&server.direct, told).await;
+        server.house.kill();
+        server.start().await;
+        let words = server.words(&server.direct);
+        assert_eq!(words.len(), 3 * (n + 1), "{words:?}");
+        assert_eq!(words.iter().filter(|text| **text == offer.text).count(), 1, "{words:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_threads_each_question_begins_one_and_its_talk_needs_no_mention() {
     let server = Server::open("thread_mode: true").await;
     let asked = server.write(&server.team, "plan the trip", true, None);

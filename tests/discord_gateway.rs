@@ -164,17 +164,23 @@ async fn a_channel_that_cannot_be_looked_up_holds_nobody_up() {
     assert_eq!(server.discord.sessions(), (1, 0), "the connection stays");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_they_stand() {
-    let mut server = Server::open("thread_mode: true").await;
+/// Ada talks in a thread of the bot's until the daemon dies; returns her last message there.
+async fn talks_in_a_thread_until_death(server: &mut Server) -> String {
     server.write(&server.team, "a story", true, None);
     let answer = server.reads(&server.team, "echo: [Ada] a story").await;
     let own = server.write(&server.team, "go on", false, Some(&answer.id));
     server.reads(&server.team, "echo: [Ada] go on").await;
     server.house.kill();
+    own
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_they_stand() {
+    let mut server = Server::open("thread_mode: true").await;
+    let own = talks_in_a_thread_until_death(&mut server).await;
     // That it is for the bot is known only by the thread.
     server.write(&server.team, "and then?", false, Some(&own));
-    for method in ["guild.channels", "channel.get"] {
+    for method in ["guild.channels", "threads.list", "channel.get"] {
         server.discord.fail_often(method, 1.0, Fault::Internal);
     }
     server.house.start();
@@ -182,6 +188,33 @@ async fn words_in_a_thread_of_the_bots_are_answered_once_it_can_be_asked_where_t
     server.discord.heal();
     server.reads(&server.team, "echo: [Ada] and then?").await;
     assert_eq!(server.words(&server.team).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_of_which_it_cannot_be_asked_where_they_stand_outlive_a_death() {
+    let mut server = Server::open("thread_mode: true").await;
+    let own = talks_in_a_thread_until_death(&mut server).await;
+    for method in ["guild.channels", "threads.list", "channel.get"] {
+        server.discord.fail_often(method, 1.0, Fault::Internal);
+    }
+    server.house.start();
+    server.until(|discord| discord.sessions().1 == 1).await;
+    server.write(&server.team, "and then?", false, Some(&own));
+    server.until(|discord| !discord.calls("channel.get").is_empty()).await;
+    // With this the stored session goes on behind the words in the thread.
+    server.write(&server.direct, "meanwhile", true, None);
+    server.reads(&server.direct, "echo: meanwhile").await;
+    server.house.kill();
+    server.discord.heal();
+    server.house.start();
+    server.reads(&server.team, "echo: [Ada] and then?").await;
+    // What would be said twice would be said by the next end.
+    assert!(server.house.stop().await.success());
+    server.house.start();
+    server.write(&server.team, "the end", false, Some(&own));
+    server.reads(&server.team, "echo: [Ada] the end").await;
+    assert_eq!(server.words(&server.team).len(), 4, "{:?}", server.words(&server.team));
+    assert_eq!(server.discord.sessions().0, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

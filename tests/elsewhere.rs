@@ -1,5 +1,5 @@
-//! Sandboxes that others make, from a chat: the real daemon against a simulated provisioner and a simulated cluster. What
-//! each of the two does in detail is tried in `crates/containers/tests`.
+//! Sandboxes that others make, from a chat: the real daemon against a simulated provisioner and a simulated cluster.
+//! What each of the two does in detail is tried in `crates/containers/tests`.
 
 use crate::house::{House, SOON, Talker};
 use pudu_sim::{

@@ -134,7 +134,7 @@ async fn an_edited_configuration_counts_from_the_next_message() {
     house.configure("allowed_users: [oops", "");
     ada.say("and now?");
     house.telegram.wait(SOON, |view| (view.waiting() == 0).then_some(())).await.unwrap();
-    house.configure("", "");
+    house.configure("allowed_users: []", "");
     ada.says("back again", "echo: back again").await;
     assert!(house.log().contains("config.yaml"), "the broken edit is told:\n{}", house.log());
 }
@@ -218,6 +218,11 @@ async fn a_bot_that_everybody_in_the_world_may_use_is_said_at_the_start_and_by_d
         let (_, doctor) = house.pudu(&["doctor"]);
         assert_eq!(doctor.contains(words), said, "{account}: {doctor}");
         house.configure("", "");
+        house
+            .logs(if said { words } else { "would let everybody in the world use `channels.telegram`" })
+            .await;
+        assert_eq!(house.log().contains(words), said, "{account}: {}", house.log());
+        house.configure("allowed_users: []\nallowed_chats: []", "");
         house.logs(words).await;
     }
 }
@@ -241,7 +246,7 @@ async fn what_would_guard_and_is_not_built_stops_the_start() {
     for key in ["mcpInterceptors", "middlewares"] {
         let file = format!("{{\"{key}\": [\"a.b:Guard\"]}}");
         std::fs::write(house.path("extensions_config.json"), file).unwrap();
-        refuses(&mut house, &format!("key {key}: an empty list"));
+        refuses(&mut house, &format!("error: {key}: an empty list"));
     }
     std::fs::write(house.path("extensions_config.json"), "{\"mcpInterceptors\": []}").unwrap();
     house.start();

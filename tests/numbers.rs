@@ -2,11 +2,15 @@
 
 use crate::{
     asks::wish,
+    house::SOON,
     scenarios::{Scene, is_final},
 };
 use pudu_sim::{DingTalk, Fault, Feishu, Platform, dingtalk, feishu, model::Reply, platform::Shown};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Makes a module of tests for each way in which nothing can be pressed.
 macro_rules! in_each_way {
@@ -28,6 +32,7 @@ in_each_way!(dingtalk_without_cards dingtalk_cards_without_buttons feishu_withou
     a_restart_keeps_the_question_and_its_numbers
     a_number_decides_one_question_and_not_the_next
     what_a_number_decides_can_be_read_whole
+    a_number_chooses_below_a_finished_reply_and_that_is_kept
 ]);
 
 const CAREFUL: &str = "approvals: {tools: [write_file]}\n";
@@ -173,6 +178,30 @@ async fn what_a_number_decides_can_be_read_whole(scene: Scene) {
         }
         says(&scene, &scene.chat, &[" approved write_file"]).await;
     }
+}
+
+async fn a_number_chooses_below_a_finished_reply_and_that_is_kept(mut scene: Scene) {
+    let args = json!({"question": "Which one?", "clarification_type": "approach_choice", "options": ["Asia", "Europe"]});
+    scene.house.model.next(Reply::tool("ask_clarification", &args));
+    scene.say("travel");
+    says(&scene, &scene.chat, &["Which one?", "2. Europe"]).await;
+    // Nobody types so fast that the daemon does not know yet under which id its message stands.
+    let (db, deadline) = (scene.house.database().await, Instant::now() + SOON);
+    while !db.pending().await.unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the question is not delivered");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    scene.say("2");
+    says(&scene, &scene.chat, &[" chose: Europe"]).await;
+    says(&scene, &scene.chat, &["echo: Europe"]).await;
+    // Not by a crash: an ordinary message of DingTalk that was perhaps sent is sent again.
+    assert!(scene.house.stop().await.success());
+    scene.start().await;
+    scene.say("and on");
+    says(&scene, &scene.chat, &["echo: and on"]).await;
+    let words = scene.words(&scene.chat);
+    let count = |part: &str| words.iter().filter(|text| text.contains(part)).count();
+    assert_eq!((count("Which one?"), count("chose: Europe"), count("echo: Europe")), (1, 1, 1), "{words:?}");
 }
 
 /// A sending that fails for a moment leaves nobody waiting for a question that they do not see.

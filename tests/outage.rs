@@ -1,5 +1,6 @@
 //! A platform's API is away for a while, in one of several ways: from before a question, in the midst of an answer,
-//! and at its end. Each question has exactly one whole answer, soon after the platform is well again.
+//! at its end, and while its file is brought. Each question has exactly one whole answer, soon after the platform is
+//! well again, and its file; what is asked next is answered as soon.
 //!
 //! By default a few short outages on each platform. `PUDU_OUTAGE_SWEEP=1` tries every way for 3, 8, 30 and 120
 //! seconds, several at once; `PUDU_OUTAGE_AT_ONCE` says how many.
@@ -9,35 +10,66 @@ use crate::{
     platforms,
     scenarios::is_final,
 };
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use pudu_sim::{
-    Fault, Platform,
-    model::{At, Reply},
+    Fault, Hold, Platform,
+    model::{Ask, At, Exchange, Reply},
     platform::{Shown, Words},
 };
-use std::{fmt::Write, sync::Arc, time::Duration};
+use serde_json::json;
+use std::{fmt::Write, ops::RangeInclusive, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 /// An answer is whole so soon after the platform is well again.
 const WELL: Duration = Duration::from_secs(10);
+/// And what is asked then is answered so soon, though it may be heard late and a file may hang.
+const NEXT_WELL: Duration = Duration::from_secs(16);
 /// How long outages last.
 const LASTS: [u64; 4] = [3, 8, 30, 120];
 
 /// How the API fails.
-const WAYS: [(&str, Fault); 6] = [
-    ("500", Fault::Internal),
-    ("502 HTML", Fault::BadGateway),
-    ("429", Fault::TooMany(1)),
-    ("nothing", Fault::Silent),
-    ("cut before", Fault::CutBefore),
-    ("cut after", Fault::CutAfter),
+const WAYS: [Way; 7] = [
+    Way { name: "500", fault: Fault::Internal, reads: true },
+    Way { name: "502 HTML", fault: Fault::BadGateway, reads: true },
+    Way { name: "429", fault: Fault::TooMany(1), reads: true },
+    Way { name: "nothing", fault: Fault::Silent, reads: true },
+    Way { name: "cut before", fault: Fault::CutBefore, reads: true },
+    Way { name: "cut after", fault: Fault::CutAfter, reads: true },
+    Way { name: "writes", fault: Fault::Internal, reads: false },
 ];
+
+struct Way {
+    name: &'static str,
+    fault: Fault,
+    /// Whether also what only reads fails.
+    reads: bool,
+}
+
+impl Way {
+    fn begins(&self, platform: &(dyn Platform + 'static)) {
+        let writes = [platform.sends(), platform.uploads()].concat();
+        for method in if self.reads { vec!["api"] } else { writes } {
+            platform.stage().fail_always(method, self.fault.clone());
+        }
+    }
+
+    /// Returns how often a file may stand there whose bringing it met. On Telegram nothing tells whether it arrived:
+    /// it is brought twice at most, a minute apart.
+    fn bound(&self, platform: &(dyn Platform + 'static)) -> RangeInclusive<usize> {
+        match (platform.name(), self.name) {
+            ("telegram", "cut after") => 1..=2,
+            ("telegram", "writes") => 0..=1,
+            _ => 1..=1,
+        }
+    }
+}
 
 const WITHIN: &str = "one two three four five six seven eight nine ten eleven twelve";
 const GREEK: &str = "alpha beta gamma delta omega";
+const NEXT: &str = "next: whole";
 
-/// From when on it fails, as one question sees it.
-const MOMENTS: [&str; 3] = ["before", "within", "at its end"];
+/// From when on it fails, as one question sees it; at last what is asked when it is well again.
+const MOMENTS: [&str; 5] = ["before", "within", "at its end", "its file", "next"];
 
 /// Makes a test for each platform.
 macro_rules! outage_tests {
@@ -54,12 +86,12 @@ outage_tests!(telegram feishu dingtalk slack discord);
 async fn sweep(name: &str, fresh: impl AsyncFn() -> Arc<dyn Platform>) {
     let whole = std::env::var("PUDU_OUTAGE_SWEEP").is_ok();
     let lasts = if whole { LASTS.as_slice() } else { LASTS.get(..1).unwrap_or_default() };
-    let all = lasts.iter().flat_map(|lasts| WAYS.iter().map(|way| (way.clone(), *lasts)));
+    let all = lasts.iter().flat_map(|lasts| WAYS.iter().map(move |way| (way, *lasts)));
     let at_once = std::env::var("PUDU_OUTAGE_AT_ONCE").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
     let fresh = &fresh;
-    let rows = stream::iter(all).map(|((way, fault), lasts)| async move {
-        let told = outage(fresh().await, fault, Duration::from_secs(lasts)).await;
-        (way, lasts, told)
+    let rows = stream::iter(all).map(|(way, lasts)| async move {
+        let told = outage(fresh().await, way, Duration::from_secs(lasts)).await;
+        (way.name, lasts, told)
     });
     let rows: Vec<_> = rows.buffer_unordered(at_once).collect().await;
     let mut table = format!("outages on {name}: seconds until each answer was whole\n");
@@ -111,47 +143,99 @@ impl Question {
     }
 
     fn is_whole(&self, shown: &[Shown]) -> bool {
-        shown.iter().any(|shown| is_final(shown) && shown.text.trim() == self.answer)
+        shown.iter().any(|shown| is_final(shown) && text(shown) == self.answer)
     }
 
-    /// Waits until its answer is whole; returns how long that took since `well`.
-    async fn answered(&self, platform: &(dyn Platform + 'static), well: Instant) -> Result<Duration, String> {
-        let whole = platform.wait(&self.chat, WELL + SOON, |platform| {
+    /// Waits until its answer is whole, within so long since `well`; returns how long that took.
+    async fn answered(
+        &self,
+        platform: &(dyn Platform + 'static),
+        well: Instant,
+        within: Duration,
+    ) -> Result<Duration, String> {
+        let whole = platform.wait(&self.chat, within + SOON, |platform| {
             self.is_whole(&platform.shown(&self.chat)).then_some(())
         });
         whole.await.map_err(|_| format!("{:?}", texts(&platform.shown(&self.chat))))?;
         let after = well.elapsed();
-        if after > WELL {
+        if after > within {
             return Err(format!("only after {after:?}"));
         }
         Ok(after)
     }
 
-    /// Checks that nothing but the answer is there.
-    fn once(&self, platform: &(dyn Platform + 'static)) -> Result<(), String> {
+    /// Asks the same person's next question.
+    fn next(&self, platform: &(dyn Platform + 'static)) -> Self {
+        let next = Self { chat: self.chat.clone(), person: self.person.clone(), text: "next", answer: NEXT };
+        next.say(platform);
+        next
+    }
+
+    /// Checks that nothing but the answer, its file, so often as `files` says, and the next answer are there. That a
+    /// file is missing is told.
+    fn once(&self, platform: &(dyn Platform + 'static), files: &RangeInclusive<usize>) -> Result<(), String> {
         let shown = platform.shown(&self.chat);
-        match shown.as_slice() {
-            [one] if is_final(one) && one.text.trim() == self.answer => Ok(()),
-            _ => Err(format!("not once: {:?}", texts(&shown))),
+        let count = shown.iter().flat_map(|one| &one.files).count();
+        let words: Vec<&Shown> = shown.iter().filter(|one| !one.text.trim().is_empty()).collect();
+        let told = words.iter().any(|one| one.text.contains('📎'));
+        match words.as_slice() {
+            [one, next]
+                if (is_final(one) && text(one) == self.answer && next.text.trim() == NEXT)
+                    && (files.contains(&count) && told == (count == 0)) =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("not once: {count} files, {:?}", texts(&shown))),
         }
     }
+}
+
+/// Returns the words of a message without what is told of a file.
+fn text(shown: &Shown) -> &str {
+    shown.text.split('📎').next().unwrap_or_default().trim()
 }
 
 fn texts(shown: &[Shown]) -> Vec<&str> {
     shown.iter().map(|shown| shown.text.as_str()).collect()
 }
 
+/// Answers a question with a file and words, the first and the next ones with words.
+fn answer(ask: &Ask) -> Reply {
+    let path = "/mnt/user-data/outputs/report.md";
+    let words = |text: &str| Reply::text(text).words_per_chunk(1).every(Duration::from_millis(100)).into();
+    match (ask.last_user(), ask.last_role()) {
+        (text, _) if text.contains("next") => words(NEXT),
+        (text, _) if text.contains("first") => words(GREEK),
+        (_, "user") => Reply::tool("write_file", &json!({"path": path, "content": "# Report"})).into(),
+        (_, "tool") if ask.last_tool() == "OK" => {
+            Reply::tool("present_files", &json!({"filepaths": [path]})).into()
+        }
+        (text, _) if text.contains("before") => words("before: whole"),
+        (text, _) if text.contains("within") => words(WITHIN),
+        _ => words(GREEK),
+    }
+}
+
+/// Asks a question and holds its words at a point.
+async fn held(
+    house: &House,
+    platform: &(dyn Platform + 'static),
+    question: &Question,
+    at: At,
+) -> Hold<Exchange> {
+    // Two calls make the file.
+    let mut hold = house.model.hold(3, at);
+    question.say(platform);
+    timeout(SOON, hold.reached())
+        .await
+        .unwrap_or_else(|_| panic!("nobody asked the model:\n{}", house.log()));
+    hold
+}
+
 /// Makes the API fail for so long and tells of each question how it fared.
-async fn outage(platform: Arc<dyn Platform>, fault: Fault, lasts: Duration) -> Vec<Result<Duration, String>> {
+async fn outage(platform: Arc<dyn Platform>, way: &Way, lasts: Duration) -> Vec<Result<Duration, String>> {
     let mut house = House::elsewhere(platform.clone()).await;
-    house.model.otherwise(|ask| {
-        let answer = match ask.last_user() {
-            text if text.contains("before") => "before: whole",
-            text if text.contains("within") => WITHIN,
-            _ => GREEK,
-        };
-        Reply::text(answer).words_per_chunk(1).every(Duration::from_millis(100)).into()
-    });
+    house.model.otherwise(answer);
     house.start();
     let first = Question::ask(&*platform, "Ada", "first", GREEK);
     let hears = platform.wait(&first.chat, SOON, |platform| platform.hears().then_some(())).await;
@@ -164,37 +248,47 @@ async fn outage(platform: Arc<dyn Platform>, fault: Fault, lasts: Duration) -> V
         Question::ask(&*platform, "Bob", "before", "before: whole"),
         Question::ask(&*platform, "Eve", "within", WITHIN),
         Question::ask(&*platform, "Kim", "at its end", GREEK),
+        Question::ask(&*platform, "Max", "its file", GREEK),
     ];
-    let [before, within, end] = &questions;
-    let mut half = house.model.hold(1, At::Chunk(6));
-    within.say(&*platform);
-    timeout(SOON, half.reached())
-        .await
-        .unwrap_or_else(|_| panic!("nobody asked the model:\n{}", house.log()));
-    let mut all = house.model.hold(1, At::End);
-    end.say(&*platform);
-    timeout(SOON, all.reached()).await.unwrap_or_else(|_| panic!("nobody asked the model:\n{}", house.log()));
-    for question in [within, end] {
+    let [before, within, end, file] = &questions;
+    let half = held(&house, &*platform, within, At::Chunk(6)).await;
+    let all = held(&house, &*platform, end, At::End).await;
+    let words = held(&house, &*platform, file, At::End).await;
+    for question in [within, end, file] {
         question.is_shown(&*platform).await;
     }
-    platform.stage().fail_always("api", fault);
+    let uploads = || -> usize { platform.uploads().iter().map(|name| platform.calls(name).len()).sum() };
+    let earlier = uploads();
+    for method in platform.uploads() {
+        platform.stage().fail_always(method, way.fault.clone());
+    }
+    words.proceed();
+    let brought = platform.wait(&file.chat, SOON, |_| (uploads() > earlier).then_some(())).await;
+    brought.unwrap_or_else(|timeout| panic!("{timeout}"));
+    way.begins(&*platform);
     half.proceed();
     all.proceed();
     before.say(&*platform);
     sleep(lasts).await;
     platform.heal();
     let well = Instant::now();
-    let answered = questions.iter().map(|question| question.answered(&*platform, well));
-    let mut told: Vec<Result<Duration, String>> = futures_util::future::join_all(answered).await;
+    let answered = questions.iter().map(|question| question.answered(&*platform, well, WELL));
+    let mut told: Vec<Result<Duration, String>> = join_all(answered).await;
+    let asked = Instant::now();
+    let next: Vec<Question> = questions.iter().map(|question| question.next(&*platform)).collect();
+    let answered = join_all(next.iter().map(|next| next.answered(&*platform, asked, NEXT_WELL))).await;
     // What would be said twice would be said by the end.
     let ended = timeout(SOON, house.stop()).await.is_ok_and(|status| status.success());
     for (told, question) in told.iter_mut().zip(&questions) {
+        let files = if question.text == "its file" { way.bound(&*platform) } else { 1..=1 };
         if told.is_ok() {
-            *told = question.once(&*platform).and_then(|()| told.clone());
+            *told = question.once(&*platform, &files).and_then(|()| told.clone());
         }
         if !ended {
             *told = Err("the daemon did not end".to_owned());
         }
     }
+    let slowest: Result<Vec<Duration>, String> = answered.into_iter().collect();
+    told.push(slowest.map(|times| times.into_iter().max().unwrap_or_default()));
     told
 }

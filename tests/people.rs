@@ -17,6 +17,7 @@ use std::time::Duration;
 on_each_platform!([
     nobody_writes_anothers_mark
     what_is_to_be_approved_can_be_read_whole
+    what_is_to_be_approved_and_cannot_be_sent_as_a_file_is_said_in_words
     a_choice_stays_in_the_message_and_counts_once
     words_before_a_tool_call_stay_in_the_answer
 ]);
@@ -72,6 +73,23 @@ async fn nobody_writes_anothers_mark(scene: Scene) {
 /// From the next message on.
 fn be_careful(scene: &Scene) {
     scene.house.configure("", "approvals: {tools: [write_file]}\n");
+}
+
+async fn what_is_to_be_approved_and_cannot_be_sent_as_a_file_is_said_in_words(scene: Scene) {
+    // There files go out by the call that messages go out by.
+    if scene.platform.name() == "discord" {
+        return;
+    }
+    be_careful(&scene);
+    for method in scene.platform.uploads() {
+        scene.platform.stage().fail_always(method, Fault::Internal);
+    }
+    let hidden = format!("{} hidden middle {}", "begin ".repeat(1_500), "end ".repeat(2_000));
+    let args = json!({"path": "/mnt/user-data/outputs/a.txt", "content": hidden});
+    scene.house.model.next(Reply::tool("write_file", &args));
+    scene.say("write it");
+    let said = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("hidden middle")).then_some(());
+    scene.sees(&scene.chat, said).await;
 }
 
 async fn what_is_to_be_approved_can_be_read_whole(scene: Scene) {

@@ -3,30 +3,52 @@
 use crate::house::{House, Talker};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// Returns the URL of a new database, or says that the test is skipped.
-async fn database() -> Option<(String, String)> {
+/// A database of a test.
+pub struct Database {
+    server: String,
+    name: String,
+    pub url: String,
+}
+
+/// Returns the URL of a server, or says that the test is skipped.
+pub async fn server() -> Option<String> {
     let local = || "postgres://postgres@127.0.0.1:5432/postgres".to_owned();
     let server = std::env::var("PUDU_TEST_POSTGRES").unwrap_or_else(|_| local());
-    let mut connection = match PgConnection::connect(&server).await {
-        Ok(connection) => connection,
+    match PgConnection::connect(&server).await {
+        Ok(_) => Some(server),
         Err(error) => {
             assert!(std::env::var("PUDU_REQUIRE_SERVERS").is_err(), "PostgreSQL does not answer: {error}");
             println!("skipped: PostgreSQL does not answer: {error}");
-            return None;
+            None
         }
-    };
-    let name = format!("pudu_it_{}", std::process::id());
-    let make = AssertSqlSafe(format!("CREATE DATABASE {name}"));
-    sqlx::raw_sql(make).execute(&mut connection).await.unwrap();
+    }
+}
+
+/// Makes a database, or says that the test is skipped.
+pub async fn database(name: &str) -> Option<Database> {
+    let server = server().await?;
+    let name = format!("pudu_it_{name}_{}", std::process::id());
+    run(&server, format!("CREATE DATABASE {name}")).await;
     let mut url = url::Url::parse(&server).unwrap();
     url.set_path(&name);
-    Some((server, url.into()))
+    Some(Database { server, name, url: url.into() })
+}
+
+async fn run(server: &str, sql: String) {
+    let mut connection = PgConnection::connect(server).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+}
+
+impl Database {
+    pub async fn drop(self) {
+        run(&self.server, format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_kept_in_postgresql_survives_a_kill() {
-    let Some((server, url)) = database().await else { return };
-    let database = format!("database:\n  backend: postgres\n  postgres_url: {url}\n");
+    let Some(kept) = database("kill").await else { return };
+    let database = format!("database:\n  backend: postgres\n  postgres_url: {}\n", kept.url);
     let mut house = House::furnish(Default::default(), "", &database).await;
     house.start();
     let ada = Talker::new(&house, "Ada");
@@ -43,8 +65,5 @@ async fn what_is_kept_in_postgresql_survives_a_kill() {
     assert_eq!(ada.answers().len(), 2);
     assert!(!house.path(".pudu/data").exists(), "nothing is kept beside it");
     house.stop().await;
-    let name = url.rsplit('/').next().unwrap();
-    let mut connection = PgConnection::connect(&server).await.unwrap();
-    let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
-    sqlx::raw_sql(drop).execute(&mut connection).await.unwrap();
+    kept.drop().await;
 }

@@ -1,7 +1,6 @@
 //! What a platform does not take holds nobody up: files, last changes and words that it refuses.
 
 use crate::{
-    house::SOON,
     platforms::on_each_platform,
     scenarios::{Scene, is_final, slowly},
 };
@@ -12,6 +11,8 @@ use std::time::Duration;
 on_each_platform!([
     a_file_that_is_not_taken_holds_nobody_up
     a_file_that_hangs_makes_way_for_stop
+    a_file_outlasts_an_outage_of_uploads
+    a_file_that_is_too_old_is_told_of_though_nobody_asks
     a_last_change_that_is_refused_is_sent_anew
 ]);
 
@@ -26,13 +27,16 @@ async fn asks_for_a_file(scene: &Scene, fault: &Fault) {
     if scene.platform.name() != "dingtalk" {
         scene.sees(&scene.chat, grows).await;
     }
-    let uploads = scene.platform.uploads();
-    let calls = || uploads.iter().map(|method| scene.platform.calls(method).len()).sum::<usize>();
-    let before = calls();
-    for method in uploads {
+    let before = uploads(scene);
+    for method in scene.platform.uploads() {
         scene.platform.stage().fail_always(method, fault.clone());
     }
-    scene.sees(&scene.chat, |_| (calls() > before).then_some(())).await;
+    scene.sees(&scene.chat, |_| (uploads(scene) > before).then_some(())).await;
+}
+
+/// Returns how many calls of the kinds that bring files there were.
+fn uploads(scene: &Scene) -> usize {
+    scene.platform.uploads().iter().map(|method| scene.platform.calls(method).len()).sum()
 }
 
 async fn a_file_that_is_not_taken_holds_nobody_up(scene: Scene) {
@@ -60,9 +64,40 @@ async fn a_file_that_hangs_makes_way_for_stop(scene: Scene) {
     let next = |shown: &[Shown]| {
         shown.iter().any(|one| is_final(one) && one.text == "echo: and next?").then_some(())
     };
-    let soon = tokio::time::Instant::now() + SOON;
     scene.sees(&scene.chat, next).await;
-    assert!(tokio::time::Instant::now() < soon);
+    let shown = scene.platform.shown(&scene.chat);
+    let told = |one: &Shown| one.text.contains("📎 report.md (it is not certain that it arrived)");
+    assert!(shown.iter().any(told), "{shown:#?}");
+    assert!(shown.iter().any(|one| one.text == "Stopped."), "{shown:#?}");
+}
+
+async fn a_file_outlasts_an_outage_of_uploads(scene: Scene) {
+    asks_for_a_file(&scene, &Fault::Internal).await;
+    // On Telegram it is sent only once more, after a minute, or when somebody waits.
+    if scene.platform.name() != "telegram" {
+        scene.sees(&scene.chat, |_| (uploads(&scene) >= 4).then_some(())).await;
+    }
+    scene.platform.heal();
+    scene.say("and next?");
+    let next = |shown: &[Shown]| {
+        shown.iter().any(|one| is_final(one) && one.text == "echo: and next?").then_some(())
+    };
+    scene.sees(&scene.chat, next).await;
+    let shown = scene.platform.shown(&scene.chat);
+    let files: Vec<&str> = shown.iter().flat_map(|one| &one.files).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(files, ["report.md"], "{shown:#?}");
+    assert!(!shown.iter().any(|one| one.text.contains("📎")), "{shown:#?}");
+}
+
+async fn a_file_that_is_too_old_is_told_of_though_nobody_asks(scene: Scene) {
+    // There a second try that is too late is made a minute later.
+    if matches!(scene.platform.name(), "telegram" | "dingtalk") {
+        return;
+    }
+    scene.house.configure("", "  outbox_max_age_seconds: 4\n");
+    asks_for_a_file(&scene, &Fault::Internal).await;
+    let told = |shown: &[Shown]| shown.iter().any(|one| one.text.contains("📎 report.md (")).then_some(());
+    scene.sees(&scene.chat, told).await;
 }
 
 async fn a_last_change_that_is_refused_is_sent_anew(scene: Scene) {

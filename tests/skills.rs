@@ -431,8 +431,8 @@ fn python() -> bool {
     there
 }
 
-/// One of the shipped skills at work: a person asks for it with a file in place, the model runs its script and hands over
-/// what came out.
+/// One of the shipped skills at work: a person asks for it with a file in place, the model runs its script and hands
+/// over what came out.
 struct Work {
     skill: &'static str,
     /// Words of its `SKILL.md` that the model has to see.

@@ -1,6 +1,6 @@
 //! The ports between a platform and the rest of the house.
 
-use crate::{Address, Attachment, Check, FinalView, Health, Inbound, ReplyView, Webhook};
+use crate::{Address, Attachment, Check, FinalView, Health, Hurry, Inbound, ReplyView, Webhook};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -229,9 +229,9 @@ pub trait LiveReply: Send {
     /// Shows an unfinished view in place of the one before.
     fn update<'a>(&'a mut self, view: &'a ReplyView) -> BoxFuture<'a, Result<(), SendError>>;
 
-    /// From when this is cancelled on somebody waits for the reply's end: what holds it up, like a file that is
-    /// not taken, is given up soon.
-    fn hurry(&mut self, _waited_for: CancellationToken) {}
+    /// Takes what tells whether somebody waits for the reply's end: what holds it up, like a file that is not
+    /// taken, is given up then.
+    fn hurry(&mut self, _hurry: Hurry) {}
 
     /// Shows the final view. May be called again after an error, also after a restart: what is already
     /// there is not sent twice.

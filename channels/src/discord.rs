@@ -13,6 +13,7 @@ mod ears;
 mod failure;
 mod gateway;
 mod listen;
+mod looks;
 #[cfg(test)]
 mod loopback;
 mod messages;
@@ -21,6 +22,7 @@ mod page;
 mod places;
 mod session;
 mod text;
+mod unplaced;
 mod upload;
 mod wire;
 

@@ -19,6 +19,7 @@ mod fetch;
 pub mod fuzzing;
 mod health;
 mod http;
+mod hurry;
 mod inbound;
 mod live;
 mod name;
@@ -41,6 +42,7 @@ pub use channel::{
 pub use check::{Check, Found};
 pub use command::Command;
 pub use health::{Health, HealthCell, HealthState};
+pub use hurry::Hurry;
 pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
 pub use view::{Ask, Choice, FinalView, OutFile, ReplyView};
 pub use webhook::{Answer, Glance, Post, Webhook};

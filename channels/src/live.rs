@@ -11,7 +11,7 @@
 //! Whoever finds an intent without an id, after a crash or a call without an answer, asks the platform's
 //! [`Messages::find`] first, and sends under the same intent if that finds nothing.
 //!
-//! What cannot be had: certainty about files, which no change finds again (see [`outgoing`]).
+//! What cannot be had: certainty about files where a platform has neither keys nor a history (see [`outgoing`]).
 
 mod ask;
 mod messages;
@@ -21,19 +21,22 @@ mod pages;
 mod record;
 mod typing;
 
-pub(crate) use messages::{CallError, Ledger, Messages, Sent, Slot, Turn};
+pub(crate) use messages::{CallError, FoundFile, Ledger, Messages, Sent, Slot, Turn};
 pub(crate) use offers::Offers;
 pub(crate) use pages::{Draft, SIGN};
 pub(crate) use typing::Typing;
 
 use crate::{
-    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, Placement, ReplyHandle, ReplyView,
-    SendError, clock::now, recovery::Backoff, render::Rich,
+    Address, BoxFuture, FinalView, Hurry, Journal, JournalError, LiveReply, OutFile, Placement, ReplyHandle,
+    ReplyView, SendError,
+    clock::now,
+    recovery::Backoff,
+    render::{Rich, parse},
 };
 use offers::Offer;
 use record::{Part, Record, fresh_key};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
 /// Messages that came before an intent may be recorded after it, and clocks differ.
 const MARGIN: Duration = Duration::from_secs(3600);
@@ -57,8 +60,14 @@ pub(crate) struct Reply<M: Messages> {
     /// Whether it was asked before a restart and nothing was shown since.
     taken_up: bool,
     typing: Option<Typing>,
-    /// Cancelled when somebody waits for the end.
-    hurry: CancellationToken,
+    /// Whether its final choices are listed with numbers.
+    lists: bool,
+    /// Whether the messages that are there only get a note more: they are not made anew for it.
+    noting: bool,
+    /// Tells when somebody waits for the end.
+    hurry: Hurry,
+    /// When the sending of a file last had no answer, as far as this process knows.
+    lost: Option<Instant>,
     /// When the final view may be tried again.
     backoff: Backoff,
 }
@@ -72,8 +81,8 @@ impl<M: Messages> LiveReply for Reply<M> {
         Box::pin(self.messages.aged())
     }
 
-    fn hurry(&mut self, waited_for: CancellationToken) {
-        self.hurry = waited_for;
+    fn hurry(&mut self, hurry: Hurry) {
+        self.hurry = hurry;
     }
 
     fn pause<'a>(&'a mut self, wait: Duration) -> BoxFuture<'a, ()> {
@@ -109,9 +118,22 @@ impl<M: Messages> Reply<M> {
         let (address, shown) = (placement.address.clone(), Vec::new());
         let offer = Self::asked_before(&messages, &record, &address);
         let taken_up = offer.is_some();
-        let hurry = CancellationToken::new();
-        let (unsaved, backoff) = (false, Backoff::new());
-        Self { messages, address, record, journal, unsaved, shown, offer, taken_up, typing, hurry, backoff }
+        Self {
+            messages,
+            address,
+            record,
+            journal,
+            unsaved: false,
+            shown,
+            offer,
+            taken_up,
+            typing,
+            lists: false,
+            noting: false,
+            hurry: Hurry::default(),
+            lost: None,
+            backoff: Backoff::new(),
+        }
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
@@ -144,9 +166,42 @@ impl<M: Messages> Reply<M> {
     async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
         self.typing = None;
         self.messages.free()?;
-        match self.whole(view).await {
-            Err(SendError::Refused(why)) => self.instead(view, why).await,
-            ended => ended,
+        let note = view.note.as_deref().filter(|_| !self.record.parts.is_empty());
+        self.noting = note.is_some();
+        match note {
+            Some(note) if self.record.noted.is_some() => return self.alone(note, &view.files).await,
+            _ => {}
+        }
+        match (self.whole(view).await, note) {
+            (Err(SendError::Refused(why)), Some(note)) => {
+                tracing::warn!(why, "a message takes no note; it is said alone");
+                self.alone(note, &view.files).await
+            }
+            (Err(SendError::Refused(why)), None) => self.instead(view, why).await,
+            (ended, _) => ended,
+        }
+    }
+
+    /// Says a note alone, behind the messages that do not take it, and sends the files that are not there yet.
+    async fn alone(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
+        let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();
+        let at = *self.record.noted.get_or_insert(there);
+        self.say(at, note).await?;
+        let before = self.notes(files);
+        self.send_files(files).await?;
+        let notes = self.notes(files);
+        if notes != before {
+            self.say(at + 1, &notes.join("\n")).await?;
+        }
+        self.save().await
+    }
+
+    /// Posts a part of its own, unless it is there.
+    async fn say(&mut self, at: usize, text: &str) -> Result<(), SendError> {
+        let page = self.messages.page(&Draft { rich: parse(text), done: true, ..Draft::default() });
+        match self.record.part(at) {
+            Some(_) => Ok(()),
+            None => self.post(at, &page).await,
         }
     }
 
@@ -225,9 +280,9 @@ impl<M: Messages> Reply<M> {
                 }
                 // Somebody deleted it, or it cannot change any more. Those behind it go too, so that the
                 // order stays.
-                Err(CallError::Gone) => self.keep(n).await?,
+                Err(CallError::Gone) if !self.noting => self.keep(n).await?,
                 // The last words are worth another message; the half ones that it cannot change go.
-                Err(CallError::Refused(why)) if finished && round == 0 => {
+                Err(CallError::Refused(why)) if finished && round == 0 && !self.noting => {
                     tracing::warn!(why, "a message takes no last change; the answer is sent anew");
                     self.keep(n).await?;
                 }
@@ -295,6 +350,7 @@ impl<M: Messages> Reply<M> {
     async fn sent(&mut self, n: usize, sent: M::Sent, page: Option<M::Page>) -> Result<(), SendError> {
         self.record.set(n, Part::Sent(sent));
         self.unsaved = true;
+        self.tell_who_lists();
         self.now_shows(n, page);
         self.save().await
     }

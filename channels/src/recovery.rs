@@ -2,7 +2,8 @@
 //!
 //! Every call of an account says how it went. While calls fail, those who wait to try again take turns: one of them
 //! tries every few seconds, the others wait, so that a platform which is down is asked seldom however much waits
-//! for it. The first call that succeeds wakes all.
+//! for it. The first call that succeeds wakes all. A platform may be read where it takes nothing, so that those who
+//! write are woken by what writes alone.
 //!
 //! Who is woken and fails all the same has a trouble of its own: [`Backoff`] keeps each to a pace that falls with its
 //! own failures, whatever else works.
@@ -71,18 +72,17 @@ impl Recovery {
         }
     }
 
-    /// Waits before something is looked at again: `wait`, unless the platform fails, and then as [`Self::pause`].
-    pub(crate) async fn pause_if_failing(&self, wait: Duration) {
-        if self.is_failing() {
-            self.pause(wait).await;
-        } else {
-            sleep(wait).await;
+    /// Notes how a call went that writes nothing: that reading works tells those who write nothing, that it fails does.
+    pub(crate) fn note_read<T, E>(&self, result: &Result<T, E>, down: impl FnOnce(&E) -> bool) {
+        if result.as_ref().is_err_and(down) {
+            self.failed();
         }
     }
 
-    /// Waits before something is tried again that failed: `wait`, but no longer than until the platform answers,
-    /// or until it is this one's turn to try whether it does. Returns whether the platform answered.
-    pub(crate) async fn pause(&self, wait: Duration) -> bool {
+    /// Waits before something is tried again that failed, without the floor that [`Backoff`] has: `wait`, but no longer
+    /// than until the platform answers, or until it is this one's turn to try whether it does. Returns whether the
+    /// platform answered.
+    async fn pause(&self, wait: Duration) -> bool {
         let recovered = self.0.recovered.notified();
         tokio::pin!(recovered);
         recovered.as_mut().enable();
@@ -174,17 +174,6 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_millis(10));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn where_nothing_fails_a_wait_is_as_long_as_it_is() {
-        let recovery = Recovery::default();
-        let begun = Instant::now();
-        recovery.pause_if_failing(LONG).await;
-        assert_eq!(begun.elapsed(), LONG);
-        recovery.failed();
-        recovery.pause_if_failing(LONG).await;
-        assert_eq!(begun.elapsed(), LONG + PROBE_INTERVAL);
-    }
-
     /// Tries for two minutes, as the outbox does, what always fails; returns after how many seconds each try was.
     async fn tries(recovery: &Recovery) -> Vec<u64> {
         let (begun, mut backoff, mut tries) = (Instant::now(), Backoff::new(), Vec::new());
@@ -259,6 +248,19 @@ mod tests {
         };
         tokio::join!(backoff.pause(&recovery, LONG), other);
         assert_eq!(begun.elapsed(), LONGEST_FLOOR);
+    }
+
+    #[test]
+    fn what_is_read_does_not_wake_those_who_write() {
+        let recovery = Recovery::default();
+        recovery.note_read(&Err::<(), _>(false), |down| *down);
+        assert!(!recovery.is_failing());
+        recovery.note_read(&Err::<(), _>(true), |down| *down);
+        assert!(recovery.is_failing());
+        recovery.note_read(&Ok::<_, bool>(()), |down| *down);
+        assert!(recovery.is_failing());
+        recovery.note(&Ok::<_, bool>(()), |down| *down);
+        assert!(!recovery.is_failing());
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct FinalView {
     /// said in messages, and where that cannot be either the reply is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
+    /// What the words have more than those that were shown before. It is said alone where the messages that show
+    /// those take no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Something to click. Clicking it means what typing `action` would mean.

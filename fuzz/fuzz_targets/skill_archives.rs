@@ -1,5 +1,5 @@
-//! Any bytes as an archive of a skill: refused with words, or taken with plain names and honest sizes. Bytes that are no
-//! zip by themselves are also tried as what stands in a zip's own places.
+//! Any bytes as an archive of a skill: refused with words, or taken with plain names and honest sizes. Bytes that are
+//! no zip by themselves are also tried as what stands in a zip's own places.
 #![no_main]
 
 use pudu_skills::examine;

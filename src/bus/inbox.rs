@@ -1,6 +1,9 @@
 //! The inbox: durable, deduplicated, bounded.
 
-use crate::{bus::patiently, clock};
+use crate::{
+    bus::{STORE_TIMEOUT, patiently},
+    clock,
+};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{
     Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting, StreamPosition,
@@ -11,12 +14,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Instant,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// An event that waits for its outcome is looked after again if nobody holds it for so long, in
 /// milliseconds: between its commit and the moment it is held lies no more than a few of them.
 const FORGOTTEN: i64 = 15_000;
+/// At least so many events, of all accounts, may be on their way into the store.
+const MIN_QUEUED_EVENTS: usize = 1024;
 
 /// An event that was kept and waits for its outcome.
 #[derive(Clone, Debug)]
@@ -57,16 +65,24 @@ struct Incoming {
 /// What this process looks after.
 #[derive(Default)]
 struct Held {
-    /// Of people's messages also where each stands.
-    items: HashMap<ItemId, Option<Place>>,
-    /// Rooms of events that are not kept yet, likewise, by their numbers.
-    rooms: HashMap<u64, Option<Place>>,
+    items: HashMap<ItemId, HeldEvent>,
+    /// Rooms of events that are not kept yet, by their numbers.
+    rooms: HashMap<u64, HeldEvent>,
     /// How many rooms there were.
     count: u64,
+    /// How many items and rooms each account has.
+    accounts: HashMap<String, usize>,
+}
+
+/// An event that this process looks after.
+struct HeldEvent {
+    account: String,
+    /// Of a person's message, where it stands.
+    place: Option<Place>,
 }
 
 impl Inbox {
-    /// Makes an inbox in which at most `limit` events wait, and the end from which they are taken. Its
+    /// Makes an inbox in which at most `limit` events of each account wait, and the end from which they are taken. Its
     /// keeper works among `tasks` until `stop`.
     pub(crate) fn new(
         db: Db,
@@ -76,7 +92,7 @@ impl Inbox {
     ) -> (Self, mpsc::Receiver<Arrival>) {
         let limit = limit.max(1);
         let (out, taken) = mpsc::channel(limit);
-        let (way_in, incoming) = mpsc::channel(limit);
+        let (way_in, incoming) = mpsc::channel(limit.max(MIN_QUEUED_EVENTS));
         let inner = Arc::new(Inner { db, limit, held: Mutex::default(), way_in, out });
         let keeper = inner.clone().keep(incoming);
         tasks.spawn(async move { stop.run_until_cancelled(keeper).await });
@@ -100,6 +116,10 @@ impl Inbox {
     /// Hands out again what is kept and nobody holds: the one who looked after it failed.
     pub(crate) async fn sweep(&self) {
         let Ok(items) = self.0.db.pending().await else { return };
+        // What the store has just taken after an outage is handed out by the one who brought it.
+        if !self.0.held().rooms.is_empty() {
+            return;
+        }
         let old = clock::now().saturating_sub(FORGOTTEN);
         let forgotten = items.into_iter().filter(|item| item.turn.is_none() && item.at < old);
         for item in forgotten.filter(|item| !self.0.held().items.contains_key(&item.id)).collect::<Vec<_>>() {
@@ -137,7 +157,8 @@ impl Inbox {
     pub(crate) fn release(&self, ids: &[ItemId]) {
         let mut held = self.0.held();
         for id in ids {
-            held.items.remove(id);
+            let gone = held.items.remove(id);
+            held.forget(gone);
         }
     }
 
@@ -149,7 +170,7 @@ impl Inbox {
         position: Option<StreamPosition>,
     ) -> Result<Kept, Refusal> {
         let (address, answered) = (&inbound.address, inbound.reply_to.as_deref().unwrap_or_default());
-        let found = self.0.db.conversation_of(&address.account, &address.chat, answered).await;
+        let found = self.0.soon().conversation_of(&address.account, &address.chat, answered).await;
         match found.map_err(|error| Refusal::Store(error.to_string()))? {
             Some((_, true)) => self.take(Inbound { addressed: true, ..inbound }, position).await,
             _ => Ok(Kept::New),
@@ -177,11 +198,20 @@ impl Inbox {
         let gone = || Refusal::Store("the daemon stops".to_owned());
         let sent = Room::reserve(&self.0, &inbound).and_then(|room| {
             let (told, kept) = oneshot::channel();
-            // There is room: each is for one event at most.
-            self.0.way_in.try_send(Incoming { inbound, position, room, told }).map_err(|_| gone())?;
+            let sent = self.0.way_in.try_send(Incoming { inbound, position, room, told });
+            sent.map_err(|unsent| match unsent {
+                TrySendError::Full(_) => Refusal::Full,
+                TrySendError::Closed(_) => gone(),
+            })?;
             Ok(kept)
         });
-        Box::pin(async move { sent?.await.unwrap_or_else(|_| Err(gone())) })
+        // An event that is refused by then is kept all the same when the store is back; the platform's next try finds
+        // that it was there before.
+        Box::pin(async move {
+            let told = tokio::time::timeout(STORE_TIMEOUT, sent?).await;
+            let away = || Err(Refusal::Store("the store does not answer".to_owned()));
+            told.map_or_else(|_| away(), |told| told.unwrap_or_else(|_| Err(gone())))
+        })
     }
 
     /// Tells what a change of talk to others is about: of a message that waits, where that stands. The new
@@ -190,19 +220,23 @@ impl Inbox {
         self.0.held().place(&change.address, &change.message)
     }
 
-    /// Returns how many events may wait.
+    /// Returns how many events of an account may wait.
     pub(crate) fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// Tells whether no more events are taken.
-    pub(crate) fn full(&self) -> bool {
-        let held = self.0.held();
-        held.items.len() + held.rooms.len() >= self.0.limit
+    /// Tells whether no more events of an account are taken.
+    pub(crate) fn is_full(&self, account: &str) -> bool {
+        self.0.held().count_of(account) >= self.0.limit
     }
 }
 
 impl Inner {
+    /// The store, for a platform that waits.
+    fn soon(&self) -> Db {
+        self.db.within(STORE_TIMEOUT)
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,7 +292,31 @@ impl Inner {
 
 impl Held {
     fn hold(&mut self, id: ItemId, inbound: &Inbound) {
-        self.items.insert(id, place(inbound));
+        let event = self.event(inbound);
+        let before = self.items.insert(id, event);
+        self.forget(before);
+    }
+
+    /// Counts an event.
+    fn event(&mut self, inbound: &Inbound) -> HeldEvent {
+        let account = inbound.address.account.clone();
+        *self.accounts.entry(account.clone()).or_default() += 1;
+        HeldEvent { account, place: place(inbound) }
+    }
+
+    /// Counts an event no more.
+    fn forget(&mut self, event: Option<HeldEvent>) {
+        let Some(event) = event else { return };
+        if let Some(count) = self.accounts.get_mut(&event.account) {
+            *count -= 1;
+            if *count == 0 {
+                self.accounts.remove(&event.account);
+            }
+        }
+    }
+
+    fn count_of(&self, account: &str) -> usize {
+        self.accounts.get(account).copied().unwrap_or_default()
     }
 
     /// Returns the whole address of a message in the chat of `near`.
@@ -269,7 +327,7 @@ impl Held {
         self.items
             .values()
             .chain(self.rooms.values())
-            .flatten()
+            .filter_map(|event| event.place.as_ref())
             .find(same)
             .map(|(address, _)| address.clone())
     }
@@ -286,12 +344,12 @@ struct Room(Weak<Inner>, u64);
 impl Room {
     fn reserve(inner: &Arc<Inner>, inbound: &Inbound) -> Result<Self, Refusal> {
         let mut held = inner.held();
-        if held.items.len() + held.rooms.len() >= inner.limit {
+        if held.count_of(&inbound.address.account) >= inner.limit {
             return Err(Refusal::Full);
         }
         held.count += 1;
-        let number = held.count;
-        held.rooms.insert(number, place(inbound));
+        let (number, event) = (held.count, held.event(inbound));
+        held.rooms.insert(number, event);
         Ok(Self(Arc::downgrade(inner), number))
     }
 }
@@ -299,7 +357,9 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         if let Some(inner) = self.0.upgrade() {
-            inner.held().rooms.remove(&self.1);
+            let mut held = inner.held();
+            let gone = held.rooms.remove(&self.1);
+            held.forget(gone);
         }
     }
 }
@@ -329,7 +389,7 @@ impl Intake for Inbox {
         position: StreamPosition,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
-            let saved = self.0.db.save_position(account, &position.0, clock::now()).await;
+            let saved = self.0.soon().save_position(account, &position.0, clock::now()).await;
             saved.map_err(|error| JournalError(error.to_string()))
         })
     }
@@ -339,7 +399,7 @@ impl Intake for Inbox {
         account: &'a str,
     ) -> BoxFuture<'a, Result<Option<StreamPosition>, JournalError>> {
         Box::pin(async move {
-            let kept = self.0.db.position(account).await;
+            let kept = self.0.soon().position(account).await;
             kept.map(|kept| kept.map(StreamPosition)).map_err(|error| JournalError(error.to_string()))
         })
     }
@@ -349,7 +409,7 @@ impl Intake for Inbox {
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
-        Box::pin(sightings(&self.0.db, account, since))
+        Box::pin(async move { sightings(&self.0.soon(), account, since).await })
     }
 
     fn knows<'a>(
@@ -358,7 +418,7 @@ impl Intake for Inbox {
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, JournalError>> {
         Box::pin(async move {
-            let found = self.0.db.conversation_of(&address.account, &address.chat, message).await;
+            let found = self.0.soon().conversation_of(&address.account, &address.chat, message).await;
             found.map(|found| found.is_some()).map_err(|error| JournalError(error.to_string()))
         })
     }

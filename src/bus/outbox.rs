@@ -1,22 +1,21 @@
 //! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
 
 use crate::{
-    bus::{Inbox, inbox, patiently},
+    bus::{Inbox, inbox, lane::Lanes, patiently},
     clock,
 };
 use pudu_channels::{
-    BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
+    BoxFuture, FinalView, Hurry, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
 };
 use pudu_client::store::{Db, Delivered, ItemId, NewTurn, Shown, TurnId};
 use std::{
-    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The first wait after a failed delivery; each next is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -42,19 +41,76 @@ pub(crate) struct Parcel {
     pub(crate) not_before: i64,
 }
 
+/// A reply on its way, and how its tries went.
+pub(super) struct Delivery {
+    pub(super) parcel: Parcel,
+    reply: Box<dyn LiveReply>,
+    view: FinalView,
+    pub(super) hurry: Hurry,
+    /// Whether it was young enough to be sent when it was taken on.
+    fresh: bool,
+    failures: u32,
+    /// Whether somebody waited for it already.
+    hastened: bool,
+    /// When it is tried next.
+    pub(super) due: Instant,
+    /// Whether the platform wants no call before then, whatever else works.
+    pub(super) asked_for: bool,
+}
+
+impl Delivery {
+    /// Somebody waits for it. Once that counts for more than what was asked for: perhaps a file alone waits, which is
+    /// given up then.
+    pub(super) fn hasten(&mut self) {
+        if !std::mem::replace(&mut self.hastened, true) {
+            self.due = Instant::now();
+        }
+    }
+
+    /// Waits for the next try, which may come sooner when the platform answers another call.
+    pub(super) async fn pause(&mut self) {
+        let wait = self.due.saturating_duration_since(Instant::now());
+        match self.asked_for {
+            true => tokio::time::sleep(wait).await,
+            false => self.reply.pause(wait).await,
+        }
+    }
+}
+
+/// What came of a try.
+pub(super) enum Attempt {
+    /// Nothing is left to do.
+    Settled,
+    /// It is to be tried again.
+    Failed,
+}
+
 /// Keeps replies until they are delivered.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     db: Db,
     inbox: Inbox,
+    lanes: Lanes,
+    /// Where replies wait for their next try.
+    pub(super) tasks: TaskTracker,
     /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
     /// milliseconds; changes with the configuration.
     oldest: Arc<AtomicU64>,
 }
 
+/// Gives up what keeps a reply that is too old to be tried on, and is not all of it: its files, of which its words tell
+/// then. Returns whether there is such a thing.
+fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
+    let last = !view.files.is_empty() && !hurry.is_stopped();
+    if last {
+        hurry.stop();
+    }
+    last
+}
+
 impl Outbox {
-    pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration) -> Self {
-        let outbox = Self { db, inbox, oldest: Arc::default() };
+    pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration, tasks: TaskTracker) -> Self {
+        let outbox = Self { db, inbox, lanes: Lanes::default(), tasks, oldest: Arc::default() };
         outbox.set_oldest(oldest);
         outbox
     }
@@ -95,61 +151,87 @@ impl Outbox {
         kept.and_then(|kept| serde_json::from_str(&kept).ok()).unwrap_or(view)
     }
 
-    /// Shows the final view, however often that needs trying, and marks the turn as delivered. `hurry` is
-    /// cancelled when somebody waits for that.
+    /// Shows the final view and marks the turn as delivered. Returns after the first try: what it does not achieve is
+    /// tried on in the reply's own time. `hurry` tells when somebody waits for that first try.
     pub(crate) async fn deliver(
         &self,
         parcel: &Parcel,
         mut reply: Box<dyn LiveReply>,
         view: &FinalView,
-        hurry: &CancellationToken,
+        hurry: &Hurry,
     ) {
         reply.hurry(hurry.clone());
-        let (mut view, mut attempt, mut hurried) = (Cow::Borrowed(view), 0u32, false);
-        // A word that a reply is too old comes late by itself.
-        let fresh = !self.too_old(parcel);
+        self.lanes.precede(&parcel.conversation).await;
         let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
-        tokio::time::sleep(Duration::from_millis(early).min(LONGEST_PAUSE)).await;
-        loop {
-            if fresh && self.too_old(parcel) {
-                return self.park(parcel, "too old to be sent").await;
+        let mut delivery = Delivery {
+            parcel: parcel.clone(),
+            reply,
+            view: view.clone(),
+            hurry: hurry.clone(),
+            // A word that a reply is too old comes late by itself.
+            fresh: !self.too_old(parcel),
+            failures: 0,
+            hastened: false,
+            due: Instant::now() + Duration::from_millis(early).min(LONGEST_PAUSE),
+            asked_for: false,
+        };
+        if early > 0 || matches!(self.attempt(&mut delivery).await, Attempt::Failed) {
+            self.lanes.wait(self, delivery);
+        }
+    }
+
+    /// Lets the files of replies go that wait in a conversation for their next try. Tells whether there are such
+    /// replies.
+    pub(crate) fn stop_files(&self, conversation: &str) -> bool {
+        self.lanes.stop(conversation)
+    }
+
+    /// Tries to deliver a reply, once.
+    pub(super) async fn attempt(&self, delivery: &mut Delivery) -> Attempt {
+        let Delivery { parcel, reply, view, hurry, fresh, .. } = delivery;
+        let error = loop {
+            if *fresh && self.too_old(parcel) && !gives_up_files(view, hurry) {
+                self.park(parcel, "too old to be sent").await;
+                return Attempt::Settled;
             }
-            let error = match reply.finish(&view).await {
+            let error = match reply.finish(view).await {
                 // Somebody chose something below it meanwhile: that is shown, too.
-                Ok(()) => match self.done(parcel, &view).await {
+                Ok(()) => match self.done(parcel, view).await {
                     Some(newer) => {
-                        view = Cow::Owned(newer);
+                        *view = newer;
                         continue;
                     }
-                    None => return,
+                    None => return Attempt::Settled,
                 },
-                Err(SendError::Refused(reason)) => return self.park(parcel, &reason).await,
+                Err(SendError::Refused(reason)) => {
+                    self.park(parcel, &reason).await;
+                    return Attempt::Settled;
+                }
                 Err(error) => error,
             };
-            if self.too_old(parcel) {
-                return self.park(parcel, &format!("too old to be sent: {error}")).await;
+            if !self.too_old(parcel) {
+                break error;
             }
-            let wait = wait(&error, attempt);
-            attempt += 1;
-            let Parcel { account, chat, turn, .. } = parcel;
-            tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
-            let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
-            if let Err(error) = self.db.failed(&parcel.turn, &error.to_string(), next).await {
-                tracing::warn!(%error, "an attempt could not be noted");
+            if !gives_up_files(view, hurry) {
+                self.park(parcel, &format!("too old to be sent: {error}")).await;
+                return Attempt::Settled;
             }
-            let asked_for = matches!(error, SendError::Later { .. });
-            let pause = async {
-                match asked_for {
-                    // What the platform asks for is kept to, whatever else works.
-                    true => tokio::time::sleep(wait).await,
-                    false => reply.pause(wait).await,
-                }
-            };
-            tokio::select! {
-                () = pause => {}
-                // Once: what it waits for is perhaps a file's alone, which is given up then.
-                () = hurry.cancelled(), if !hurried => hurried = true,
-            }
+        };
+        self.put_off(delivery, &error).await;
+        Attempt::Failed
+    }
+
+    /// Notes that a try failed, and when the next one may come.
+    async fn put_off(&self, delivery: &mut Delivery, error: &SendError) {
+        let wait = wait(error, delivery.failures);
+        delivery.failures += 1;
+        delivery.due = Instant::now() + wait;
+        delivery.asked_for = matches!(error, SendError::Later { .. });
+        let Parcel { account, chat, turn, .. } = &delivery.parcel;
+        tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
+        let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+        if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
+            tracing::warn!(%error, "an attempt could not be noted");
         }
     }
 
@@ -233,7 +315,7 @@ mod tests {
     use pudu_channels::ReplyView;
     use pudu_client::store::Location;
     use std::sync::atomic::AtomicU32;
-    use tokio_util::task::TaskTracker;
+    use tokio_util::sync::CancellationToken;
 
     #[test]
     fn no_platform_is_waited_for_longer_than_an_hour() {
@@ -274,7 +356,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
-        let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400));
+        let tasks = TaskTracker::new();
+        let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400), tasks.clone());
         let parcel = Parcel {
             turn: TurnId("t".into()),
             conversation: "c".into(),
@@ -297,7 +380,10 @@ mod tests {
         assert!(outbox.open(&turn).await);
         let tries = Arc::new(AtomicU32::new(0));
         let reply = Box::new(Busy(tries.clone(), Duration::from_millis(500)));
-        outbox.deliver(&parcel, reply, &FinalView::default(), &CancellationToken::new()).await;
+        outbox.deliver(&parcel, reply, &FinalView::default(), &Hurry::default()).await;
+        assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one try");
+        tasks.close();
+        tasks.wait().await;
         assert_eq!((tries.load(Ordering::Relaxed), db.parked_count("c").await.unwrap()), (1, 1));
     }
 }

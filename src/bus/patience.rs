@@ -1,20 +1,21 @@
-//! Asking the store until it answers: going on without it would break a promise.
+//! What the store says in the end. The store waits out its database's failures by itself.
 
 use pudu_client::store::StoreError;
 use std::time::Duration;
 
-/// The first wait; each next is twice as long.
-const FIRST: Duration = Duration::from_millis(500);
-/// No wait is longer.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The pause after an error that a person has to mend.
+const MEND_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Repeats a call until the store takes it. `None` when it never will, because somebody was first: nothing
-/// is left to do.
+/// Callers with a client that waits, on a platform or over HTTP, wait no longer for the store.
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Asks the store until it has an answer: going on without it would break a promise. `None` when there never will be
+/// one, because somebody was first: nothing is left to do. A store that is closed answers nobody any more: what is
+/// left is the next process's.
 pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     what: &str,
     call: impl Fn() -> F,
 ) -> Option<T> {
-    let mut wait = FIRST;
     loop {
         match call().await {
             Ok(value) => return Some(value),
@@ -22,9 +23,9 @@ pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
                 tracing::warn!(reason, "{what}");
                 return None;
             }
+            Err(StoreError::Closed) => std::future::pending().await,
             Err(error) => tracing::error!(%error, "{what}"),
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LONGEST);
+        tokio::time::sleep(MEND_INTERVAL).await;
     }
 }

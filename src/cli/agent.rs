@@ -2,15 +2,20 @@
 //!
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
-use super::{chat, run};
-use crate::config::Start;
-use anyhow::{Context, Result};
+use super::{chat, run, say};
+use crate::{
+    agent,
+    config::{Loaded, Start, nearest},
+    skills,
+};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use pudu_client::agents::{Agents, Broken, LONGEST_SOUL, Persona, Profile};
+use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -18,7 +23,11 @@ use std::{
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// List the agents, and those that cannot be used.
-    List,
+    List {
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show an agent: what it may use, and its SOUL.md.
     Show {
         /// Its name.
@@ -53,22 +62,21 @@ pub(super) enum Verb {
 
 /// Does what is asked for and says it.
 pub(super) fn agent(start: &Start, verb: &Verb) -> ExitCode {
-    let home = match run::load(start) {
-        Ok(loaded) => loaded.config.fixed.home,
+    let loaded = match run::load(start) {
+        Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    match act(&Agents::new(home), verb) {
-        Ok(words) => {
-            io::stdout().write_all(words.as_bytes()).ok();
-            ExitCode::SUCCESS
-        }
+    match act(start, &loaded, verb) {
+        Ok(words) => say(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }
 
-fn act(agents: &Agents, verb: &Verb) -> Result<String> {
+fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
+    let agents = &Agents::new(loaded.config.fixed.home.clone());
     Ok(match verb {
-        Verb::List => chat::fitted(&list(agents)),
+        Verb::List { json: true } => format!("{:#}\n", as_json(agents)),
+        Verb::List { json: false } => chat::fitted(&list(agents)),
         Verb::Show { name } => show(&agents.find(name)?),
         Verb::New { name, description, soul, model, tool_groups, skills } => {
             let profile = Profile {
@@ -78,6 +86,7 @@ fn act(agents: &Agents, verb: &Verb) -> Result<String> {
                 skills: skills.as_deref().map(names),
                 soul: read(soul)?,
             };
+            known(start, loaded, &profile)?;
             let made = agents.create(name, &profile)?;
             format!("{0} is made; /agent {0} in a chat switches to it\n", made.name)
         }
@@ -85,6 +94,51 @@ fn act(agents: &Agents, verb: &Verb) -> Result<String> {
             agents.remove(name)?;
             format!("{name} is removed\n")
         }
+    })
+}
+
+/// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
+fn known(start: &Start, loaded: &Loaded, profile: &Profile) -> Result<()> {
+    let (live, groups) = (&loaded.config.live, agent::groups(&loaded.config.live));
+    let models: Vec<&str> = live.models.iter().map(|model| model.name.as_str()).collect();
+    all_in("model", profile.model.iter(), &models)?;
+    let groups: Vec<&str> = groups.names.iter().map(String::as_str).collect();
+    all_in("tool group", profile.tool_groups.iter().flatten(), &groups)?;
+    if profile.skills.is_some() {
+        let catalog = skills::open(start, &loaded.config.fixed, loaded.report.file.as_deref())?.read();
+        let names: Vec<&str> = catalog.entries.iter().map(|entry| entry.name.as_str()).collect();
+        all_in("skill", profile.skills.iter().flatten(), &names)?;
+    }
+    Ok(())
+}
+
+fn all_in<'a>(kind: &str, mut wanted: impl Iterator<Item = &'a String>, known: &[&str]) -> Result<()> {
+    let Some(unknown) = wanted.find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
+    let help = match nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "none is configured".to_owned(),
+        None => format!("there are {}", known.join(", ")),
+    };
+    bail!("there is no {kind} `{unknown}`: {help}")
+}
+
+fn as_json(agents: &Agents) -> Value {
+    let roster = agents.list();
+    let agent = |Persona { name, profile, legacy, odd }: &Persona| {
+        json!({
+            "name": name,
+            "description": profile.about,
+            "model": profile.model,
+            "tool_groups": profile.tool_groups,
+            "skills": profile.skills,
+            "legacy": legacy,
+            "notes": odd,
+        })
+    };
+    let broken = |Broken { name, why }: &Broken| json!({ "name": name, "problem": why });
+    json!({
+        "agents": roster.agents.iter().map(agent).collect::<Vec<_>>(),
+        "broken": roster.broken.iter().map(broken).collect::<Vec<_>>(),
     })
 }
 

@@ -3,11 +3,16 @@
 
 use super::{remote, run};
 use crate::{
+    bus::STORE_TIMEOUT,
     config::{Backend, Start},
     daemon, gateway, home,
 };
 use anyhow::{Context, Result, anyhow};
-use pudu_client::{base::ThreadId, net::reqwest::Method};
+use pudu_client::{
+    base::ThreadId,
+    net::reqwest::Method,
+    store::{ABANDONED, Deed},
+};
 use serde_json::Value;
 
 /// Lists the newest deeds, the newest last.
@@ -21,7 +26,12 @@ pub(super) async fn audit(start: &Start, thread: Option<ThreadId>, most: u32, js
         return Ok(serde_json::to_string_pretty(&deeds)?);
     }
     if deeds.is_empty() {
-        return Ok("Nothing was done yet.".to_owned());
+        return Ok(match thread {
+            Some(thread) => format!(
+                "Nothing was done in a thread {thread}; `pudu audit` names those in which something was."
+            ),
+            None => "Nothing was done yet.".to_owned(),
+        });
     }
     Ok(deeds.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
@@ -44,9 +54,15 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
         Backend::Sqlite { .. } | Backend::Postgres { .. } => {}
     }
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let deeds = db.deeds(thread, most).await.context("the store cannot be read");
+    let deeds = db.within(STORE_TIMEOUT).deeds(thread, most).await.context("the store cannot be read");
     db.close().await;
-    Ok(deeds?.iter().map(gateway::audit::told).collect())
+    // Nobody works here: what is open has ended with the daemon, and the next one will note it.
+    let alone = matches!(fixed.database.backend, Backend::Sqlite { .. }) && !home::is_taken(&fixed.home);
+    let close = |deed: Deed| match deed.ended {
+        None if alone => Deed { code: Some(ABANDONED), ..deed },
+        _ => deed,
+    };
+    Ok(deeds?.into_iter().map(close).map(|deed| gateway::audit::told(&deed)).collect())
 }
 
 fn line(deed: &Value) -> String {
@@ -62,6 +78,7 @@ fn line(deed: &Value) -> String {
 fn end(deed: &Value) -> String {
     let code = deed.get("code").and_then(Value::as_i64);
     match (code, deed.get("killed").and_then(Value::as_str)) {
+        (_, Some(why @ ("stopped" | "the daemon ended"))) => why.to_owned(),
         (_, Some(why)) => format!("killed: {why}"),
         (Some(code), None) => format!("exit {code}"),
         (None, None) if deed.get("ended").is_some_and(|at| !at.is_null()) => "over".to_owned(),

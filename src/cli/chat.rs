@@ -1,7 +1,7 @@
 //! `pudu chat`: a chat in the terminal, with a daemon that runs or, where none does, with one in this process.
 //!
-//! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a pipe is
-//! one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
+//! A person gets a prompt and answers that grow (`session.rs`). What stands on the command line, in files or in a
+//! pipe is one message (`message.rs`), whose answer goes out as it was written (`piped.rs`).
 
 mod flow;
 mod inside;
@@ -61,7 +61,7 @@ pub(super) struct Args {
     /// Say what is in this text file, after the question; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// What to say; without it and without a file there is a prompt, or what comes through a pipe is said.
+    /// What to say, and behind it what comes through a pipe or from a file as input; without either there is a prompt.
     question: Vec<String>,
 }
 
@@ -87,24 +87,50 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
     let ended = runtime.block_on(live(start, loaded, args));
     // A prompt that nobody answers must not keep the process.
     runtime.shutdown_background();
-    match ended {
-        Ok(true) => ExitCode::SUCCESS,
-        // What went wrong has been told.
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => super::run::fail(&error),
+    ended.map_or_else(|error| super::run::fail(&error), ExitCode::from)
+}
+
+/// How a chat ended. What went wrong has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Well,
+    Failed,
+    /// There was nothing to say.
+    Unsaid,
+    /// By Ctrl-C.
+    Stopped,
+}
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Well => Self::SUCCESS,
+            Ended::Failed => Self::FAILURE,
+            Ended::Unsaid => Self::from(2),
+            // As shells tell it of a program that SIGINT ended.
+            Ended::Stopped => Self::from(130),
+        }
     }
 }
 
-/// Chats, and tells whether all went well.
-async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> {
+/// Chats, and tells how it ended.
+async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<Ended> {
     let mut manner = Manner::of(&start);
     // Before anything is started: what cannot be read is not said in part.
     if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
-        manner.says = Some(message::compose(&args.question, &args.file)?);
+        let text = message::compose(&args.question, &args.file, io::stdin())?;
+        if text.trim().is_empty() {
+            eprintln!(
+                "error: there is nothing to say: give a question, a file with -f, or text through a pipe"
+            );
+            return Ok(Ended::Unsaid);
+        }
+        manner.says = Some(text);
     }
     let token = args.token.map(SecretString::from);
     let Some(loaded) = loaded else {
         let url = args.url.unwrap_or_default();
+        super::remote::address(&url)?;
         let remote = Remote::new(&url, token, &args.name)?;
         if !remote.answers(FAR).await {
             bail!("no pudu answers at {url}");
@@ -123,7 +149,7 @@ async fn live(start: Start, loaded: Option<Loaded>, args: Args) -> Result<bool> 
 }
 
 /// Chats with a daemon in this process. Its log goes to a file: here it would garble the talk.
-async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<bool> {
+async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> Result<Ended> {
     logging::start_in_file(&loaded.config, start.env.get("RUST_LOG"), &start.home().join("chat.log"))
         .context("the log cannot be written")?;
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Local).await?;
@@ -132,12 +158,12 @@ async fn inside(start: Start, loaded: Loaded, chat: String, manner: Manner) -> R
     if daemon.shared.client.running() > 0 {
         eprintln!("Finishing what is at work; Ctrl-C leaves it for the next start.");
     }
-    tokio::select! {
-        () = daemon.drain() => {}
+    let left = tokio::select! {
+        left = daemon.drain() => left,
         // What is left goes on after the next start.
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    if daemon.shared.client.running() > 0 {
+        _ = tokio::signal::ctrl_c() => daemon.shared.client.running(),
+    };
+    if left > 0 {
         eprintln!("Not finished: it goes on at the next start of pudu in this folder.");
     }
     talked
@@ -164,7 +190,7 @@ impl Manner {
     }
 }
 
-async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> {
+async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<Ended> {
     if let Some(text) = manner.says {
         return piped::run(wire, text, io::stdout()).await;
     }
@@ -180,7 +206,7 @@ async fn talk(wire: Arc<dyn Wire>, manner: Manner, about: &str) -> Result<bool> 
          Ctrl-C stops an answer, Ctrl-D leaves."
     );
     // A person has seen how it went.
-    Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| true)
+    Session::new(wire, prompt, manner.paint).run(&greeting).await.map(|()| Ended::Well)
 }
 
 /// Cuts the lines of a list where a person's terminal ends; a program gets all of them.

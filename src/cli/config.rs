@@ -3,10 +3,13 @@
 //! Both write what people read to `out` and say with a [`Verdict`] how it went. Nothing here prints a secret:
 //! reports never have one, and the summary tells only that there is one.
 
-use crate::config::{
-    Account, Backend, CLOSING, Config, ConfigError, Loaded, ModelConfig, Problem, Report, Severity, Start,
-    VERSION, load,
-    upgrade::{Upgraded, upgrade as upgraded},
+use crate::{
+    config::{
+        Account, Backend, CLOSING, Config, ConfigError, Loaded, ModelConfig, Problem, Report, Severity,
+        Start, VERSION, load,
+        upgrade::{Upgraded, upgrade as upgraded},
+    },
+    extensions,
 };
 use pudu_client::net::scrub;
 use serde_json::{Map, Value, json};
@@ -35,7 +38,7 @@ impl From<Verdict> for ExitCode {
     }
 }
 
-/// Reads the configuration as the daemon would, and tells what it says and what is wrong with it.
+/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong with them.
 pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<Verdict> {
     let loaded = match load(start) {
         Ok(loaded) => loaded,
@@ -48,26 +51,29 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
         }
     };
     loaded.remember_secrets();
-    let mut report = loaded.report.clone();
-    report.problems.extend(doubts(&loaded.config));
-    let verdict = if report.has_errors() { Verdict::Wrong } else { Verdict::Fine };
+    let Report { file, problems } = loaded.report.clone();
+    let report = Report::new(file, problems.into_iter().chain(doubts(&loaded)).collect());
+    let extensions = extensions::check(start, report.file.as_deref()).err();
+    let reports: Vec<&Report> = std::iter::once(&report).chain(&extensions).collect();
+    let wrong = reports.iter().any(|report| report.has_errors());
+    let verdict = if wrong { Verdict::Wrong } else { Verdict::Fine };
     if as_json {
         let summary: Map<_, _> = summary(&loaded.config)
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
-        let problems: Vec<_> = report.problems.iter().map(problem).collect();
+        let problems: Vec<_> = reports.iter().flat_map(|report| listed_problems(report)).collect();
         let told = json!({ "file": report.file, "usable": verdict == Verdict::Fine, "problems": problems, "summary": summary });
         writeln!(out, "{}", scrub::hide(&format!("{told:#}")))?;
         return Ok(verdict);
     }
-    for (_, line) in report.lines() {
+    for (_, line) in reports.iter().flat_map(|report| report.lines()) {
         writeln!(out, "{line}")?;
     }
     if verdict == Verdict::Wrong {
         return Ok(verdict);
     }
-    writeln!(out, "{}", headline(&loaded))?;
+    writeln!(out, "{}", headline(&report))?;
     for (name, value) in summary(&loaded.config) {
         writeln!(out, "  {name:<9} {}", scrub::hide(&value))?;
     }
@@ -75,17 +81,20 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
 }
 
 /// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the world.
-fn doubts(Config { live, .. }: &Config) -> Vec<Problem> {
+fn doubts(loaded: &Loaded) -> Vec<Problem> {
+    let live = &loaded.config.live;
     let wrong = live.accounts.iter().flat_map(|account| {
         let doubts = account.platform.doubts();
-        let key = |key: &str| format!("channels.{}.{key}", account.name);
-        doubts.into_iter().map(move |(at, what, mend)| Problem::error(None, &key(at), what, mend))
+        doubts.into_iter().map(move |(key, what, mend)| {
+            let key = format!("channels.{}.{key}", account.name);
+            Problem::error(loaded.place(&key), &key, what, mend)
+        })
     });
-    let open = live.open_to_the_world();
-    let open = open.iter().map(|name| {
+    let open = live.open_to_the_world().into_iter().map(|name| {
+        let (account, list) = (format!("channels.{name}"), format!("channels.{name}.allowed_users"));
         Problem::warning(
-            None,
-            &format!("channels.{name}"),
+            loaded.place(&list),
+            &account,
             "everybody in the world may use this account",
             CLOSING,
         )
@@ -95,13 +104,21 @@ fn doubts(Config { live, .. }: &Config) -> Vec<Problem> {
 
 fn problems_of(error: &ConfigError) -> Vec<Value> {
     match error {
-        ConfigError::Wrong(report) => report.problems.iter().map(problem).collect(),
-        _ => vec![problem(&Problem::error(None, "", told(error).trim_start_matches("error: "), ""))],
+        ConfigError::Wrong(report) => listed_problems(report),
+        _ => {
+            let problem = Problem::error(None, "", told(error).trim_start_matches("error: "), "");
+            listed_problems(&Report::new(None, vec![problem]))
+        }
     }
 }
 
-fn problem(problem: &Problem) -> Value {
+fn listed_problems(Report { file, problems }: &Report) -> Vec<Value> {
+    problems.iter().map(|found| problem(file.as_deref(), found)).collect()
+}
+
+fn problem(file: Option<&Path>, problem: &Problem) -> Value {
     json!({
+        "file": file,
         "severity": problem.severity.to_string(),
         "line": problem.at.map(|at| at.line),
         "column": problem.at.map(|at| at.column),
@@ -185,14 +202,14 @@ fn told(error: &ConfigError) -> String {
     }
 }
 
-fn headline(loaded: &Loaded) -> String {
-    let count = loaded.report.problems.iter().filter(|problem| problem.severity == Severity::Warning).count();
+fn headline(report: &Report) -> String {
+    let count = report.problems.iter().filter(|problem| problem.severity == Severity::Warning).count();
     let warnings = match count {
         0 => String::new(),
         1 => ", with 1 warning".to_owned(),
         _ => format!(", with {count} warnings"),
     };
-    match &loaded.report.file {
+    match &report.file {
         Some(file) => format!("{} can be used{warnings}:", file.display()),
         None => format!("there is no config file; these are the defaults{warnings}:"),
     }
@@ -276,7 +293,7 @@ mod tests {
                 verdict,
                 words
                     .lines()
-                    .filter_map(|line| line.strip_prefix("config.yaml: "))
+                    .filter_map(|line| line.strip_prefix("config.yaml:1:"))
                     .map(str::to_owned)
                     .collect::<Vec<_>>(),
             )
@@ -287,8 +304,8 @@ mod tests {
             (
                 Verdict::Wrong,
                 vec![
-                    "error: channels.slack.bot_token: this is an app-level token (xapp-)".to_owned(),
-                    "error: channels.slack.app_token: this is a bot's token".to_owned(),
+                    "31: error: channels.slack.bot_token: this is an app-level token (xapp-)".to_owned(),
+                    "58: error: channels.slack.app_token: this is a bot's token".to_owned(),
                 ]
             )
         );
@@ -305,7 +322,7 @@ mod tests {
                 (
                     Verdict::Wrong,
                     vec![
-                        "error: channels.telegram.bot_token: this has not the shape of a token of Telegram's"
+                        "34: error: channels.telegram.bot_token: this has not the shape of a token of Telegram's"
                             .to_owned()
                     ]
                 ),
@@ -318,9 +335,36 @@ mod tests {
             open,
             (
                 Verdict::Fine,
-                vec!["warning: channels.telegram: everybody in the world may use this account".to_owned()]
+                vec![
+                    "12: warning: channels.telegram: everybody in the world may use this account".to_owned()
+                ]
             )
         );
+    }
+
+    #[test]
+    fn check_looks_at_the_extensions_as_the_start_does() {
+        let check = |extensions: &str, expected: &str| {
+            let dir = folder("log_level: debug\n");
+            fs::write(dir.path().join("extensions_config.json"), extensions).unwrap();
+            let (verdict, words) = run(plain_check, &dir, Env::default());
+            assert_eq!(verdict == Verdict::Wrong, !expected.is_empty(), "{words}");
+            assert!(words.starts_with(expected), "{words}");
+        };
+        let booleans = "`true` or `false`, without quotes, is expected here\n  mend: ";
+        check(
+            "{\n\"skills\": {\"a\": {\"enabled\": \"no\"}}}",
+            &format!("extensions_config.json:2:32: error: skills.a.enabled: {booleans}"),
+        );
+        check(
+            "[]",
+            "extensions_config.json:1:0: error: an object in braces, `{…}`, is expected here\n  mend: ",
+        );
+        check(
+            "{\"mcpServers\": {,}}",
+            "extensions_config.json:1:17: error: mcpServers: key must be a string",
+        );
+        check("{\"skills\": {\"a\": {\"enabled\": false}}}", "");
     }
 
     #[test]
@@ -336,7 +380,7 @@ mod tests {
         );
         let (verdict, told) = json("gateway: {port: no}\n");
         let expected = json!([{
-            "severity": "error", "line": 1, "column": 17, "key": "gateway.port", "help": null,
+            "file": told["problems"][0]["file"], "severity": "error", "line": 1, "column": 17, "key": "gateway.port", "help": null,
             "problem": "found `false`, expected whole number, 0 to 65535",
         }]);
         assert_eq!((verdict, &told["usable"], &told["problems"]), (Verdict::Wrong, &json!(false), &expected));

@@ -7,14 +7,16 @@ mod extensions;
 mod model;
 mod skills;
 mod store;
+mod told;
 
 use super::run;
 use crate::{
-    config::{CLOSING, Live, Loaded, Provider, Start},
+    config::{Account, CLOSING, Live, Loaded, Provider, Start},
     lines,
     machine::Machine,
 };
-use pudu_channels::{Check, Found};
+use futures_util::{StreamExt, stream::FuturesOrdered};
+use pudu_channels::{BoxFuture, Check, Found};
 use pudu_client::{
     net::scrub,
     sandbox::{Proof, Unconfined, prove},
@@ -22,18 +24,21 @@ use pudu_client::{
 };
 use serde_json::{Value, json};
 use std::{
-    fmt::Write,
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
+use told::Told;
 
 /// No account is asked for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A person is told what is waited for after this time.
+const SLOW: Duration = Duration::from_secs(1);
 
-/// Looks at the configuration, the models and each account.
+/// Looks at the configuration, the models and each account. Each finding is told as it comes, in an order that is
+/// always the same; programs get all of them at the end.
 pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let loaded = match run::load(start) {
         Ok(loaded) => loaded,
@@ -42,54 +47,72 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let patients = runtime.block_on(examine(start, &loaded));
-    let words: String = match json {
-        true => scrub::hide(&format!("{:#}\n", as_json(&patients))).into_owned(),
-        false => patients.iter().map(|(name, checks)| told(name, checks)).collect(),
+    let mut told = Told::new(!json);
+    runtime.block_on(examine(start, &loaded, &mut told));
+    let words = match json {
+        true => scrub::hide(&format!("{:#}\n", as_json(&told.groups))).into_owned(),
+        false => String::new(),
     };
-    io::Write::write_all(&mut io::stdout(), words.as_bytes()).ok();
-    let bad =
-        patients.iter().flat_map(|(_, checks)| checks).any(|check| matches!(check.found, Found::Bad { .. }));
-    if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let checks = told.groups.iter().flat_map(|(_, checks)| checks);
+    let bad = checks.into_iter().any(|check| matches!(check.found, Found::Bad { .. }));
+    let code = if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    super::say(words, code)
 }
 
-async fn examine(start: &Start, loaded: &Loaded) -> Vec<(String, Vec<Check>)> {
+/// A part of the examination: its group, and what is found.
+type Part<'a> = (String, BoxFuture<'a, Vec<Check>>);
+
+/// Examines everything at once, and tells in order.
+async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
     let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
+    told.add("pudu", vec![config]);
     let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
-    let mut general = vec![config, store::check(loaded).await, Check::good("default model", model)];
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
-    general.extend(futures_util::future::join_all(configured.iter().map(model::check)).await);
-    let mut found = vec![("pudu".to_owned(), general), ("sandbox".to_owned(), sandbox(&machine, live).await)];
-    found.push(("skills".to_owned(), skills::check(start, loaded)));
-    let extensions = extensions::check(start, loaded).await;
-    if !extensions.is_empty() {
-        found.push(("MCP servers".to_owned(), extensions));
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
+    parts.push(("pudu".to_owned(), Box::pin(async { vec![Check::good("default model", model)] })));
+    for model in configured {
+        parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(model).await] })));
     }
-    let agents = agents::check(loaded, configured);
-    if !agents.is_empty() {
-        found.push(("agents".to_owned(), agents));
-    }
+    parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, live))));
+    parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
+    parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
+    parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));
     for account in &live.accounts {
-        let mut checks = match lines::channel(account) {
-            Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
-                vec![Check::bad(
-                    "connection",
-                    "no answer in time",
-                    "see whether this machine reaches the platform",
-                )]
-            }),
-            Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
-        };
-        if live.open_to_the_world().contains(&account.name.as_str()) {
-            checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
-        }
-        found.push((format!("{} ({})", account.name, account.platform.name()), checks));
+        let name = format!("{} ({})", account.name, account.platform.name());
+        parts.push((name, Box::pin(connection(account, live))));
     }
-    found
+    let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
+    let mut found: FuturesOrdered<_> = parts.into_iter().map(|(_, checks)| checks).collect();
+    for name in names {
+        let checks = match tokio::time::timeout(SLOW, found.next()).await {
+            Ok(checks) => checks,
+            Err(_) => {
+                told.wait_for(&name);
+                found.next().await
+            }
+        };
+        told.add(&name, checks.unwrap_or_default());
+    }
+}
+
+/// Asks an account's platform.
+async fn connection(account: &Account, live: &Live) -> Vec<Check> {
+    let mut checks = match lines::channel(account) {
+        Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
+            let help = "see whether this machine reaches the platform";
+            vec![Check::bad("connection", "no answer in time", help)]
+        }),
+        Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
+    };
+    if live.open_to_the_world().contains(&account.name.as_str()) {
+        checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
+    }
+    checks
 }
 
 /// Says what commands run in, and proves it by trying to get out.
@@ -178,23 +201,15 @@ fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
     json!({ "groups": patients.iter().map(group).collect::<Vec<_>>() })
 }
 
-/// One line a check, and one more for the mend of what fails.
-fn told(name: &str, checks: &[Check]) -> String {
-    let mut out = format!("{name}\n");
-    for Check { what, found } in checks {
-        // Writing to a String cannot fail.
-        let _ = match found {
-            Found::Good(how) => writeln!(out, "  ok    {what}: {how}"),
-            Found::Poor { why, mend } => writeln!(out, "  poor  {what}: {why}\n        mend: {mend}"),
-            Found::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
-        };
-    }
-    scrub::hide(&out).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use told::lines;
+
+    fn told(name: &str, checks: &[Check]) -> String {
+        format!("{name}\n{}", lines(checks))
+    }
 
     #[test]
     fn a_way_out_is_told_as_what_a_command_can_do() {

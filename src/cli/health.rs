@@ -1,12 +1,16 @@
 //! `pudu health`: a health check that needs no other program.
 
+use super::{remote, run, say};
 use crate::{
     config::{self, Start},
     home,
 };
+use anyhow::Context;
 use pudu_client::net;
 use std::{process::ExitCode, time::Duration};
 
+/// A daemon that lives answers within this time.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Where a daemon answers if nobody moved it.
 const USUAL: &str = "http://127.0.0.1:8001/health";
 
@@ -26,21 +30,20 @@ pub(super) fn ask(url: Option<String>, start: &Start) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let ask = async { net::client()?.get(url).send().await?.error_for_status()?.text().await };
-    // The clock of a timeout is the runtime's, so it has to be made inside.
-    let asked = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(3), ask).await });
-    match asked {
-        Ok(Ok(answer)) => {
-            println!("{answer}");
-            ExitCode::SUCCESS
-        }
-        Ok(Err(error)) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-        Err(_) => {
-            eprintln!("error: no answer within 3 s");
-            ExitCode::FAILURE
-        }
-    }
+    let asked = runtime.block_on(async {
+        let place = remote::address(&url)?;
+        // The clock of a timeout is the runtime's, so it has to be made inside.
+        let answer = net::client()?.get(place).timeout(REQUEST_TIMEOUT).send().await;
+        let answer = answer
+            .ok()
+            .with_context(|| format!("no pudu answers at {url}: start it, or see where it listens"))?;
+        let status = answer.status();
+        let text = answer.text().await.unwrap_or_default();
+        anyhow::ensure!(
+            status.is_success(),
+            "{url} answers {status}: it is no pudu, or one that is not well"
+        );
+        Ok(text)
+    });
+    asked.map_or_else(|error| run::fail(&error), |text| say(text + "\n", ExitCode::SUCCESS))
 }

@@ -44,16 +44,22 @@ pub(super) async fn call(
     Ok(facts)
 }
 
+/// Reads an address that was given on the command line.
+pub(super) fn address(text: &str) -> Result<url::Url> {
+    let url =
+        url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.with_context(|| {
+        format!("\"{text}\" is not an address: write http://HOST:PORT, such as http://127.0.0.1:8001")
+    })
+}
+
 /// Does something that needs a runtime, and prints what came of it.
 pub(super) fn print(work: impl Future<Output = Result<String>>) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
     match runtime.block_on(work) {
-        Ok(text) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(text) => super::say(text + "\n", ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

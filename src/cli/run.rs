@@ -61,10 +61,11 @@ async fn live(start: Start, loaded: Loaded) -> anyhow::Result<()> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = daemon.until_dispossessed() => anyhow::bail!("another pudu works on this database"),
     }
     tracing::info!("stopping: no new turns, those at work may finish; a second signal stops at once");
     tokio::select! {
-        () = daemon.drain() => {}
+        _ = daemon.drain() => {}
         _ = terminate.recv() => tracing::warn!("stopped at once"),
         _ = interrupt.recv() => tracing::warn!("stopped at once"),
     }

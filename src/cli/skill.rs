@@ -2,18 +2,13 @@
 //!
 //! It works on the disk and needs no daemon; one that runs sees the change with its next run.
 
-use super::{chat, run};
+use super::{chat, run, say};
 use crate::{config::Start, extensions, skills};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 use pudu_client::skills::{Broken, Entry, Hidden, Skills, Verdict};
 use serde_json::{Value, json};
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
@@ -65,16 +60,13 @@ pub(super) fn skill(start: &Start, verb: &Verb) -> ExitCode {
     let file = loaded.report.file.as_deref();
     if matches!(verb, Verb::Enable { .. } | Verb::Disable { .. }) {
         let place = extensions::place(start, file);
-        if let Err(error) = extensions::may_be_changed(&place, start) {
-            return run::fail(&anyhow!("{}: {error}", place.display()));
+        if let Err(report) = extensions::may_be_changed(&place, start) {
+            return run::fail(&anyhow!("{report}"));
         }
     }
     let opened = skills::open(start, &loaded.config.fixed, file);
     match opened.and_then(|skills| act(&skills, verb)) {
-        Ok(words) => {
-            io::stdout().write_all(words.as_bytes()).ok();
-            ExitCode::SUCCESS
-        }
+        Ok(words) => say(words, ExitCode::SUCCESS),
         Err(error) => run::fail(&error),
     }
 }

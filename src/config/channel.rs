@@ -367,7 +367,13 @@ fn open<'r>(wide: &Section<'r>, entry: &'r Entry) -> Option<Found<'r>> {
     let section = wide.section_like(&entry.key, pattern);
     section.text("type").or_told(name.to_owned(), "the account's name");
     let default = credentials.iter().any(|key| section.entry(key).is_some());
+    let unsaid = section.entry("enabled").is_none();
     let enabled = section.flag("enabled").or_told(default, "true once there are credentials");
+    let whole = matches!(entry.node.value, Value::Map(_) | Value::Null);
+    if unsaid && whole && !default && matches!(kind, Kind::Ours(_)) {
+        let what = format!("this account is off: no `{}`", credentials.join("`, no `"));
+        section.warn_here(what, "write what is missing, or `enabled: false` if it shall be off");
+    }
     Some(Found { name: &entry.key, kind, section: section.needed(enabled) })
 }
 
@@ -379,7 +385,21 @@ fn platform(name: &str) -> Option<(Kind, &'static str, &'static [&'static str])>
 }
 
 fn platforms() -> impl Iterator<Item = &'static str> {
-    READERS.iter().map(|reader| reader.name).chain(other::names())
+    READERS.iter().map(|reader| reader.name)
+}
+
+/// The keys that every account has and no other section.
+const OF_ACCOUNTS: &[&str] = &["allowed_chats", "allowed_users", "approvers", "pairing", "require_mention"];
+
+/// Returns where a key belongs that is an account's, where no account is there yet that could have it.
+pub(super) fn homes(key: &str) -> Vec<String> {
+    let has = |reader: &&&Reader| reader.credentials.contains(&key) || OF_ACCOUNTS.contains(&key);
+    let all: Vec<_> =
+        READERS.iter().filter(has).map(|reader| format!("channels.{}.{key}", reader.name)).collect();
+    match all.len() {
+        count if count == READERS.len() => vec![format!("channels.ACCOUNT.{key}")],
+        _ => all,
+    }
 }
 
 fn refuse(wide: &Section<'_>, entry: &Entry, name: &str) {

@@ -20,9 +20,9 @@ pub(crate) struct Start {
 const VARIABLES: &[&str] = &["PUDU_CONFIG", "DEER_FLOW_CONFIG_PATH"];
 
 impl Start {
-    /// Finds the config file: the one that is named, or the one that lies in this folder or the one above. Nobody named
-    /// those: they have to be the operator's own in the folder above, and everywhere where the daemon is root, who runs what
-    /// they say with all rights.
+    /// Finds the config file: the one that is named, or the one that lies in this folder or the one above. Nobody
+    /// named those: they have to be the operator's own in the folder above, and everywhere where the daemon is root,
+    /// who runs what they say with all rights.
     pub(crate) fn file(&self) -> Result<Option<PathBuf>, ConfigError> {
         if let Some(file) = &self.config {
             return self.named(file, "--config").map(Some);

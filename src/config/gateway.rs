@@ -51,7 +51,14 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Gateway {
             "use letters, digits and signs, but no space ; , \" or \\",
         ));
     }
-    if token.is_none() && !is_local(&host) {
+    if !is_host(&host) {
+        let what = format!("\"{host}\" is no name and no address of a machine");
+        section.refuse(
+            "host",
+            what,
+            "write 127.0.0.1, 0.0.0.0 or a name alone; the port has a key of its own",
+        );
+    } else if token.is_none() && !is_local(&host) {
         let what = format!("\"{host}\" can be reached from other machines, and no token is chosen");
         section.warn("token", what, "set gateway.token, or use the one that pudu makes in its home folder");
     }
@@ -93,6 +100,11 @@ fn parse_bind(text: &str) -> Option<(Option<String>, Option<u16>)> {
         return None;
     }
     Some((Some(host.to_owned()).filter(|host| !host.is_empty()), port))
+}
+
+fn is_host(host: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    host.parse::<IpAddr>().is_ok() || host.chars().all(plain)
 }
 
 fn is_local(host: &str) -> bool {

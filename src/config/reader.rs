@@ -10,10 +10,11 @@
 
 use super::{
     env::{self, Env},
-    problem::{Problem, join, nearest},
+    problem::{Problem, Severity, join, nearest},
     raw::{Entry, Node, Pos, Value},
 };
 use indexmap::IndexMap;
+use pudu_client::net::scrub;
 use secrecy::SecretString;
 use std::{
     cell::RefCell,
@@ -56,6 +57,10 @@ pub(super) struct Key {
     pub(super) effect: Effect,
     /// Tells two values apart without keeping them.
     pub(super) value: u64,
+    /// Where its value stands, or else its section.
+    pub(super) at: Option<Pos>,
+    /// Whether the file says it.
+    pub(super) said: bool,
 }
 
 /// When a change counts.
@@ -101,33 +106,80 @@ impl<'a> Reader<'a> {
         Section { effect: Effect::NextMessage, ..self.fixed() }
     }
 
-    /// Ends the reading: what nobody asked for is unknown.
-    pub(super) fn finish(&self) -> Log {
+    /// Ends the reading: what nobody asked for is unknown. `homes` names where a key belongs that no section has.
+    pub(super) fn finish(&self, homes: fn(&str) -> Vec<String>) -> Log {
         let mut log = self.log.take();
-        unknown_keys(self.root, "", &mut log);
+        unknown_keys(self.root, "", homes, &mut log);
         log
     }
 }
 
-fn unknown_keys(node: &Node, path: &str, log: &mut Log) {
+/// What says who may: where such a key is misspelt or stands in the wrong place, leaving it out would open a door.
+const CLOSING_KEYS: &[&str] = &["allowed_chats", "allowed_guilds", "allowed_users", "approvers", "pairing"];
+/// A key that more sections have is of none in particular.
+const MAX_HOMES: usize = 3;
+
+/// Returns the closing key that a key is, or is near.
+fn closing(key: &str) -> Option<&'static str> {
+    nearest(key, CLOSING_KEYS.iter().copied())
+}
+
+fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &mut Log) {
     if let Value::List(items) = &node.value {
         for (index, item) in items.iter().enumerate() {
-            unknown_keys(item, &format!("{path}[{index}]"), log);
+            unknown_keys(item, &format!("{path}[{index}]"), homes, log);
         }
     }
     for entry in node.entries() {
         let below = join(path, &entry.key);
         match log.sections.get(path) {
             Some(known) if !known.contains(&entry.key) => {
-                let mend = match nearest(&entry.key, known.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
+                let meant = meant(&entry.key, path, known, homes, log);
+                let mend = match meant.as_slice() {
+                    [] => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
+                    names => format!("did you mean `{}`?", names.join("` or `")),
                 };
-                log.problems.push(Problem::warning(entry.at, &below, "pudu does not know this key", mend));
+                let severity = match closing(&entry.key) {
+                    Some(_) => Severity::Error,
+                    None => Severity::Warning,
+                };
+                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", mend);
+                log.problems.push(Problem { severity, ..problem });
             }
-            _ => unknown_keys(&entry.node, &below, log),
+            _ => unknown_keys(&entry.node, &below, homes, log),
         }
     }
+}
+
+/// Returns what was probably meant by an unknown key: one near it, those that it is the end of, or, of one that
+/// stands too far out, the same key where it belongs.
+fn meant(
+    key: &str,
+    path: &str,
+    known: &BTreeSet<String>,
+    homes: fn(&str) -> Vec<String>,
+    log: &Log,
+) -> Vec<String> {
+    let known = || known.iter().map(String::as_str);
+    if let Some(near) = nearest(key, known()) {
+        return vec![near.to_owned()];
+    }
+    let ends = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('_'));
+    let kin: Vec<_> =
+        known().filter(|other| ends(other, key) || ends(key, other)).map(str::to_owned).collect();
+    if !kin.is_empty() || !matches!(path, "" | "channels") {
+        return kin;
+    }
+    let (key, closes) = closing(key).map_or((key, false), |closing| (closing, true));
+    let there = |(section, keys): (&String, &BTreeSet<String>)| {
+        (keys.contains(key) && !section.is_empty()).then(|| join(section, key))
+    };
+    let found: Vec<_> = log.sections.iter().filter_map(there).collect();
+    let mut found = if found.is_empty() { homes(key) } else { found };
+    if found.len() > MAX_HOMES {
+        found.truncate(if closes { MAX_HOMES } else { 0 });
+    }
+    found
 }
 
 /// A mapping of the file, or its absence.
@@ -189,7 +241,11 @@ impl<'r> Section<'r> {
             section.check_shape();
             section
         };
-        items.iter().enumerate().map(item).collect()
+        // What is no mapping is told of; that it lacks keys goes without saying.
+        let whole = |section: &Self| {
+            section.node.is_none_or(|node| matches!(node.value, Value::Map(_) | Value::Null))
+        };
+        items.iter().enumerate().map(item).filter(whole).collect()
     }
 
     /// Lets keys have other names too: pairs of the other name and the name.
@@ -294,6 +350,8 @@ impl<'r> Section<'r> {
             default: default.to_owned(),
             effect: self.effect,
             value: hasher.finish(),
+            at: self.place(key),
+            said: self.entry(key).is_some(),
         };
         // What is asked for by both walks belongs to the first, which reads what needs a restart.
         self.reader.log.borrow_mut().keys.entry(join(&self.path, key)).or_insert(asked);
@@ -330,10 +388,27 @@ impl<'r> Section<'r> {
             Some(Node { value: Value::Map(_) | Value::Null, .. }) | None => {}
             Some(Node { value, at }) => {
                 let what = format!("found {}, expected a mapping", kind(value));
-                self.note(Problem::error(*at, &self.path, what, "write `key: value` lines, indented alike"));
+                self.note(Problem::error(*at, &self.path, what, self.shape(value)));
             }
         }
     }
+}
+
+impl Section<'_> {
+    /// Says how the section is written, by the word that stands in its place where it may be shown.
+    fn shape(&self, value: &Value) -> String {
+        match value {
+            Value::Text(word) if self.path.starts_with("models[") && is_name(word) => {
+                format!("write `- {{name: {word}, model: {word}}}`, and `use:` where it is not OpenAI's")
+            }
+            _ => "write `key: value` lines, indented alike".to_owned(),
+        }
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._:/".contains(c);
+    (1..=40).contains(&word.len()) && word.chars().all(plain) && !scrub::looks_secret(word)
 }
 
 /// Says what was found. Long text is cut; an address that may have a password in it is not shown.

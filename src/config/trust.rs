@@ -1,5 +1,5 @@
-//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that another user of the
-//! machine has put here, or can change, is not the operator's word.
+//! Trust in files by their owners. Some files name programs that are run, or open the daemon's doors: one that
+//! another user of the machine has put here, or can change, is not the operator's word.
 //!
 //! Deliberately absent: files that only hold data, and whoever may read them.
 

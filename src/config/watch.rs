@@ -2,12 +2,12 @@
 //!
 //! Asked for each message and twice a second, it looks at the file from outside (time of change, size, inode). An
 //! edit counts after two equal looks, because an editor may be in the midst of writing: half a file may lack the
-//! line that says who may speak. A file that cannot be used, that was emptied or that lost all its accounts leaves
-//! the last good configuration in force and is reported once. What has changed and needs a restart is named and
-//! stays as it was.
+//! line that says who may speak. A file that cannot be used, that was emptied, that lost all its accounts or that
+//! opens one to the world without saying so leaves the last good configuration in force and is reported once. What
+//! has changed and needs a restart is named and stays as it was.
 
 use super::{
-    CLOSING, Config, ConfigError, Live, Loaded, Report, Start, load_file,
+    Allow, CLOSING, Config, ConfigError, Live, Loaded, Report, Start, load_file,
     reader::{Effect, Key},
 };
 use indexmap::IndexMap;
@@ -122,6 +122,9 @@ impl Watcher {
         match loaded {
             Ok(loaded) if state.loses_all(&loaded) => Some(News::Broken(ConfigError::Emptied)),
             Ok(loaded) => {
+                if let Some(account) = state.opened(&loaded) {
+                    return Some(News::Broken(ConfigError::Opened { account }));
+                }
                 state.says = loaded.says;
                 let restart = self.needs_restart(&loaded.keys);
                 let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
@@ -157,6 +160,27 @@ impl State {
         let live = &new.config.live;
         (self.says && !new.says)
             || (!self.live.accounts.is_empty() && live.accounts.is_empty() && !switched_off())
+    }
+
+    /// Returns an account that not everybody could use and now can, without a list that says so: each list that
+    /// named somebody has to say it, or any of them where none did.
+    fn opened(&self, new: &Loaded) -> Option<String> {
+        let before = self.live.open_to_the_world();
+        let unsaid = |name: &&str| {
+            let Some(manners) = self.live.manners.get(*name).filter(|_| !before.contains(name)) else {
+                return false;
+            };
+            let said = |list| new.keys.get(&format!("channels.{name}.{list}")).is_some_and(|key| key.said);
+            let lists =
+                [("allowed_users", &manners.allowed_users), ("allowed_chats", &manners.allowed_chats)];
+            let mut narrow = lists.iter().filter(|(_, allow)| **allow != Allow::Everyone).peekable();
+            match narrow.peek() {
+                Some(_) => narrow.any(|(list, _)| !said(*list)),
+                None => !lists.iter().any(|(list, _)| said(*list)),
+            }
+        };
+        let open = new.config.live.open_to_the_world();
+        open.into_iter().find(unsaid).map(str::to_owned)
     }
 }
 
@@ -284,6 +308,34 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_that_opens_an_account_to_the_world_says_so_or_is_refused() {
+        let check = |edit: &str, expected: &str| {
+            let mut desk = Desk::new();
+            desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+            let watched = desk.watch();
+            desk.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
+            let told = told(watched.look());
+            assert!(told.starts_with(expected), "{edit:?}: {told}");
+            let open = !watched.current().open_to_the_world().is_empty();
+            assert_eq!(open, edit.contains("allowed_users: []"), "{edit:?}");
+        };
+        let refused = "broken: the edit would let everybody in the world use `channels.telegram`: name who";
+        check("", refused);
+        check(", allowed_users:", refused);
+        check(", allowed_users: []", "changed, restart: [], 0 problems");
+        check(", allowed_chats: []", refused);
+        check(", allowed_users: [], allowed_chats: []", "changed, restart: [], 0 problems");
+        check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
+        check(", pairing: true", "changed, restart: [], 0 problems");
+        // Nobody is let in who was not: it was open before.
+        let mut desk = Desk::new();
+        desk.write("channels: {telegram: {bot_token: one}}\n");
+        let watched = desk.watch();
+        desk.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
+        assert_eq!(told(watched.look()), "changed, restart: [], 0 problems");
+    }
+
+    #[test]
     fn an_edit_is_picked_up_once() {
         let mut desk = Desk::new();
         desk.write("uploads: {max_files: 1}\n");
@@ -313,7 +365,7 @@ mod tests {
     #[test]
     fn what_needs_a_restart_is_named_once() {
         let mut desk = Desk::new();
-        desk.write("channels: {telegram: {bot_token: one}}\n");
+        desk.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
         let watcher = desk.watch();
         desk.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
         assert_eq!(
@@ -321,15 +373,17 @@ mod tests {
             "changed, restart: [], 0 problems",
             "a default that is written out is the same"
         );
-        desk.write("database: {backend: memory}\nchannels: {telegram: {bot_token: two}}\n");
+        desk.write(
+            "database: {backend: memory}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
+        );
         assert_eq!(told(watcher.look()), "changed, restart: [database.backend], 0 problems");
         desk.write(
-            "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two}}\n",
+            "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
         );
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
-        desk.write("channels: {telegram: {bot_token: one}}\n");
+        desk.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
-        desk.write("log_level: debug\nchannels: {telegram: {bot_token: two}}\n");
+        desk.write("log_level: debug\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n");
         assert_eq!(told(watcher.look()), "changed, restart: [log_level], 0 problems");
     }
 

@@ -8,7 +8,7 @@ use super::{
     turn,
 };
 use crate::{bus::Arrival, clock};
-use pudu_channels::{Choice, FinalView, HealthState, Kind};
+use pudu_channels::{Choice, FinalView, HealthState, Hurry, Kind};
 use pudu_client::{
     ModelInfo,
     base::{Message, ThreadId},
@@ -16,7 +16,6 @@ use pudu_client::{
     store::ItemId,
 };
 use std::fmt::Write;
-use tokio_util::sync::CancellationToken;
 
 impl Conversation {
     /// Does what a command asks for and answers it.
@@ -80,7 +79,7 @@ impl Conversation {
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.shared.tasks.spawn(async move {
             if shared.outbox.open(&row).await {
-                turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
+                turn::deliver(&shared, &account, &parcel, placement, &view, &Hurry::default()).await;
             } else {
                 // Some are settled. The inbox hands the others out again.
                 shared.inbox.release(&row.items);
@@ -111,7 +110,7 @@ impl Conversation {
     /// Stops the run and drops what waits. A press of the button needs no answer besides: the message
     /// that it stood under shows what happened.
     async fn stop_all(&mut self, arrival: Arrival) {
-        let stopped = self.stop();
+        let stopped = [self.stop(), self.stop_files()].contains(&true);
         let waiting = self.waiting.drain(..).chain(self.again.take());
         let dropped: Vec<ItemId> = waiting.map(|waiting| waiting.id).collect();
         if matches!(arrival.inbound.kind, Kind::Press { .. }) && stopped && dropped.is_empty() {

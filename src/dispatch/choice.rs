@@ -1,21 +1,22 @@
 //! Somebody presses one of the choices below a finished reply.
 //!
 //! The choice is noted in the message, with the name of who pressed, the others go, and no further press below it
-//! starts anything. First the record, then the effect: a press that a crash cut finds its own record and goes on.
-//! Deliberately absent: what is asked while a run waits (`approval.rs`), and numbers that are typed.
+//! starts anything. A message that takes no change stays as it is, and the choice is said below it, alone. A number
+//! that is typed where nothing can be pressed comes here as a press, too. First the record, then the effect: a press
+//! that a crash cut finds its own record and goes on. Deliberately absent: what is asked while a run waits
+//! (`approval.rs`).
 
 use super::{Account, Shared, turn};
 use crate::{
     bus::{Arrival, Parcel, patiently},
     clock,
 };
-use pudu_channels::{FinalView, Kind, Placement};
+use pudu_channels::{FinalView, Hurry, Kind, Placement};
 use pudu_client::{
     base::foreign,
     store::{ChoiceOutcome, Offered},
 };
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// So many characters of a name or a label are shown.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -65,7 +66,7 @@ impl Shared {
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
             let placement = Placement { saved, ..placement };
-            turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
+            turn::deliver(&shared, &account, &parcel, placement, &view, &Hurry::default()).await;
         });
     }
 }
@@ -76,8 +77,9 @@ fn chosen(offered: &Offered, action: &str, name: &str) -> Option<(FinalView, Str
     let view: FinalView = serde_json::from_str(offered.final_view.as_deref()?).ok()?;
     let choice = view.choices.iter().find(|choice| choice.action == action)?;
     let (name, label) = (foreign::line(name, MAX_SHOWN_CHARS), foreign::line(&choice.label, MAX_SHOWN_CHARS));
-    let text = format!("{}\n\n✅ {name} chose: {label}", view.text).trim_start().to_owned();
-    let view = FinalView { text, choices: Vec::new(), ..view };
+    let note = format!("✅ {name} chose: {label}");
+    let text = format!("{}\n\n{note}", view.text).trim_start().to_owned();
+    let view = FinalView { text, choices: Vec::new(), note: Some(note), ..view };
     let kept = serde_json::to_string(&view).ok()?;
     Some((view, kept))
 }

@@ -90,7 +90,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "memory",
         argument: "",
-        help: "Show what is remembered about you",
+        help: "Count the facts of a DeerFlow memory (not used yet)",
         make: |_| Command::Memory,
     },
     Row {

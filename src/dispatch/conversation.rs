@@ -5,7 +5,7 @@
 use super::{
     Account, Mode, Policy, Session, Shared, agent,
     command::Command,
-    turn::{self, Delivering, Job, TurnEnd},
+    turn::{self, Cut, Delivering, Job, TurnEnd},
 };
 use crate::{
     bus::{Arrival, Parcel, patiently},
@@ -83,7 +83,13 @@ impl Running {
 
     /// Somebody waits for its end: a reply that cannot be delivered whole is held up no longer than it must.
     fn hurry(&self) {
-        self.delivering.hurry.cancel();
+        self.delivering.hurry.wait();
+    }
+
+    /// Stops the run, whose reply is shown as far as it is, with no more than a grace for what holds it up.
+    fn stop(&self) {
+        self.control.cancel.cancel();
+        self.hurry();
     }
 }
 
@@ -170,7 +176,9 @@ impl Conversation {
             Mode::Queue => self.wait(arrival),
             Mode::Steer => self.steer(arrival).await,
             Mode::Interrupt => {
-                self.stop();
+                if let Some(running) = &self.running {
+                    running.control.cancel.cancel();
+                }
                 self.wait(arrival);
             }
         }
@@ -227,14 +235,16 @@ impl Conversation {
         }
     }
 
-    /// Stops the run; what it said so far is kept and shown. Tells whether there was one: a reply that is
-    /// only being delivered is not stopped any more.
+    /// Stops the run; what it said so far is kept and shown. Tells whether there was one.
     pub(super) fn stop(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| {
-            running.control.cancel.cancel();
-            running.hurry();
-            running.works()
-        })
+        self.running.as_ref().inspect(|running| running.stop()).is_some_and(Running::works)
+    }
+
+    /// Stops files that are on their way. Tells whether a reply is being delivered.
+    pub(super) fn stop_files(&self) -> bool {
+        let delivering = self.running.as_ref().filter(|running| !running.works());
+        let stopped = delivering.map(|running| running.delivering.hurry.stop()).is_some();
+        self.shared.outbox.stop_files(&self.key) || stopped
     }
 
     pub(super) fn acknowledge(&self, arrival: &Arrival) {
@@ -321,8 +331,8 @@ impl Conversation {
         let control = Control::default();
         let session =
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &placement.sender).await;
-        let resumed = false;
-        self.start(Job { parcel, placement, thread, run, model, session, said, again, resumed, control });
+        let cut = Cut::Never;
+        self.start(Job { parcel, placement, thread, run, model, session, said, again, cut, control });
     }
 
     /// Performs a turn, now or when the one at work is over.

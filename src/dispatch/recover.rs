@@ -5,10 +5,10 @@ use super::{
     Account, Shared, agent,
     command::Command,
     conversation::Mail,
-    turn::{self, Job},
+    turn::{self, Cut, Job},
 };
 use crate::bus::{Arrival, Parcel, patiently};
-use pudu_channels::{FinalView, Kind, Placement};
+use pudu_channels::{FinalView, Hurry, Kind, Placement};
 use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
@@ -17,7 +17,6 @@ use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
 };
-use tokio_util::sync::CancellationToken;
 
 /// A turn whose account is not there, and what people said to it.
 pub(crate) type Stranded = (TurnRow, Vec<Arrival>);
@@ -135,8 +134,9 @@ impl Shared {
         view: FinalView,
     ) {
         let (shared, account) = (self.clone(), account.clone());
+        let hurry = if view.whole { Hurry::waiting() } else { Hurry::default() };
         self.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await;
+            turn::deliver(&shared, &account, &parcel, placement, &view, &hurry).await;
         });
     }
 
@@ -167,7 +167,7 @@ impl Shared {
             session,
             again: said.first().is_some_and(asks_again),
             said,
-            resumed: true,
+            cut: if row.suspended { Cut::Stop } else { Cut::Death },
             control: Control::default(),
         };
         self.post(account, &row.conversation, Mail::Resume(Box::new(job)));

@@ -8,7 +8,9 @@ use crate::{
     sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{Attachment, BoxFuture, FinalView, Kind, LiveReply, OutFile, Placement, SendError};
+use pudu_channels::{
+    Attachment, BoxFuture, FinalView, Hurry, Kind, LiveReply, OutFile, Placement, SendError,
+};
 use pudu_client::{
     Asker, Control, Ended, Run, Task,
     base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
@@ -24,13 +26,23 @@ use std::{
     time::Duration,
 };
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 /// A turn that a restart cut waits so long for the tools of extensions.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A question that the platform did not take is shown again after this.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// What cut a turn. After a restart a call of it may want a tool that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Nothing.
+    Never,
+    /// The process ended.
+    Death,
+    /// The process was stopped in order.
+    Stop,
+}
 
 /// A turn to perform.
 pub(super) struct Job {
@@ -50,8 +62,8 @@ pub(super) struct Job {
     pub(super) said: Vec<Arrival>,
     /// Whether the last question is asked again, instead of what was said.
     pub(super) again: bool,
-    /// Whether a restart cut it: a call of it may want a tool that is not there yet.
-    pub(super) resumed: bool,
+    /// What cut it before.
+    pub(super) cut: Cut,
     /// How to reach the run.
     pub(super) control: Control,
 }
@@ -74,7 +86,8 @@ impl Job {
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
-        Task { thread, run, input, first, again, at, model, agent, authoring, asker, steps }
+        let suspended = self.cut == Cut::Stop;
+        Task { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
     }
 }
 
@@ -83,8 +96,8 @@ impl Job {
 pub(super) struct Delivering {
     /// Set when the run is over and only that is left.
     begun: AtomicBool,
-    /// Cancelled when somebody waits for its end.
-    pub(super) hurry: CancellationToken,
+    /// Tells the reply when somebody waits for its end.
+    pub(super) hurry: Hurry,
 }
 
 impl Delivering {
@@ -152,7 +165,7 @@ async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, deliverin
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
-    if job.resumed && !extended(shared, job).await {
+    if job.cut != Cut::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
     let policy = account.policy();
@@ -259,7 +272,8 @@ fn hand_over<'a>(
         }
         let (shared, account) = (shared.clone(), account.clone());
         shared.tasks.clone().spawn(async move {
-            deliver(&shared, &account, &parcel, placement, &view, &CancellationToken::new()).await
+            // Who approves waits for it: what cannot be sent as a file is said in words.
+            deliver(&shared, &account, &parcel, placement, &view, &Hurry::waiting()).await
         });
     })
 }
@@ -428,7 +442,7 @@ pub(super) async fn deliver(
     parcel: &Parcel,
     placement: Placement,
     view: &FinalView,
-    hurry: &CancellationToken,
+    hurry: &Hurry,
 ) {
     let reply = account.channel().open_reply(placement, shared.outbox.journal(parcel));
     shared.outbox.deliver(parcel, reply, view, hurry).await;

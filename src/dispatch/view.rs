@@ -170,7 +170,7 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
     let text =
         if text.is_empty() && files.is_empty() { "(The assistant said nothing.)".to_owned() } else { text };
     let failed = matches!(ended.outcome, Outcome::Error(_) | Outcome::Timeout);
-    FinalView { text, files, choices, failed, whole: false }
+    FinalView { text, files, choices, failed, ..FinalView::default() }
 }
 
 /// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.

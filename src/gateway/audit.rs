@@ -1,7 +1,7 @@
 //! What agents did with their sandboxes, for whoever runs pudu.
 
 use super::Gateway;
-use crate::clock;
+use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     Json,
     extract::{Query, State},
@@ -27,7 +27,7 @@ pub(super) async fn list(
 ) -> (StatusCode, Json<Value>) {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
     let thread = asked.thread.map(Into::into);
-    match gateway.0.shared.db.deeds(thread.as_ref(), most).await {
+    match gateway.0.shared.db.within(STORE_TIMEOUT).deeds(thread.as_ref(), most).await {
         Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds.iter().map(told).collect::<Vec<_>>() }))),
         Err(error) => {
             tracing::error!(%error, "the audit could not be read");

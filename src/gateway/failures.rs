@@ -1,5 +1,5 @@
-//! Failures to prove that a post is a platform's, or that somebody knows the token: who fails again and again is left alone, or
-//! slowed down, for a while.
+//! Failures to prove that a post is a platform's, or that somebody knows the token: who fails again and again is left
+//! alone, or slowed down, for a while.
 //!
 //! A proxy in front of the gateway stands for all who come through it: then it has to say for whom it asks,
 //! in `X-Forwarded-For`. Where it does not, nobody is counted, because one who fails would shut out the

@@ -1,10 +1,11 @@
 //! Who may use the HTTP API.
 //!
-//! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to
-//! be this machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be
-//! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in
-//! a URL. So it is on a loopback address that the agent's own commands reach: else one could answer for people. Who may speak to the bots and how they are connected is changed only with the token, on a loopback
-//! address as well: not everybody on this machine runs the bots.
+//! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to be this
+//! machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be ours. On any other
+//! address a token is asked for as well, in a header or in the page's cookie; never in a URL. So it is on a loopback
+//! address that the agent's own commands reach: else one could answer for people. Who may speak to the bots and how
+//! they are connected is changed only with the token, on a loopback address as well: not everybody on this machine
+//! runs the bots.
 
 use super::{
     Gateway,
@@ -33,6 +34,9 @@ use tokio::time::Instant;
 const COOKIE: &str = "pudu_token";
 /// What who shows no token is told.
 const HOW: &str = "send the token as `Authorization: Bearer …`; it is gateway.token, or in the home folder";
+/// Said of a token that is not the one.
+const WRONG: &str =
+    "this token is wrong; it is gateway.token, or in the file gateway-token in the home folder";
 
 /// The delay of an address that has shown too many wrong tokens. The right one has it too, and is let in all the same.
 const PENALTY: Duration = Duration::from_secs(1);
@@ -141,7 +145,8 @@ impl Shown {
                 let told = "too many wrong tokens came from this address: try again in a minute";
                 ([(header::RETRY_AFTER, "60")], refuse(StatusCode::TOO_MANY_REQUESTS, told)).into_response()
             }
-            _ => refuse(StatusCode::UNAUTHORIZED, HOW),
+            Self::Wrong => refuse(StatusCode::UNAUTHORIZED, WRONG),
+            Self::Token | Self::Nothing => refuse(StatusCode::UNAUTHORIZED, HOW),
         }
     }
 }
@@ -175,7 +180,7 @@ pub(super) async fn check(
     State(gateway): State<Gateway>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(visitor): Extension<Visitor>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let guard = &gateway.0.guard;
@@ -186,6 +191,7 @@ pub(super) async fn check(
     if shown != Shown::Token && guard.token.guards_all() {
         return shown.refusal();
     }
+    request.extensions_mut().insert(shown);
     let answer = next.run(request).await;
     // Where nobody is asked for anything, whoever said all that he had to say.
     visitor.prove();
@@ -195,7 +201,7 @@ pub(super) async fn check(
 /// Lets through who runs the bots. Comes behind [`check`].
 pub(super) async fn operator(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     if !gateway.0.guard.shows_token(request.headers()) {
-        return refuse(StatusCode::UNAUTHORIZED, HOW);
+        return request.extensions().get().copied().unwrap_or(Shown::Nothing).refusal();
     }
     next.run(request).await
 }

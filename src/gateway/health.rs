@@ -13,20 +13,22 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Json<Value> {
     )
 }
 
-/// Readiness: the store answers, there is room, there is a model, one of the platforms is
+/// Readiness: the store answers, there is room for one of the accounts, there is a model, one of the platforms is
 /// there if there are any, and the daemon is not on its way out. A platform that is away is named: to restart the
 /// daemon would take it from all the others.
 pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<Value>) {
     let shared = &gateway.0.shared;
     let store = shared.db.ping().await.is_ok();
-    let room = !shared.inbox.full();
     let model = !shared.client.models().is_empty();
     let draining = shared.drain.is_cancelled();
     let mut channels = serde_json::Map::new();
-    let (mut there, mut away) = (0, Vec::new());
+    let (mut there, mut away, mut full) = (0, Vec::new(), Vec::new());
     for (name, account) in shared.accounts.all() {
         let state = account.channel().health().state;
         channels.insert(name.clone(), json!(state));
+        if shared.inbox.is_full(&name) {
+            full.push(name.clone());
+        }
         match state {
             // The page is this process: it says nothing of platforms.
             _ if name == local::ACCOUNT => {}
@@ -34,6 +36,11 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<V
             _ => away.push(name),
         }
     }
+    let platforms = channels.keys().filter(|name| *name != local::ACCOUNT);
+    let room = match platforms.clone().count() {
+        0 => full.is_empty(),
+        _ => platforms.clone().any(|name| !full.contains(name)),
+    };
     let connected = there > 0 || away.is_empty();
     let ready = store && room && model && connected && !draining;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -41,6 +48,7 @@ pub(super) async fn ready(State(gateway): State<Gateway>) -> (StatusCode, Json<V
         "ready": ready,
         "store": store,
         "inbox_has_room": room,
+        "full": full,
         "model": model,
         "draining": draining,
         "away": away,

@@ -1,7 +1,7 @@
 //! Who is known to an account by a code, and codes for those who are to be.
 
 use super::Gateway;
-use crate::dispatch::GOOD_FOR;
+use crate::{bus::STORE_TIMEOUT, dispatch::GOOD_FOR};
 use axum::{
     Json,
     extract::{Path, State},
@@ -44,7 +44,7 @@ pub(super) async fn connect(State(gateway): State<Gateway>, Path(name): Path<Str
 
 /// Lists who is known to an account by a code.
 pub(super) async fn list(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
-    match gateway.0.shared.db.paired().await {
+    match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
         Ok(paired) => {
             let own = paired.into_iter().filter(|paired| paired.account == name);
             let people =

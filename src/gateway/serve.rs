@@ -1,5 +1,6 @@
-//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room takes the place
-//! of somebody who has proved nothing yet; if there is none, he is told so, and can still ask whether the daemon lives.
+//! Takes connections: so many at once, and none that says nothing for long. Who comes when there is no room takes the
+//! place of somebody who has proved nothing yet; if there is none, he is told so, and can still ask whether the
+//! daemon lives.
 
 use super::guests::{Guests, Visitor};
 use axum::{

@@ -130,7 +130,9 @@ fn refused(error: &SkillError) -> Told {
         SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
         SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),
         SkillError::Fixed { .. } => (StatusCode::FORBIDDEN, json!(error.to_string())),
-        SkillError::Refused(_) => (StatusCode::BAD_REQUEST, json!(error.to_string())),
+        SkillError::Refused(_) | SkillError::Folder { .. } | SkillError::NoArchive { .. } => {
+            (StatusCode::BAD_REQUEST, json!(error.to_string()))
+        }
         SkillError::Blocked { name, report } => {
             let message = format!("the scan of `{name}` blocks it");
             let findings: Vec<Value> = report.findings.iter().map(finding).collect();

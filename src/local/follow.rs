@@ -2,6 +2,7 @@
 //! again, so that what it shows is right in any case.
 
 use super::{Line, Local, Reading, Room};
+use crate::bus::STORE_TIMEOUT;
 use futures_util::{Stream, stream};
 use pudu_client::{Client, store::Db};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl Local {
 }
 
 async fn past(chat: &str, room: &Room, db: &Db, client: &Client) {
-    let known = db.conversation(&Local::conversation(chat)).await.ok().flatten();
+    let known = db.within(STORE_TIMEOUT).conversation(&Local::conversation(chat)).await.ok().flatten();
     if let Some(known) = known
         && let Ok(state) = client.state(&known.thread).await
     {

@@ -4,7 +4,7 @@
 //! came: so they are nobody's business but their own.
 
 use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
-use crate::{Command, Intake};
+use crate::Command;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -23,13 +23,13 @@ const DESCRIPTION: usize = 100;
 
 impl Discord {
     /// Does what is to be done, as long as somebody may say so.
-    pub(super) async fn work(&self, mut todos: mpsc::Receiver<Todo>, intake: &dyn Intake) {
+    pub(super) async fn work(&self, mut todos: mpsc::Receiver<Todo>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
                 Some(todo) = todos.recv(), if under_way.len() < AT_ONCE => {
-                    under_way.push(self.see_to(todo, &registered, intake));
+                    under_way.push(self.see_to(todo, &registered));
                 }
                 Some(()) = under_way.next() => {}
                 else => return,
@@ -37,11 +37,10 @@ impl Discord {
         }
     }
 
-    async fn see_to(&self, todo: Todo, registered: &AtomicBool, intake: &dyn Intake) {
+    async fn see_to(&self, todo: Todo, registered: &AtomicBool) {
         match todo {
             Todo::Nothing => {}
             Todo::Register => self.register(registered).await,
-            Todo::Place(message) => self.ears.place_later(&message, intake).await,
             // So that it is not shown as pending.
             Todo::Press { id, token } => {
                 self.answer(&id, &token, 6).await;

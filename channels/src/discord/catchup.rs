@@ -22,7 +22,7 @@ use std::{
 /// Chats in which nothing was said for so long are left, in milliseconds.
 const LATELY: i64 = 7 * 24 * 3600 * 1000;
 /// What is older than this is not answered any more, in milliseconds.
-const OLDEST: i64 = 6 * 3600 * 1000;
+pub(super) const MAX_ANSWER_AGE: i64 = 6 * 3600 * 1000;
 /// So far before the last sign of life it is looked, in milliseconds: by this process, and by one before it.
 const MARGIN: i64 = 60_000;
 const MARGIN_BEFORE: i64 = 600_000;
@@ -170,7 +170,7 @@ fn boundary(heard: i64, last: u64) -> Option<u64> {
         (0, last) => super::wire::made(&last.to_string())? - MARGIN_BEFORE,
         (heard, _) => heard - MARGIN,
     };
-    Some(id_at(since.max(now() - OLDEST)))
+    Some(id_at(since.max(now() - MAX_ANSWER_AGE)))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(super) struct Client {
     api_url: Url,
     token: SecretString,
     recovery: Recovery,
+    reads: Recovery,
 }
 
 /// An answer.
@@ -42,16 +43,21 @@ pub(super) struct Told<T> {
 impl Client {
     pub(super) fn new(api_url: Url, token: SecretString) -> Result<Self, String> {
         let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self { http, api_url, token, recovery: Recovery::default() })
+        Ok(Self { http, api_url, token, recovery: Recovery::default(), reads: Recovery::default() })
     }
 
     pub(super) fn token(&self) -> &SecretString {
         &self.token
     }
 
-    /// Returns what tells when Discord answers again.
+    /// Returns what tells when Discord takes messages again.
     pub(super) fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// Returns what tells when Discord answers again, whatever it is asked.
+    pub(super) fn reads(&self) -> &Recovery {
+        &self.reads
     }
 
     /// Begins a call. Parts of the path that came from outside are escaped.
@@ -77,7 +83,10 @@ impl Client {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Told<T>, ApiError> {
-        self.send(self.request(Method::GET, path)?.query(query)).await
+        let told = exchange(self.request(Method::GET, path)?.query(query)).await;
+        self.recovery.note_read(&told, ApiError::is_outage);
+        self.reads.note(&told, ApiError::is_outage);
+        told
     }
 
     /// Makes a call with a form that brings files.
@@ -98,6 +107,7 @@ impl Client {
     ) -> Result<Told<T>, ApiError> {
         let told = exchange(request).await;
         self.recovery.note(&told, ApiError::is_outage);
+        self.reads.note(&told, ApiError::is_outage);
         told
     }
 

@@ -4,31 +4,23 @@ use super::{
     Config,
     decode::{Decoder, Rules},
     failure::ApiError,
-    office::{Lane, Me, Office},
-    places::Place,
+    looks::unplaced,
+    office::{Me, Office},
+    unplaced::Unplaced,
     wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
 };
-use crate::{Address, Command, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now};
-use pudu_net::reqwest::Method;
+use crate::{
+    Address, Command, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now, pace::Pacer,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
-use tokio::time::{Instant, timeout};
 
 /// So many messages are remembered for the case that they are taken back.
 const MOST: usize = 2000;
-/// How long events wait for a channel to be looked up, and after how long it is tried again.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How often a message is looked up that is perhaps for the bot.
-const LATER_TRIES: usize = 120;
-/// So many servers are asked what they have.
-const GUILDS: usize = 50;
-
 /// What listens for one account.
 pub(super) struct Ears {
     pub(super) account: String,
@@ -38,8 +30,10 @@ pub(super) struct Ears {
     pub(super) health: HealthCell,
     /// Who wrote the messages of late: Discord does not say it when one is deleted.
     written: Mutex<VecDeque<Written>>,
-    /// Before then no channel is looked up again: the last try failed.
-    look_again: Mutex<Option<Instant>>,
+    /// The channels and servers that are not looked up again yet: the last try failed.
+    pub(super) failed_looks: Pacer<String>,
+    /// The messages that wait until it is known where they stand.
+    pub(super) unplaced: Unplaced,
 }
 
 /// What a deletion needs to know of its message.
@@ -77,8 +71,6 @@ pub(super) enum Todo {
         id: String,
         token: String,
     },
-    /// A message may be for the bot, and where it stands could not be asked for.
-    Place(Box<Message>),
 }
 
 impl Ears {
@@ -90,7 +82,8 @@ impl Ears {
             commands: config.commands.clone(),
             health: HealthCell::default(),
             written: Mutex::default(),
-            look_again: Mutex::default(),
+            failed_looks: Pacer::default(),
+            unplaced: Unplaced::default(),
         }
     }
 
@@ -100,7 +93,7 @@ impl Ears {
         match kind {
             "MESSAGE_CREATE" => {
                 if let Some(message) = read::<Message>(data, kind) {
-                    return self.said(me, message, intake).await;
+                    self.said(me, message, intake).await?;
                 }
             }
             "MESSAGE_UPDATE" => {
@@ -161,34 +154,22 @@ impl Ears {
     }
 
     /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in any
-    /// case it is kept as it is, otherwise it is asked for later, so that it keeps nobody waiting.
-    async fn said(&self, me: &Me, message: Message, intake: &dyn Intake) -> Result<Todo, NotKept> {
+    /// case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other waiting.
+    async fn said(&self, me: &Me, message: Message, intake: &dyn Intake) -> Result<(), NotKept> {
         self.office.saw(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
             Err(error) => (self.somewhere(&message, &error), false),
         };
         let inbound = self.decoder(me).message(&message, &place);
-        if !sure && inbound.as_ref().is_some_and(|inbound| !inbound.addressed) {
-            return Ok(Todo::Place(Box::new(message)));
+        let waits = |inbound: &Inbound| {
+            if sure { self.unplaced.holds(&message.channel_id) } else { !inbound.addressed }
+        };
+        if inbound.as_ref().is_some_and(waits) {
+            self.unplaced.add(message);
+            return Ok(());
         }
-        self.keep(inbound, intake).await?;
-        Ok(Todo::Nothing)
-    }
-
-    /// Keeps a message of which it could not be asked where it stands, as soon as it can.
-    pub(super) async fn place_later(&self, message: &Message, intake: &dyn Intake) {
-        let Some(me) = self.office.me.get() else { return };
-        for _ in 0..LATER_TRIES {
-            self.office.client.recovery().pause(LOOK_AGAIN).await;
-            if let Ok(place) = self.place(message).await {
-                if let Err(error) = self.keep(self.decoder(me).message(message, &place), intake).await {
-                    tracing::warn!(%error, "failed to keep a message that was looked up late");
-                }
-                return;
-            }
-        }
-        tracing::warn!("dropped a message to others: where it stands cannot be asked for");
+        self.keep(inbound, intake).await
     }
 
     /// Keeps a message that the history tells of.
@@ -198,7 +179,7 @@ impl Ears {
         self.keep(self.decoder(me).message(message, &place), intake).await
     }
 
-    async fn keep(&self, inbound: Option<Inbound>, intake: &dyn Intake) -> Result<(), NotKept> {
+    pub(super) async fn keep(&self, inbound: Option<Inbound>, intake: &dyn Intake) -> Result<(), NotKept> {
         let Some(inbound) = inbound else { return Ok(()) };
         self.health.event(now());
         self.remember(&inbound);
@@ -216,6 +197,7 @@ impl Ears {
 
     async fn gone(&self, deleted: Deleted, intake: &dyn Intake) -> Result<(), NotKept> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
+            self.unplaced.remove(&id);
             let found = {
                 let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
                 written.iter().find(|written| written.message == id).cloned()
@@ -256,93 +238,6 @@ impl Ears {
         Ok(if press { Todo::Press { id, token } } else { Todo::Command { id, token } })
     }
 
-    async fn place(&self, message: &Message) -> Result<Place, ApiError> {
-        self.place_of(&message.channel_id, message.guild_id.as_deref()).await
-    }
-
-    fn somewhere(&self, message: &Message, error: &ApiError) -> Place {
-        unplaced(message.guild_id.as_deref(), error)
-    }
-
-    /// Tells where a channel is. One that Discord has not told of is asked for: it may be a thread. So is its
-    /// server, of which a session that was taken up tells nothing.
-    async fn place_of(&self, channel: &str, guild: Option<&str>) -> Result<Place, ApiError> {
-        let Some(guild) = guild else { return Ok(Place::default()) };
-        let places = &self.office.places;
-        if !places.knows(guild) {
-            // Without it the channel is asked for by itself.
-            self.soon(self.learn_guild(guild)).await.ok();
-        }
-        if let Some(place) = places.get(channel) {
-            return Ok(place);
-        }
-        match self.soon(self.look(channel)).await {
-            Ok(place) => Ok(place),
-            Err(error @ (ApiError::Refused(_) | ApiError::Gone(_))) => Ok(unplaced(Some(guild), &error)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Makes a call for which events wait: it may not take long, and not be made again and again in vain.
-    async fn soon<T>(&self, call: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-        let again = || self.look_again.lock().unwrap_or_else(PoisonError::into_inner);
-        if again().is_some_and(|again| Instant::now() < again) {
-            return Err(ApiError::Unconnected("it could not be asked for a moment ago".to_owned()));
-        }
-        let told = timeout(LOOK_TIMEOUT, call).await;
-        let told = told.unwrap_or_else(|_| Err(ApiError::Unknown("no answer in time".to_owned())));
-        let failed =
-            told.as_ref().is_err_and(|error| !matches!(error, ApiError::Refused(_) | ApiError::Gone(_)));
-        *again() = failed.then(|| Instant::now() + LOOK_AGAIN);
-        told
-    }
-
-    /// Asks what a server has: what it tells of itself when a session begins.
-    async fn learn_guild(&self, guild: &str) -> Result<(), ApiError> {
-        #[derive(Deserialize)]
-        struct Active {
-            #[serde(default)]
-            threads: Vec<ChannelInfo>,
-        }
-        let office = &self.office;
-        let call = |path: &'static [&'static str]| [["guilds", guild].as_slice(), path].concat();
-        let none = &Value::Null;
-        let channels = office.call(Lane::Read, Method::GET, &call(&["channels"]), none).await?;
-        let roles = office.call(Lane::Read, Method::GET, &call(&["roles"]), none).await?;
-        let Active { threads } =
-            office.call(Lane::Read, Method::GET, &call(&["threads", "active"]), none).await?;
-        office
-            .places
-            .learn(Guild { id: guild.to_owned(), channels, threads, roles }, &office.me().await?.user);
-        Ok(())
-    }
-
-    /// Asks what the servers have that did not tell it themselves.
-    pub(super) async fn learn_all(&self) -> Result<(), ApiError> {
-        #[derive(Deserialize)]
-        struct Joined {
-            id: String,
-        }
-        let path = ["users", "@me", "guilds"];
-        let joined: Vec<Joined> = self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await?;
-        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.office.places.knows(&one.id)) {
-            match self.learn_guild(id).await {
-                Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
-                    tracing::debug!(why, "a server cannot be looked at");
-                }
-                result => result?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks what a channel is.
-    pub(super) async fn look(&self, channel: &str) -> Result<Place, ApiError> {
-        let path = ["channels", channel];
-        let told = self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await?;
-        Ok(self.office.places.channel(told))
-    }
-
     fn remember(&self, inbound: &Inbound) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if written.len() >= MOST {
@@ -357,7 +252,7 @@ impl Ears {
         });
     }
 
-    fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
+    pub(super) fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
         Decoder {
             account: &self.account,
             me,
@@ -366,12 +261,6 @@ impl Ears {
             commands: &self.commands,
         }
     }
-}
-
-/// Returns the place of something of which only the server is known.
-fn unplaced(guild: Option<&str>, error: &ApiError) -> Place {
-    tracing::debug!(%error, "a channel cannot be looked at");
-    Place { guild: guild.map(str::to_owned), ..Place::default() }
 }
 
 fn read<T: DeserializeOwned>(data: Value, what: &str) -> Option<T> {

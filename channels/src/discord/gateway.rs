@@ -126,7 +126,8 @@ impl Gateway {
         // Twilight takes an address as it is: one that is none is not given to it.
         let url = address(&ready.resume_gateway_url).ok();
         let id = ready.session_id.clone();
-        self.session = Some(GatewaySession { id, seq, url, me, behind: true, heard: 0 });
+        self.session =
+            Some(GatewaySession { id, seq, url, me, behind: true, heard: 0, unplaced: Vec::new() });
     }
 
     /// An event was kept, or concerns nobody: the session goes on behind it.
@@ -305,7 +306,10 @@ mod tests {
             gateway.kept(seq);
         }
         let (id, url) = ("a".into(), Some("ws://x".into()));
-        assert_eq!(gateway.session, Some(GatewaySession { id, seq: 5, url, me, behind: true, heard: 0 }));
+        assert_eq!(
+            gateway.session,
+            Some(GatewaySession { id, seq: 5, url, me, behind: true, heard: 0, unplaced: Vec::new() })
+        );
         let link = gateway.connect(&gateway.address().unwrap()).unwrap();
         assert_eq!(link.shard.session().map(Session::sequence), Some(5));
         assert_eq!(link.shard.resume_url(), Some("ws://x"));

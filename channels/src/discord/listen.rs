@@ -15,12 +15,14 @@ use super::{
     wire::Ready,
 };
 use crate::{
-    BoxFuture, ChannelError, HealthState, Intake, JournalError, supervise::Ended, supervise::supervise,
+    BoxFuture, ChannelError, HealthState, Intake, JournalError, recovery::Backoff, supervise::Ended,
+    supervise::supervise,
 };
 use futures_util::future::OptionFuture;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
+    mem,
     sync::{Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
@@ -68,7 +70,8 @@ impl Discord {
         tokio::select! {
             result = supervise(&self.ears.health, &stop, connect) => result,
             // Never before: there is one who says what is to be done.
-            () = self.work(todos, intake) => Ok(()),
+            () = self.work(todos) => Ok(()),
+            () = self.ears.place_later(intake) => Ok(()),
         }
     }
 
@@ -76,7 +79,8 @@ impl Discord {
     async fn take_up(&self, intake: &dyn Intake) -> Result<Gateway, JournalError> {
         let mut gateway = Gateway::new(self.ears.office.client.token());
         let kept = intake.position(&self.ears.account).await?;
-        if let Some(session) = kept.as_ref().and_then(GatewaySession::read) {
+        if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
+            self.ears.unplaced.restore(mem::take(&mut session.unplaced));
             self.was_heard(session.heard);
             self.behind.store(session.behind, Ordering::Relaxed);
             gateway.restore(session);
@@ -102,8 +106,17 @@ impl Discord {
             Ok(link) => link,
             Err(ended) => return ended,
         };
-        let saved = gateway.session().map_or(0, |session| session.seq);
-        let talk = Talk { discord: self, intake, gateway, todo, catch_up: None, flows: false, saved };
+        let saved = gateway.session().cloned();
+        let talk = Talk {
+            discord: self,
+            intake,
+            gateway,
+            todo,
+            catch_up: None,
+            backoff: Backoff::new(),
+            flows: false,
+            saved,
+        };
         talk.run(link, stop).await
     }
 
@@ -128,11 +141,14 @@ struct Talk<'a> {
     gateway: &'a mut Gateway,
     /// What is to be done that nothing here waits for.
     todo: &'a mpsc::Sender<Todo>,
-    catch_up: Option<BoxFuture<'a, bool>>,
+    /// Tells whether the history was read to its end, and how often that was tried.
+    catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
+    /// When the history may be read again.
+    backoff: Backoff,
     /// Whether events flow: the session began, or told all that it had to tell.
     flows: bool,
-    /// Up to which event it is stored that the session goes on behind it.
-    saved: u64,
+    /// The session as this connection stored it last, without an event, or found it.
+    saved: Option<GatewaySession>,
 }
 
 impl Talk<'_> {
@@ -146,8 +162,9 @@ impl Talk<'_> {
                     return Ended::Renew;
                 }
                 heard = link.next() => heard,
-                Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
+                Some((complete, backoff)) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
+                    self.backoff = if complete { Backoff::new() } else { backoff };
                     if complete {
                         self.save().await;
                     } else {
@@ -217,12 +234,14 @@ impl Talk<'_> {
     fn session(&self, seq: u64) -> Option<GatewaySession> {
         let session = self.gateway.session()?.clone();
         let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
-        Some(GatewaySession { seq: seq.max(session.seq), behind, heard, ..session })
+        let unplaced = self.discord.ears.unplaced.named();
+        Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
     }
 
     /// Stores where the session goes on, if nothing brought that along since.
     async fn save_news(&mut self) {
-        if self.gateway.session().is_some_and(|session| session.seq != self.saved) {
+        let news = |session: &GatewaySession| (session.seq, session.unplaced.clone());
+        if self.session(0).as_ref().map(news) != self.saved.as_ref().map(news) {
             self.save().await;
         }
     }
@@ -236,7 +255,7 @@ impl Talk<'_> {
             tracing::warn!(%error, "failed to store where the session goes on");
             return false;
         }
-        self.saved = session.seq;
+        self.saved = Some(session);
         true
     }
 
@@ -278,12 +297,13 @@ impl Talk<'_> {
 
     /// Reads in the history what was missed, after a while.
     fn look(&mut self, after: Duration) {
-        let (discord, intake) = (self.discord, self.intake);
+        let (discord, intake, mut backoff) = (self.discord, self.intake, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            discord.ears.office.client.recovery().pause_if_failing(after).await;
+            backoff.pause(discord.ears.office.client.reads(), after).await;
+            backoff.tries();
             // What the servers do not tell by then is looked for by what is known otherwise.
             timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
-            discord.catch_up(intake).await
+            (discord.catch_up(intake).await, backoff)
         }));
     }
 

@@ -6,6 +6,8 @@
 //!
 //! The reply to a command takes the place of the interaction's "thinking…": to write there may be repeated.
 
+mod files;
+
 use super::{
     deferred::{Hint, is_good},
     failure::ApiError,
@@ -17,7 +19,7 @@ use super::{
 use crate::{
     OutFile, Placement, SendError,
     clock::now,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    live::{CallError, Draft, FoundFile, Ledger, Messages, Sent, Slot, Turn, Typing},
     recovery::Recovery,
     split::{Limit, Unit},
 };
@@ -200,9 +202,9 @@ impl DiscordMessages {
     }
 
     /// Shows a page in place of "thinking…". `None` where that is not there.
-    async fn answer_command(&mut self, fields: &Value) -> Result<Option<Posted>, ApiError> {
+    async fn answer_command(&mut self, fields: &Value) -> Result<Option<Posted>, CallError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
-        self.office.me().await.map_err(ApiError::before)?;
+        self.office.me().await.map_err(CallError::before)?;
         let Some(path) = self.original(&token) else { return Ok(None) };
         match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, fields).await {
             Ok(made) => {
@@ -214,7 +216,7 @@ impl DiscordMessages {
                 self.used();
                 Ok(None)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -256,7 +258,7 @@ impl DiscordMessages {
         let answers =
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
         let wanted = self.reference().filter(|_| first);
-        // What it answers may have been deleted meanwhile, and files are looked for by nobody.
+        // What it answers may have been deleted meanwhile, and files are looked for elsewhere.
         let place = answers == wanted || (answers.is_none() && message.referenced_message.is_none());
         let plain = matches!(message.kind, 0 | 19) || (first && self.took_place(message));
         let plain = plain && message.attachments.is_empty();
@@ -346,9 +348,7 @@ impl Messages for DiscordMessages {
             return Ok(None);
         }
         self.office.me().await?;
-        let sightings = ledger.known(slot.since).await?;
-        let known: HashSet<String> =
-            sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect();
+        let known = known(slot.since, ledger).await?;
         match self.history(slot.mark.after).await {
             Ok(messages) => {
                 let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
@@ -379,7 +379,7 @@ impl Messages for DiscordMessages {
     async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
         self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
         if sent.original {
-            self.office.me().await.map_err(ApiError::before)?;
+            self.office.me().await.map_err(CallError::before)?;
         }
         let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
@@ -400,10 +400,20 @@ impl Messages for DiscordMessages {
         Ok(())
     }
 
+    async fn find_file(
+        &mut self,
+        since: i64,
+        _file: &OutFile,
+        size: u64,
+        ledger: &Ledger<'_>,
+    ) -> Result<FoundFile, SendError> {
+        self.look_for_file(since, size, ledger).await
+    }
+
     /// Sends a file. One that comes alone takes the place of "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.command.as_ref().is_some_and(|command| !command.used) {
-            self.office.me().await.map_err(ApiError::before)?;
+            self.office.me().await.map_err(CallError::before)?;
         }
         if let Some(token) = self.open_command().await
             && let Some(path) = self.original(&token)
@@ -420,7 +430,7 @@ impl Messages for DiscordMessages {
             }
         }
         // A thread without the file: that was certainly not sent.
-        self.begin_thread().await.map_err(ApiError::before)?;
+        self.begin_thread().await.map_err(CallError::before)?;
         self.office.free(&[Lane::Post], self.channel())?;
         let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
@@ -470,6 +480,12 @@ impl Messages for DiscordMessages {
             self.used();
         }
     }
+}
+
+/// Returns the messages that a record knows.
+async fn known(since: i64, ledger: &Ledger<'_>) -> Result<HashSet<String>, SendError> {
+    let sightings = ledger.known(since).await?;
+    Ok(sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect())
 }
 
 /// Returns what Discord knows a repetition by.

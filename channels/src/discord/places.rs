@@ -70,7 +70,7 @@ impl Places {
 
     /// A server tells of itself. `me` is the bot's user.
     pub(super) fn guild(&self, guild: Guild, me: &str) {
-        self.learn(guild, me);
+        self.learn(guild, me, true);
         self.expected.send_modify(|left| *left = left.saturating_sub(1));
     }
 
@@ -79,8 +79,8 @@ impl Places {
         self.lock().guilds.contains(guild)
     }
 
-    /// A server was asked what it has.
-    pub(super) fn learn(&self, guild: Guild, me: &str) {
+    /// A server was asked what it has. It is known once that is `whole`.
+    pub(super) fn learn(&self, guild: Guild, me: &str, whole: bool) {
         let mut known = self.lock();
         for channel in guild.channels.into_iter().chain(guild.threads) {
             known.keep(channel, Some(&guild.id));
@@ -88,7 +88,7 @@ impl Places {
         for role in guild.roles {
             known.keep_role(role, me);
         }
-        if known.guilds.len() < MOST {
+        if whole && known.guilds.len() < MOST {
             known.guilds.insert(guild.id);
         }
     }

@@ -1,7 +1,7 @@
 //! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
 //! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
 
-use super::office::Me;
+use super::{office::Me, unplaced::UnplacedMessage};
 use crate::Address;
 use crate::{BoxFuture, Inbound, Intake, JournalError, Kept, Refusal, Sighting, StreamPosition};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub(super) struct GatewaySession {
     /// Up to when everything was heard, in milliseconds since 1970.
     #[serde(default)]
     pub(super) heard: i64,
+    /// The messages up to there that were not kept: where they stand could not be asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unplaced: Vec<UnplacedMessage>,
 }
 
 impl GatewaySession {
@@ -84,8 +87,9 @@ mod tests {
             me,
             behind: true,
             heard: 3,
+            unplaced: vec![UnplacedMessage { id: "4".into(), channel: "6".into(), guild: Some("9".into()) }],
         };
-        let stored = r#"{"id":"a","seq":5,"url":"wss://x","me":{"user":"7","application":"8","name":"pudu"},"behind":true,"heard":3}"#;
+        let stored = r#"{"id":"a","seq":5,"url":"wss://x","me":{"user":"7","application":"8","name":"pudu"},"behind":true,"heard":3,"unplaced":[{"id":"4","channel":"6","guild":"9"}]}"#;
         assert_eq!(session.position(), Some(StreamPosition(stored.into())));
         assert_eq!(GatewaySession::read(&StreamPosition(stored.into())), Some(session));
         assert_eq!(GatewaySession::read(&StreamPosition("of another version".into())), None);

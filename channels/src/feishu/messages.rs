@@ -21,7 +21,7 @@ use super::{
 use crate::{
     OutFile, SendError,
     clock::now,
-    live::{CallError, Draft, Ledger, Messages, Offers, Sent, Slot},
+    live::{CallError, Draft, FoundFile, Ledger, Messages, Offers, Sent, Slot},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -358,6 +358,18 @@ impl Messages for FeishuMessages {
 
     async fn delete(&mut self, sent: &Shown) -> Result<(), CallError> {
         Ok(self.desk.delete(&sent.id).await?)
+    }
+
+    /// The platform knows a repetition for an hour.
+    async fn find_file(
+        &mut self,
+        since: i64,
+        _file: &OutFile,
+        _size: u64,
+        _ledger: &Ledger<'_>,
+    ) -> Result<FoundFile, SendError> {
+        let known = (0..KEY).contains(&now().saturating_sub(since));
+        Ok(if known { FoundFile::Repeatable } else { FoundFile::Perhaps })
     }
 
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {

@@ -102,6 +102,17 @@ impl<M: Messages> Reply<M> {
             self.unsaved = true;
         }
         let choices = if self.messages.buttons() { [].as_slice() } else { &view.choices };
-        self.messages.offers()?.list(&self.address, choices)
+        let first = self.messages.offers()?.list(&self.address, choices);
+        self.lists = first.is_some();
+        self.tell_who_lists();
+        first
+    }
+
+    /// Tells by which message the choices are listed, as soon as one is there: any of them names the reply.
+    pub(super) fn tell_who_lists(&self) {
+        if let (true, Some(offers), Some(id)) = (self.lists, self.messages.offers(), self.record.ids().next())
+        {
+            offers.listed_by(&self.address, &id);
+        }
     }
 }

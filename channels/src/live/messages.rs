@@ -138,6 +138,17 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// Deletes a message.
     fn delete(&mut self, sent: &Self::Sent) -> impl Future<Output = Result<(), CallError>> + Send;
 
+    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970.
+    fn find_file(
+        &mut self,
+        _since: i64,
+        _file: &OutFile,
+        _size: u64,
+        _ledger: &Ledger<'_>,
+    ) -> impl Future<Output = Result<FoundFile, SendError>> + Send {
+        async { Ok(FoundFile::Perhaps) }
+    }
+
     /// Sends a file, which is there, not empty and not too large. Returns the message's id. The same key
     /// comes again when the outcome was not known.
     fn upload(
@@ -159,6 +170,19 @@ pub(crate) trait Messages: Send + Sync + 'static {
 
     /// Takes back what [`Self::memo`] returned before a restart.
     fn remember(&mut self, _memo: &Value) {}
+}
+
+/// What is known of a file that was perhaps sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FoundFile {
+    /// It is there, as this message.
+    There(String),
+    /// It is not there, or sending it again under its key makes no second one.
+    Repeatable,
+    /// It is not there, and may still appear: sent again soon it is perhaps there twice.
+    Absent,
+    /// Nothing tells: sent again it is perhaps there twice.
+    Perhaps,
 }
 
 /// The right to send in a chat, until it is dropped.
@@ -238,6 +262,14 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
+    /// Returns what an error means where the call only prepared another: nothing was done.
+    pub(crate) fn before(error: impl Into<Self>) -> Self {
+        match error.into() {
+            Self::Unknown(what) => Self::Unconnected(what),
+            other => other,
+        }
+    }
+
     /// Tells whether the call may have had its effect.
     pub(crate) fn may_be_done(&self) -> bool {
         matches!(self, Self::Unknown(_))

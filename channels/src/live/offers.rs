@@ -1,8 +1,8 @@
 //! Numbers that people type for what was offered in words.
 //!
 //! Where nothing can be pressed the choices of a message are a list with numbers. Who answers with such a
-//! number alone means that choice: under a finished message what can also be typed, under a question the very
-//! press that a button would have been. Who may decide is not asked here: whoever judges presses judges this.
+//! number alone means that choice: the very press that a button would have been, under a finished message as under
+//! a question. Who may decide is not asked here: whoever judges presses judges this.
 //!
 //! A number of a question means that question and no other. Numbers count on from one question of a place to
 //! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
@@ -48,6 +48,8 @@ struct Place {
 #[derive(Debug)]
 struct List {
     actions: Vec<String>,
+    /// The platform's id of the message, once it is there; until then a number is what can also be typed.
+    message: Option<String>,
     /// The event that chose: another means nothing, the same may come again.
     chosen: Option<EventKey>,
 }
@@ -141,8 +143,15 @@ impl Offers {
         }
         place.shows(choices.len());
         let actions = choices.iter().map(|choice| choice.action.clone()).collect();
-        place.list = Some(List { actions, chosen: None });
+        place.list = Some(List { actions, message: None, chosen: None });
         Some(1)
+    }
+
+    /// The finished message that lists its choices in a place is there, under this id.
+    pub(crate) fn listed_by(&self, address: &Address, message: &str) {
+        if let Some(list) = self.places().kept.get_mut(&address.key()).and_then(|place| place.list.as_mut()) {
+            list.message = Some(message.to_owned()).filter(|message| !message.is_empty());
+        }
     }
 
     /// Puts what a number means in its place.
@@ -152,22 +161,29 @@ impl Offers {
             return inbound;
         }
         match number(text).and_then(|number| self.meaning(&inbound, number)) {
-            Some(kind) => Inbound { kind, ..inbound },
+            Some((kind, message)) => {
+                Inbound { kind, message: message.unwrap_or_else(|| inbound.message.clone()), ..inbound }
+            }
             None => inbound,
         }
     }
 
-    fn meaning(&self, inbound: &Inbound, number: usize) -> Option<Kind> {
+    /// Returns what a number means, and the finished message that lists it.
+    fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(Kind, Option<String>)> {
         let mut places = self.places();
         let place = places.kept.get_mut(&inbound.address.key())?;
         let pressed = place.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
         if let Some(action) = pressed {
-            return Some(Kind::Press { action: action.clone() });
+            return Some((Kind::Press { action: action.clone() }, None));
         }
         let list = place.list.as_mut()?;
-        let text = list.actions.get(number.checked_sub(1)?)?.clone();
+        let action = list.actions.get(number.checked_sub(1)?)?.clone();
         let chosen = list.chosen.get_or_insert_with(|| inbound.key.clone());
-        (*chosen == inbound.key).then(|| Kind::Message { text, attachments: Vec::new(), album: None })
+        let message = list.message.clone();
+        (*chosen == inbound.key).then(|| match message {
+            Some(_) => (Kind::Press { action }, message),
+            None => (Kind::Message { text: action, attachments: Vec::new(), album: None }, None),
+        })
     }
 }
 
@@ -263,6 +279,14 @@ mod tests {
         assert_eq!(says("k", " 2. "), "/stop");
         assert_eq!(says("k", " 2. "), "/stop", "the same event that comes again");
         assert_eq!(says("l", "1"), "1");
+        offers.list(&place("a"), &choices(&["/retry"]));
+        offers.listed_by(&place("a"), "m");
+        let pressed = offers.resolve(typed("a", "k", "1"));
+        assert_eq!(
+            (pressed.kind, pressed.message.as_str()),
+            (Kind::Press { action: "/retry".into() }, "m"),
+            "below a message that is there it is the press"
+        );
         offers.list(&place("a"), &choices(&["/retry"]));
         offers.list(&place("a"), &[]);
         assert_eq!(says("k", "1"), "1");

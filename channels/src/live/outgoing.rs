@@ -1,27 +1,33 @@
 //! The files of a finished reply, in order, behind its text.
 //!
-//! No change finds a file again whose id is not known. A file whose sending had no answer is therefore sent
-//! once more, under the same key: at worst it is there twice, where the platform does not know keys. If that
-//! has no answer either it is left, and the text says so. Text is never doubled.
+//! A platform that fails says nothing of a file: it is waited for, as it is for words, as long as nobody waits for the
+//! reply's end. What a platform refuses, and what cannot be read, is left at once, and the text says so.
 //!
-//! A file that certainly did not arrive is tried more often, with the pauses of whoever delivers; when somebody
-//! waits for the reply's end, for a few seconds more. The conversation goes on behind it in any case.
+//! A file whose sending had no answer is looked for, or sent again under the same key ([`Messages::find_file`]), as
+//! often as it takes. Where the platform has neither keys nor a history it is sent once more: at worst it is there
+//! twice. The second try waits for a minute, so that a platform that fails for a moment does not use it up. If it has
+//! no answer either the file is left, and the text says so. Text is never doubled.
+//!
+//! Once somebody waits, all files together have one [`Deadline`]. The conversation goes on behind it in any case.
 
 use super::{
-    CallError, Messages, Reply,
+    CallError, FoundFile, Ledger, Messages, Reply,
     record::{Id, Sending, fresh_key},
 };
-use crate::{FinalView, OutFile, SendError, render::fenced};
+use crate::{FinalView, Hurry, OutFile, SendError, clock::now, render::fenced};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use tokio_util::sync::CancellationToken;
 
-/// How often a file is sent whose sending has no answer.
+/// How often a file may be sent of which nothing tells whether it is there.
 const TRIES: u8 = 2;
-/// How often a file is tried that certainly did not arrive.
-const FAILURES: u8 = 8;
-/// So long is a file tried on when somebody waits for the reply's end.
+/// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the reply's end.
+const REST: Duration = Duration::from_secs(60);
+/// So long a platform that fails is tried when somebody waits for the reply's end.
 const GRACE: Duration = Duration::from_secs(6);
+/// So many bytes a second a line is expected to bring then, which is a modest one: eight megabits.
+const RATE: u64 = 1_000_000;
+/// No bytes are given longer, however many they are: the 50 MB that most platforms take at most are through.
+const MAX_TRANSFER_TIME: Duration = Duration::from_secs(60);
 /// The pause between tries then.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -30,20 +36,22 @@ const LONGEST_WORDS: u64 = 64 * 1024;
 
 /// Why a file is left whose sending has no answer.
 const UNCERTAIN: &str = "it is not certain that it arrived";
+/// Why a file is left that the platform does not take.
+const UNSENT: &str = "it could not be sent";
 
 /// How an unsettled file fared.
 #[derive(Clone, Debug)]
 struct Tries {
-    /// How often it was sent with unknown outcome.
+    /// How often it was sent with unknown outcome, repetitions that make no second one left out.
     times: u8,
     key: String,
-    /// How often it certainly did not arrive.
-    failed: u8,
+    /// When the last of these tries was begun, in milliseconds since 1970.
+    since: i64,
 }
 
 impl From<Tries> for Sending {
-    fn from(Tries { times, key, failed }: Tries) -> Self {
-        Self::Tried { times, key, failed }
+    fn from(Tries { times, key, since }: Tries) -> Self {
+        Self::Tried { times, key, since }
     }
 }
 
@@ -85,80 +93,133 @@ impl<M: Messages> Reply<M> {
 
     /// Sends what is not there yet.
     pub(super) async fn send_files(&mut self, files: &[OutFile]) -> Result<(), SendError> {
+        let mut deadline = Deadline { hurry: self.hurry.clone(), since: None };
         for (n, file) in files.iter().enumerate() {
-            match self.tries(n) {
-                None => {}
-                Some(Tries { times: TRIES.., .. }) => self.give_up(n, UNCERTAIN),
-                Some(Tries { failed: FAILURES.., .. }) => self.give_up(n, "it could not be sent"),
-                Some(tries) => self.send_patiently(n, file, tries).await?,
+            if self.tries(n).is_some() {
+                let bytes = self.bytes_left(files).await;
+                self.send_patiently(n, file, bytes, &mut deadline).await?;
             }
             self.save().await?;
         }
         Ok(())
     }
 
-    /// Sends a file once; when somebody waits, as often as a few seconds allow, and then no more.
-    async fn send_patiently(&mut self, n: usize, file: &OutFile, mut tries: Tries) -> Result<(), SendError> {
-        let (hurry, mut end) = (self.hurry.clone(), None);
+    /// Sends a file once; when somebody waits, as often as the grace allows, and then no more.
+    async fn send_patiently(
+        &mut self,
+        n: usize,
+        file: &OutFile,
+        bytes: u64,
+        deadline: &mut Deadline,
+    ) -> Result<(), SendError> {
         loop {
-            let Some(sent) = overdue(&hurry, &mut end, self.send_file(n, file, &mut tries)).await else {
+            let Some(sent) = deadline.keep(bytes, self.send_file(n, file)).await else {
+                if !deadline.is_over(bytes) {
+                    continue;
+                }
                 tracing::warn!(file = file.name, "a file is given up: it takes too long, and somebody waits");
-                self.give_up(n, "it could not be sent in time");
+                // What was cut on its way may have arrived.
+                let begun = self.tries(n).is_some_and(|tries| tries.times > 0);
+                self.give_up(n, if begun { UNCERTAIN } else { "it could not be sent in time" });
                 return Ok(());
             };
-            let Err(error) = sent else { return Ok(()) };
-            let Some(end) = end else { return Err(error) };
-            if tries.times >= TRIES {
-                self.give_up(n, UNCERTAIN);
+            let Err(error) = sent else {
+                deadline.moves_on(matches!(self.record.files.get(n), Some(Sending::Sent { .. })));
                 return Ok(());
-            }
+            };
+            let Some(last) = deadline.last_try() else { return Err(error) };
             let pause = match error {
                 SendError::Later { after } => after,
                 _ => PAUSE,
             };
-            if timeout_at(end, sleep(pause)).await.is_err() {
+            if !deadline.pause(last, pause).await {
                 tracing::warn!(file = file.name, %error, "a file is given up: somebody waits");
-                self.give_up(n, "it could not be sent");
+                self.give_up(n, UNSENT);
                 return Ok(());
             }
         }
     }
 
-    async fn send_file(&mut self, n: usize, file: &OutFile, tries: &mut Tries) -> Result<(), SendError> {
-        let before = tries.clone();
-        tries.times += 1;
+    /// Sends a file once, unless it is found to be there, or was perhaps sent as often as it may be.
+    async fn send_file(&mut self, n: usize, file: &OutFile) -> Result<(), SendError> {
+        let Some(before) = self.tries(n) else { return Ok(()) };
+        let Ok(size) = size::<M>(file).await else {
+            self.give_up(n, UNSENT);
+            return Ok(());
+        };
+        let tries = match self.look_for(&before, file, size).await? {
+            FoundFile::There(id) => {
+                self.now_is(n, Sending::Sent { id: Id::Text(id) });
+                return Ok(());
+            }
+            FoundFile::Repeatable => before.clone(),
+            FoundFile::Absent if before.times >= TRIES && self.hurry.is_waited_for() => {
+                self.give_up(n, UNCERTAIN);
+                return Ok(());
+            }
+            FoundFile::Absent => {
+                self.rest(before.times)?;
+                let times = before.times + u8::from(self.hurry.is_waited_for());
+                Tries { times, ..before.clone() }
+            }
+            FoundFile::Perhaps if before.times >= TRIES => {
+                self.give_up(n, UNCERTAIN);
+                return Ok(());
+            }
+            FoundFile::Perhaps => {
+                self.rest(before.times)?;
+                Tries { times: before.times + 1, since: now(), ..before.clone() }
+            }
+        };
         self.now_is(n, tries.clone().into());
         self.save().await?;
-        let uploaded = match size::<M>(file).await {
-            Ok(size) => self.messages.upload(&tries.key, file, size).await,
-            Err(why) => Err(CallError::File(why)),
-        };
-        let state = match uploaded {
-            Ok(id) => Sending::Sent { id: Id::Text(id) },
+        match self.messages.upload(&tries.key, file, size).await {
+            Ok(id) => self.now_is(n, Sending::Sent { id: Id::Text(id) }),
             Err(error @ (CallError::Refused(_) | CallError::File(_) | CallError::Gone)) => {
                 tracing::warn!(%error, "a file was not sent");
-                Sending::Failed { why: "it could not be sent".to_owned() }
+                self.give_up(n, UNSENT);
             }
             Err(error) => {
-                if !error.may_be_done() {
-                    // That the platform asks to wait says nothing of the file.
-                    let waits = matches!(error, CallError::Wait(_));
-                    *tries = Tries { failed: before.failed + u8::from(!waits), ..before };
-                    self.now_is(n, tries.clone().into());
+                match error.may_be_done() {
+                    true => self.lost = Some(Instant::now()),
+                    false => self.now_is(n, before.into()),
                 }
                 return Err(error.into());
             }
-        };
-        self.now_is(n, state);
+        }
         Ok(())
+    }
+
+    async fn look_for(&mut self, tries: &Tries, file: &OutFile, size: u64) -> Result<FoundFile, SendError> {
+        if tries.times == 0 {
+            return Ok(FoundFile::Perhaps);
+        }
+        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        self.messages.find_file(tries.since, file, size, &ledger).await
+    }
+
+    /// Fails while the last try that a file has is to wait. A restart forgets that.
+    fn rest(&self, times: u8) -> Result<(), SendError> {
+        let lost = self.lost.filter(|_| times > 0 && !self.hurry.is_waited_for());
+        let left = lost.map_or(Duration::ZERO, |lost| REST.saturating_sub(lost.elapsed()));
+        if left.is_zero() { Ok(()) } else { Err(SendError::Later { after: left }) }
+    }
+
+    /// Returns how many bytes the files have that are still to be sent.
+    async fn bytes_left(&self, files: &[OutFile]) -> u64 {
+        let mut left = 0u64;
+        for (_, file) in files.iter().enumerate().filter(|(n, _)| self.tries(*n).is_some()) {
+            left = left.saturating_add(size::<M>(file).await.unwrap_or(0));
+        }
+        left
     }
 
     /// Returns how an unsettled file fared; `None` for one that is there or given up.
     fn tries(&self, n: usize) -> Option<Tries> {
         match self.record.files.get(n) {
-            None => Some(Tries { times: 0, key: fresh_key(), failed: 0 }),
-            Some(Sending::Tried { times, key, failed }) => {
-                Some(Tries { times: *times, key: key.clone(), failed: *failed })
+            None => Some(Tries { times: 0, key: fresh_key(), since: 0 }),
+            Some(Sending::Tried { times, key, since }) => {
+                Some(Tries { times: *times, key: key.clone(), since: *since })
             }
             Some(Sending::Sent { .. } | Sending::Failed { .. }) => None,
         }
@@ -170,7 +231,7 @@ impl<M: Messages> Reply<M> {
 
     fn now_is(&mut self, n: usize, state: Sending) {
         let files = &mut self.record.files;
-        let unknown = || Sending::Tried { times: 0, key: fresh_key(), failed: 0 };
+        let unknown = || Sending::Tried { times: 0, key: fresh_key(), since: 0 };
         files.resize_with(files.len().max(n + 1), unknown);
         if let Some(file) = files.get_mut(n) {
             *file = state;
@@ -179,26 +240,62 @@ impl<M: Messages> Reply<M> {
     }
 }
 
-/// Does some work; `None` when somebody waits and the grace is over. `end` is set when somebody waits.
-async fn overdue<T>(
-    hurry: &CancellationToken,
-    end: &mut Option<Instant>,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let late = async {
-        hurry.cancelled().await;
-        sleep_until(*end.get_or_insert_with(|| Instant::now() + GRACE)).await;
-    };
-    tokio::select! {
-        biased;
-        done = work => {
-            if hurry.is_cancelled() {
-                end.get_or_insert_with(|| Instant::now() + GRACE);
-            }
-            Some(done)
+/// Until when files are sent on once somebody waits for the reply's end: a grace for a platform that fails, and the
+/// time that the bytes take which are left. It is one for all files, and counts anew when one has arrived: a platform
+/// that takes them is well.
+struct Deadline {
+    hurry: Hurry,
+    /// From when on it counts, if somebody waits.
+    since: Option<Instant>,
+}
+
+impl Deadline {
+    /// Does some work while `bytes` are left; `None` when somebody waits and it takes too long. What hangs since the
+    /// platform failed is left halfway, so that there is time for another try.
+    async fn keep<T>(&mut self, bytes: u64, work: impl Future<Output = T>) -> Option<T> {
+        let (hurry, since) = (&self.hurry, &mut self.since);
+        let over = async {
+            hurry.waited_for().await;
+            let since = *since.get_or_insert_with(Instant::now);
+            let half = since + GRACE / 2 + transfer(bytes);
+            sleep_until(if Instant::now() < half { half } else { half + GRACE / 2 }).await;
+        };
+        tokio::select! {
+            biased;
+            () = hurry.stopped() => None,
+            () = over => None,
+            done = work => Some(done),
         }
-        () = late => None,
     }
+
+    /// Tells whether nothing is tried any more while `bytes` are left.
+    fn is_over(&self, bytes: u64) -> bool {
+        self.hurry.is_stopped() || self.since.is_some_and(|since| since.elapsed() >= GRACE + transfer(bytes))
+    }
+
+    /// Returns when a platform that fails is tried for the last time, if somebody waits.
+    fn last_try(&mut self) -> Option<Instant> {
+        let waits = self.hurry.is_waited_for();
+        waits.then(|| *self.since.get_or_insert_with(Instant::now) + GRACE)
+    }
+
+    /// Waits before another try; false when there is none.
+    async fn pause(&self, last: Instant, pause: Duration) -> bool {
+        tokio::select! {
+            () = self.hurry.stopped() => false,
+            waited = timeout_at(last, sleep(pause)) => waited.is_ok(),
+        }
+    }
+
+    /// A file is settled; `arrived` tells whether it is there.
+    fn moves_on(&mut self, arrived: bool) {
+        self.since = self.since.filter(|_| !arrived);
+    }
+}
+
+/// Returns how long so many bytes may take when somebody waits.
+fn transfer(bytes: u64) -> Duration {
+    Duration::from_millis(bytes.saturating_mul(1000) / RATE).min(MAX_TRANSFER_TIME)
 }
 
 /// Returns a file's text, or why it cannot be said in messages.
@@ -224,3 +321,6 @@ async fn size<M: Messages>(file: &OutFile) -> Result<u64, String> {
         Err(_) => Err("it is not there any more".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,9 @@ pub(super) struct Record<S, M> {
     /// What is asked in words.
     #[serde(default, skip_serializing_if = "Asked::is_nothing")]
     pub(super) asked: Asked,
+    /// Which part is a note that the messages before it did not take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) noted: Option<usize>,
     /// What the platform keeps of the reply as a whole.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(super) memo: Value,
@@ -62,9 +65,9 @@ pub(super) enum Sending {
         /// The key under which it is sent.
         #[serde(default)]
         key: String,
-        /// How often besides it certainly did not arrive.
+        /// When the last of them was begun, in milliseconds since 1970; 0 in older records.
         #[serde(default, skip_serializing_if = "is_zero")]
-        failed: u8,
+        since: i64,
     },
     /// It is there.
     Sent {
@@ -87,8 +90,8 @@ pub(super) enum Id {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
-fn is_zero(count: &u8) -> bool {
-    *count == 0
+fn is_zero(time: &i64) -> bool {
+    *time == 0
 }
 
 impl Id {
@@ -102,7 +105,7 @@ impl Id {
 
 impl<S, M> Default for Record<S, M> {
     fn default() -> Self {
-        Self { parts: Vec::new(), files: Vec::new(), asked: Asked::default(), memo: Value::Null }
+        Self { parts: Vec::new(), files: Vec::new(), asked: Asked::default(), noted: None, memo: Value::Null }
     }
 }
 
@@ -190,17 +193,19 @@ mod tests {
         let record: Record<Card, i64> = Record {
             parts: vec![Part::Sent(Card { id: "m5".into(), page: 2 }), Part::Intended(slot)],
             files: vec![
-                Sending::Tried { times: 1, key: "k2".into(), failed: 0 },
+                Sending::Tried { times: 1, key: "k2".into(), since: 7 },
                 Sending::Sent { id: Id::Text("m8".into()) },
                 Sending::Failed { why: "gone".into() },
             ],
             asked: Asked { first: 3, actions: vec!["/approve k".into()], at: Some(1) },
+            noted: Some(2),
             memo: json!({"chat": -100}),
         };
         let state = json!({
             "parts": [{"sent": {"id": "m5", "page": 2}}, {"intended": {"key": "k1", "since": 1, "mark": 5}}],
-            "files": [{"tried": {"times": 1, "key": "k2"}}, {"sent": {"id": "m8"}}, {"failed": {"why": "gone"}}],
+            "files": [{"tried": {"times": 1, "key": "k2", "since": 7}}, {"sent": {"id": "m8"}}, {"failed": {"why": "gone"}}],
             "asked": {"first": 3, "actions": ["/approve k"], "at": 1},
+            "noted": 2,
             "memo": {"chat": -100},
         });
         let handle = ReplyHandle { state, messages: vec!["m5".into(), "m8".into()] };

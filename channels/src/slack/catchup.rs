@@ -1,8 +1,9 @@
 //! Reads in the history what was said while nobody listened. What was kept before is recognised by its key.
 //!
-//! Looked at are the chats of which something was seen lately, from a little before the newest message that is
-//! known there of the time when all was heard. What the bot itself sent since tells nothing. What is not found: first words to the bot in a chat that it does not know, edits, and what was
-//! taken back. Where the app may not read the history it is left.
+//! Looked at are the chats of which something was seen lately, from a little before the newest message that is known
+//! there of the time when all was heard. What the bot itself sent since tells nothing. What is not found: first words
+//! to the bot in a chat that it does not know, edits, and what was taken back. Where the app may not read the history
+//! it is left.
 
 use super::{
     Slack,

@@ -24,6 +24,7 @@ pub(super) struct Client {
     bot_token: SecretString,
     app_token: Option<SecretString>,
     recovery: Recovery,
+    reads: Recovery,
 }
 
 /// Which token a call shows.
@@ -58,12 +59,24 @@ impl Client {
         app_token: Option<SecretString>,
     ) -> Result<Self, String> {
         let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
-        Ok(Self { http, api_url, bot_token, app_token, recovery: Recovery::default() })
+        Ok(Self {
+            http,
+            api_url,
+            bot_token,
+            app_token,
+            recovery: Recovery::default(),
+            reads: Recovery::default(),
+        })
     }
 
-    /// Returns what tells when Slack answers again.
+    /// Returns what tells when Slack takes messages again.
     pub(super) fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// Returns what tells when Slack answers again, whatever it is asked.
+    pub(super) fn reads(&self) -> &Recovery {
+        &self.reads
     }
 
     /// Calls a method that reads: Slack sees parameters of those only in forms.
@@ -84,7 +97,9 @@ impl Client {
         params: &Value,
     ) -> Result<T, ApiError> {
         let request = self.http.post(self.url(method)?).json(params);
-        Ok(self.send(request, Token::Bot).await?.body)
+        let told = self.send(request, Token::Bot).await;
+        self.recovery.note(&told, ApiError::is_outage);
+        Ok(told?.body)
     }
 
     /// Calls a method without parameters and returns the headers' words too.
@@ -154,7 +169,8 @@ impl Client {
             }
         };
         let told = exchange(request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT)).await;
-        self.recovery.note(&told, ApiError::is_outage);
+        self.recovery.note_read(&told, ApiError::is_outage);
+        self.reads.note(&told, ApiError::is_outage);
         told
     }
 }

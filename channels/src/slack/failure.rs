@@ -43,14 +43,6 @@ pub(super) enum ApiError {
 }
 
 impl ApiError {
-    /// What it means where the call only prepared another: nothing was done.
-    pub(super) fn before(self) -> Self {
-        match self {
-            Self::Unknown(what) => Self::Unconnected(what),
-            other => other,
-        }
-    }
-
     /// Tells whether Slack, or the way to it, does not work now.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     BoxFuture, ChannelError, HealthState, Intake,
+    recovery::Backoff,
     socket::{self, Pulse, Socket, SocketError},
     supervise::{Ended, supervise},
 };
@@ -113,7 +114,10 @@ struct Session<'a> {
     kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
     renewed: Option<Instant>,
-    catch_up: Option<BoxFuture<'a, bool>>,
+    /// Tells whether the history was read to its end, and how often that was tried.
+    catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
+    /// When the history may be read again.
+    backoff: Backoff,
     /// Whether the history is still to be read for what was missed.
     behind: bool,
     broken: bool,
@@ -129,7 +133,8 @@ impl<'a> Session<'a> {
             kept: FuturesUnordered::new(),
             next: None,
             renewed: None,
-            catch_up: Some(Box::pin(slack.catch_up(intake))),
+            catch_up: Some(Box::pin(async move { (slack.catch_up(intake).await, Backoff::new()) })),
+            backoff: Backoff::new(),
             behind: true,
             broken: false,
         }
@@ -150,9 +155,10 @@ impl<'a> Session<'a> {
                         break ended;
                     }
                 }
-                Some(complete) = OptionFuture::from(self.catch_up.as_mut()) => {
+                Some((complete, backoff)) = OptionFuture::from(self.catch_up.as_mut()) => {
                     self.catch_up = None;
                     self.behind = !complete;
+                    self.backoff = if complete { Backoff::new() } else { backoff };
                     if !complete {
                         self.look_again();
                     }
@@ -254,10 +260,11 @@ impl<'a> Session<'a> {
 
     /// Reads the history for what was refused, after a while; while Slack fails, as soon as it does not.
     fn look_again(&mut self) {
-        let (slack, intake) = (self.slack, self.intake);
+        let (slack, intake, mut backoff) = (self.slack, self.intake, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            slack.ears.office.client.recovery().pause_if_failing(LATER).await;
-            slack.catch_up(intake).await
+            backoff.pause(slack.ears.office.client.reads(), LATER).await;
+            backoff.tries();
+            (slack.catch_up(intake).await, backoff)
         }));
     }
 }

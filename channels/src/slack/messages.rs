@@ -21,7 +21,7 @@ mod streams;
 use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
 use crate::{
     OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    live::{CallError, Draft, FoundFile, Ledger, Messages, Sent, Slot, Turn, Typing},
     recovery::Recovery,
     split::{Limit, Unit},
 };
@@ -68,8 +68,6 @@ pub(super) struct SlackMessages {
     blind: bool,
     /// The files of this reply that are there.
     files: Vec<String>,
-    /// Whether a file may be there that is not known: a restart cut the reply, or a call had no answer.
-    unsure: bool,
     /// The message that is answered, or the thread: what was sent since stands behind it.
     behind: String,
     status: Arc<Status>,
@@ -139,7 +137,6 @@ impl SlackMessages {
             undone: false,
             blind: false,
             files: Vec::new(),
-            unsure: placement.saved.is_some(),
             behind: placement
                 .reply_to
                 .clone()
@@ -388,15 +385,22 @@ impl Messages for SlackMessages {
         Ok(())
     }
 
-    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        if self.unsure
-            && let Some(id) = self.find_file(file, size).await?
-        {
+    async fn find_file(
+        &mut self,
+        _since: i64,
+        file: &OutFile,
+        size: u64,
+        _ledger: &Ledger<'_>,
+    ) -> Result<FoundFile, SendError> {
+        let found = self.look_for_file(file, size).await?;
+        if let FoundFile::There(id) = &found {
             self.files.push(id.clone());
-            return Ok(id);
         }
+        Ok(found)
+    }
+
+    async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         let sent = upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await;
-        self.unsure |= sent.as_ref().is_err_and(CallError::may_be_done);
         self.files.extend(sent.clone());
         sent
     }

@@ -90,6 +90,14 @@ pub(super) enum CallError {
 }
 
 impl CallError {
+    /// What it means where the call only prepared another: nothing was done.
+    pub(super) fn before(self) -> Self {
+        match self {
+            Self::Unknown(what) => Self::Unconnected(what),
+            other => other,
+        }
+    }
+
     /// Tells whether Telegram fails, or whatever is between.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))

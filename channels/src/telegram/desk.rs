@@ -34,7 +34,7 @@ impl Desk {
         Self { office, chat, interval: if private { PRIVATE } else { GROUP } }
     }
 
-    /// Returns what tells when Telegram answers again.
+    /// Returns what tells when Telegram takes messages again.
     pub(super) fn recovery(&self) -> Recovery {
         self.office.recovery.clone()
     }
@@ -87,9 +87,11 @@ impl Desk {
             pacer.spend(&self.chat, self.interval);
         }
         let result = api.call(self.chat, call).await;
-        // A file that cannot be read makes no call.
-        if !matches!(result, Err(CallError::File(_))) {
-            recovery.note(&result, CallError::is_outage);
+        match (call, &result) {
+            // A file that cannot be read makes no call.
+            (_, Err(CallError::File(_))) => {}
+            (Call::Typing { .. } | Call::Seen { .. }, _) => recovery.note_read(&result, CallError::is_outage),
+            _ => recovery.note(&result, CallError::is_outage),
         }
         match &result {
             Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),

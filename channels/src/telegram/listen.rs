@@ -175,10 +175,7 @@ impl<'a> Poll<'a> {
                 () = stop.cancelled() => break,
             };
             let pause = match batch {
-                Ok(batch) => {
-                    self.telegram.office.recovery.answered();
-                    self.take(&batch).await
-                }
+                Ok(batch) => self.take(&batch).await,
                 Err(error) => Some(self.telegram.trouble(error, &mut self.backoff)?),
             };
             self.shaky = pause.is_some();

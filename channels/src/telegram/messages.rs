@@ -218,8 +218,13 @@ impl Messages for TelegramMessages {
         Ok(())
     }
 
-    /// Uploads a file: a picture as one, and as a document if Telegram does not like it.
+    /// Uploads a file: a picture as one, and as a document if Telegram does not like it. While Telegram fails a call
+    /// that shows next to nothing goes before, because a file without an answer is sent only twice.
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
+        if self.desk.recovery().is_failing() {
+            let typing = Call::Typing { topic: self.thread.topic };
+            self.desk.call(&typing).await.map_err(api::CallError::before)?;
+        }
         let to = Thread { reply_to: None, ..self.thread };
         let upload = |photo| Call::Upload { to, file: file.clone(), photo };
         if is_picture(file, size) {

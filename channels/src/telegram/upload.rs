@@ -5,12 +5,20 @@ use super::{
     client::{Client, Message},
 };
 use crate::{OutFile, fetch};
+use bytes::Bytes;
+use futures_util::StreamExt;
 use reqwest_teloxide::{
     Body,
     multipart::{Form, Part},
 };
 use serde_json::json;
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
@@ -28,7 +36,8 @@ pub(super) async fn send(
     photo: bool,
 ) -> Result<Posted, CallError> {
     let (method, field) = if photo { ("SendPhoto", "photo") } else { ("SendDocument", "document") };
-    let (part, size) = part(file).await.map_err(|error| CallError::File(error.to_string()))?;
+    let left = Arc::new(AtomicU64::new(0));
+    let (part, size) = part(file, &left).await.map_err(|error| CallError::File(error.to_string()))?;
     let mut form = Form::new().text("chat_id", chat.to_string()).part(field, part);
     if let Some(topic) = to.topic {
         form = form.text("message_thread_id", topic.to_string());
@@ -39,13 +48,20 @@ pub(super) async fn send(
     }
     let request =
         client.http().post(client.method_url(method)?).multipart(form).timeout(fetch::patience(size));
-    client.exchange::<Message>(request).await.map(Posted::from)
+    let sent = client.exchange::<Message>(request).await.map(Posted::from);
+    // What has not left whole did not arrive.
+    if left.load(Ordering::Relaxed) < size { sent.map_err(CallError::before) } else { sent }
 }
 
-async fn part(file: &OutFile) -> std::io::Result<(Part, u64)> {
+/// Opens a file; `left` counts the bytes of it that are on their way.
+async fn part(file: &OutFile, left: &Arc<AtomicU64>) -> std::io::Result<(Part, u64)> {
     let open = File::open(&file.path).await?;
     let size = open.metadata().await?.len();
-    let body = Body::wrap_stream(ReaderStream::new(open));
+    let left = Arc::clone(left);
+    let count = move |chunk: &std::io::Result<Bytes>| {
+        left.fetch_add(chunk.as_ref().map_or(0, |bytes| bytes.len() as u64), Ordering::Relaxed);
+    };
+    let body = Body::wrap_stream(ReaderStream::new(open).inspect(count));
     Ok((Part::stream_with_length(body, size).file_name(file.name.clone()), size))
 }
 

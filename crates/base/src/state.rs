@@ -17,7 +17,7 @@ pub struct ThreadState {
     /// Calls that were begun and have no result yet. After a crash they tell what may have had an effect.
     #[serde(default, skip_serializing_if = "IndexSet::is_empty")]
     pub begun: IndexSet<CallId>,
-    /// How often a restart cut each call, since people spoke last.
+    /// How often a death of the process cut each call, since people spoke last; 0 if only a stop in order did.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub interrupted: IndexMap<CallId, u32>,
     /// The agent's own list of what is to be done.
@@ -122,6 +122,8 @@ pub enum Update {
     Begin(CallId),
     /// A restart found that a tool call had begun and not ended.
     Interrupt(CallId),
+    /// Likewise, where the process before was stopped in order: the call is not to blame.
+    Suspend(CallId),
     /// The agent's list of what is to be done, whole.
     Todos(Vec<Todo>),
     /// The agent knows what stands in a file.
@@ -167,6 +169,10 @@ impl ThreadState {
             Update::Interrupt(call) => {
                 self.begun.shift_remove(&call);
                 *self.interrupted.entry(call).or_default() += 1;
+            }
+            Update::Suspend(call) => {
+                self.begun.shift_remove(&call);
+                self.interrupted.entry(call).or_default();
             }
             Update::Todos(todos) => self.todos = todos,
             Update::Mark { path, digest } => Arc::make_mut(&mut self.marks).put(path, digest),
@@ -243,6 +249,7 @@ mod tests {
             Update::Message(Arc::new(Message::Assistant(assistant))),
             Update::Begin("c".into()),
             Update::Interrupt("c".into()),
+            Update::Suspend("c".into()),
             Update::Begin("c".into()),
             Update::Message(Arc::new(Message::Tool(result))),
             Update::Artifacts { run: "run".into(), paths: vec!["/mnt/user-data/outputs/a.txt".into()] },
@@ -272,6 +279,9 @@ mod tests {
         let cut = || [Update::Begin("c".into()), Update::Interrupt("c".into())];
         let twice = ThreadState::fold(cut().into_iter().chain(cut()));
         assert_eq!((twice.begun.len(), twice.interrupted.get(&CallId::from("c"))), (0, Some(&2)));
+        let stopped = [Update::Begin("c".into()), Update::Suspend("c".into())];
+        let once = ThreadState::fold(cut().into_iter().chain(stopped));
+        assert_eq!((once.begun.len(), once.interrupted.get(&CallId::from("c"))), (0, Some(&1)));
         let state = ThreadState::fold(cut().into_iter().chain([human("h", "again")]));
         assert!(state.interrupted.is_empty());
     }

@@ -1,9 +1,9 @@
-//! What is done in a sandbox, or to an agent, is noted before it is done: who, where, what, whether it was let through, and how
-//! it ended. What cannot be noted is not done.
+//! What is done in a sandbox, or to an agent, is noted before it is done: who, where, what, whether it was let
+//! through, and how it ended. What cannot be noted is not done.
 
 use crate::{Asker, now};
 use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, RunId, Sandbox, SandboxError, ThreadId, ToolError};
-use pudu_store::{Db, Deed, DeedId, StoreError};
+use pudu_store::{ABANDONED, Db, Deed, DeedId, STOPPED, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ impl Ledger {
     }
 }
 
-/// Leaves out the middle of what is too long, and names the whole by its length and its SHA-256: the whole stands in the
-/// thread, and can be told to be the same.
+/// Leaves out the middle of what is too long, and names the whole by its length and its SHA-256: the whole stands in
+/// the thread, and can be told to be the same.
 fn shortened(detail: &str) -> String {
     let count = detail.chars().count();
     if count <= LONGEST {
@@ -107,6 +107,8 @@ pub fn killed(code: i64) -> Option<&'static str> {
         -2 => Some("too much memory"),
         -3 => Some("too much disk"),
         -4 => Some("the machine's disk is almost full"),
+        STOPPED => Some("stopped"),
+        ABANDONED => Some("the daemon ended"),
         _ => None,
     }
 }

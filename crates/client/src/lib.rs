@@ -50,7 +50,7 @@ use std::{
 use store::Db;
 use threads::Threads;
 use tokio::sync::{Semaphore, oneshot};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The agent.
 #[derive(Clone)]
@@ -71,6 +71,8 @@ struct Inner {
     /// What the files that tools read may take, for all runs.
     memory: Memory,
     tasks: TaskTracker,
+    /// Ends the runs at work where they are.
+    suspend: CancellationToken,
 }
 
 impl Client {
@@ -91,6 +93,7 @@ impl Client {
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Memory::default(),
             tasks: TaskTracker::new(),
+            suspend: CancellationToken::new(),
         }))
     }
 
@@ -189,11 +192,13 @@ impl Client {
         self.0.live.open(id.clone(), run.replay.clone());
         let (replay, steering) = (run.replay.clone(), control.steering.clone());
         let work = AssertUnwindSafe(run::work(self.clone(), task, replay.clone(), control)).catch_unwind();
+        let suspend = self.0.suspend.clone();
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.
-            let end = match work.await {
-                Ok(end) => end,
-                Err(_) => {
+            let end = match suspend.run_until_cancelled(work).await {
+                None => return,
+                Some(Ok(end)) => end,
+                Some(Err(_)) => {
                     tracing::error!(run = %id, "a run broke down");
                     run::failed(
                         "Something in me broke. Whoever runs this bot finds it in the log.",
@@ -225,6 +230,13 @@ impl Client {
     #[must_use]
     pub fn running(&self) -> usize {
         self.0.tasks.len()
+    }
+
+    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a restart.
+    pub async fn suspend(&self) {
+        self.0.suspend.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
     }
 
     /// Forgets threads that nobody has used for a while, which are read again when needed, and runs that

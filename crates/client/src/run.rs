@@ -36,6 +36,8 @@ pub struct Task {
     /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
     /// skills that were asked for since are at work, and calls that are open since are its own.
     pub first: Option<MessageId>,
+    /// Whether it goes on after the process was stopped in order: its open calls are not to blame for that.
+    pub suspended: bool,
     /// If set, the thread's last question is asked again under this id, and what was answered is taken
     /// back. After a restart the id is there already and nothing is taken back a second time.
     pub again: Option<MessageId>,
@@ -150,6 +152,9 @@ pub(crate) async fn work(
     let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
         Some(outcome) => (tell(&turn, outcome), true),
         None => {
+            if task.suspended {
+                suspended(&mut turn);
+            }
             hear(&mut turn, &task);
             tell_before(&turn);
             // Before anything can go wrong with who answers: what can be asked again is what was asked last.
@@ -238,6 +243,13 @@ fn hear(turn: &mut Turn, task: &Task) {
         if !turn.state().messages.contains_key(&human.id) {
             turn.apply(Update::Message(Arc::new(Message::Human(human.clone()))));
         }
+    }
+}
+
+/// Notes of the calls that were at work that a stop in order cut them.
+fn suspended(turn: &mut Turn) {
+    for call in turn.state().begun.clone() {
+        turn.apply(Update::Suspend(call));
     }
 }
 

@@ -1,9 +1,9 @@
-//! Sandboxes that are Pods of a cluster: one for each thread, of any image that has a shell. Commands go by exec through
-//! the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a volume that
-//! holds pudu's home, so files are those of this machine.
+//! Sandboxes that are Pods of a cluster: one for each thread, of any image that has a shell. Commands go by exec
+//! through the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a
+//! volume that holds pudu's home, so files are those of this machine.
 //!
-//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all that
-//! this needs.
+//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all
+//! that this needs.
 
 mod connect;
 mod exec;

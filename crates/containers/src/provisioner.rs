@@ -1,7 +1,8 @@
 //! Sandboxes that a provisioner makes: DeerFlow's service in front of a cluster. It is asked over its REST API for a
 //! sandbox, answers with an address, and there the all-in-one image's API does the rest.
 //!
-//! What is deliberately absent: everything that the provisioner decides itself (image, limits, network, its own skills).
+//! What is deliberately absent: everything that the provisioner decides itself (image, limits, network, its own
+//! skills).
 
 mod api;
 

@@ -21,8 +21,8 @@ pub(crate) struct Wish {
 /// What came of it.
 pub(crate) type Answer = Result<Document, Error>;
 
-/// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what reading a
-/// document does not need, before a byte of it is read; where that fails, nothing is read.
+/// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what
+/// reading a document does not need, before a byte of it is read; where that fails, nothing is read.
 #[must_use]
 pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let said = std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<Wish>(&text).ok());

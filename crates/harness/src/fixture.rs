@@ -15,7 +15,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -101,6 +101,32 @@ impl Sandbox for NoSandbox {
     }
     fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
         unreachable!()
+    }
+    fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
+        unreachable!()
+    }
+    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        unreachable!()
+    }
+}
+
+/// Files that are as large as their names say, in MiB; how much of them was read.
+#[derive(Default)]
+pub(crate) struct SizedFiles(pub(crate) AtomicU64);
+
+impl Sandbox for SizedFiles {
+    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        unreachable!()
+    }
+    fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
+        let size = path.parse::<u64>().unwrap() << 20;
+        Box::pin(async move {
+            if size > limit {
+                return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
+            }
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(Vec::new())
+        })
     }
     fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
         unreachable!()

@@ -1,5 +1,5 @@
-//! Memory that the files take which tools read: bounded for one run, and for all runs of the process. Whoever finds no
-//! room waits until others are done.
+//! Memory that the files take which tools read, and the images that models are shown: bounded for one run, and for all
+//! runs of the process. Whoever finds no room waits until others are done.
 //!
 //! What is deliberately absent: what commands and servers take. Those are processes of their own, with limits of their
 //! own, and what is taken in of their output is each tool's own bound.
@@ -12,6 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MAX_RUN_BYTES: usize = 64 << 20;
 /// So much those of all runs, in bytes.
 const MAX_ALL_BYTES: usize = 192 << 20;
+/// So much the images of all requests that models work on, in bytes.
+const MAX_IMAGE_BYTES: usize = 192 << 20;
 /// A file is held so often at once: as it was read, as what is made of it, and as it is written.
 const COPIES: usize = 3;
 /// As much of a file is asked for before it is known how large it is, in bytes.
@@ -22,11 +24,14 @@ const FIRST_BYTES: u64 = 256 << 10;
 pub struct Memory {
     all: Arc<Semaphore>,
     run: Arc<Semaphore>,
+    /// What the images may hold that models are shown: of their own, as a model takes its time.
+    images: Arc<Semaphore>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(MAX_ALL_BYTES)), run: Arc::new(Semaphore::new(MAX_RUN_BYTES)) }
+        let pool = |bytes| Arc::new(Semaphore::new(bytes));
+        Self { all: pool(MAX_ALL_BYTES), run: pool(MAX_RUN_BYTES), images: pool(MAX_IMAGE_BYTES) }
     }
 }
 
@@ -34,21 +39,32 @@ impl Memory {
     /// Returns what another run may hold, out of the same.
     #[must_use]
     pub fn for_run(&self) -> Self {
-        Self { all: self.all.clone(), run: Arc::new(Semaphore::new(MAX_RUN_BYTES)) }
+        Self { run: Arc::new(Semaphore::new(MAX_RUN_BYTES)), ..self.clone() }
     }
 
-    /// Waits until there is room.
+    /// Waits until there is room for a file.
     async fn hold(&self, bytes: u64) -> Held {
-        let bytes = usize::try_from(bytes).unwrap_or(MAX_RUN_BYTES).saturating_mul(COPIES).min(MAX_RUN_BYTES);
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let bytes = copies(bytes, MAX_RUN_BYTES);
         // First that of the run: one that waits for itself keeps nothing from others.
         let run = self.run.clone().acquire_many_owned(bytes).await.ok();
         Held { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
     }
+
+    /// Waits until there is room for the images of a request.
+    pub(crate) async fn hold_images(&self, bytes: u64) -> Held {
+        let bytes = copies(bytes, MAX_IMAGE_BYTES);
+        Held { _run: None, _all: self.images.clone().acquire_many_owned(bytes).await.ok() }
+    }
+}
+
+/// Returns what so many bytes take, `most` at most.
+fn copies(bytes: u64, most: usize) -> u32 {
+    let bytes = usize::try_from(bytes).unwrap_or(most).saturating_mul(COPIES).min(most);
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Room that is given back when this is dropped.
-struct Held {
+pub(crate) struct Held {
     _run: Option<OwnedSemaphorePermit>,
     _all: Option<OwnedSemaphorePermit>,
 }
@@ -131,43 +147,13 @@ impl Sandbox for Metered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use crate::fixture::SizedFiles;
+    use std::sync::atomic::Ordering;
 
-    /// Files that are as large as their names say, in MiB; how much of them was read.
-    #[derive(Default)]
-    struct Sized(AtomicU64);
-
-    impl Sandbox for Sized {
-        fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
-            unreachable!()
-        }
-        fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
-            let size = path.parse::<u64>().unwrap() << 20;
-            Box::pin(async move {
-                if size > limit {
-                    return Err(SandboxError::TooLarge { path: path.to_owned(), size, limit });
-                }
-                self.0.fetch_add(1, Ordering::SeqCst);
-                Ok(Vec::new())
-            })
-        }
-        fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
-            unreachable!()
-        }
-        fn list<'a>(
-            &'a self,
-            _: &'a str,
-            _: usize,
-            _: usize,
-        ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
-            unreachable!()
-        }
-    }
-
-    /// Lets so many calls of each of these runs read a file of so many MiB, and holds all that come through. Returns how
-    /// many did at once.
+    /// Lets so many calls of each of these runs read a file of so many MiB, and holds all that come through. Returns
+    /// how many did at once.
     async fn at_once(runs: usize, calls: usize, mib: u64) -> u64 {
-        let (files, all) = (Arc::new(Sized::default()), Memory::default());
+        let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
         let name = mib.to_string();
         let sandboxes: Vec<Metered> = (0..runs)
             .flat_map(|_| {
@@ -192,7 +178,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_call_held_is_given_back_and_two_that_want_more_do_not_wait_for_each_other() {
-        let (files, all) = (Arc::new(Sized::default()), Memory::default());
+        let (files, all) = (Arc::new(SizedFiles::default()), Memory::default());
         let two: Vec<Metered> = (0..2).map(|_| Metered::new(files.clone(), all.clone())).collect();
         for sandbox in &two {
             sandbox.read("9", 20 << 20).await.unwrap();

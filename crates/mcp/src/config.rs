@@ -1,5 +1,6 @@
 //! `mcpServers` of an `extensions_config.json`, in DeerFlow's shape. Keys that this crate has no use for
-//! are left alone; after this module nobody sees a variable or a default.
+//! are left alone, but for the types of `skills`: where the switches cannot be read, nothing says what is switched off.
+//! After this module nobody sees a variable or a default.
 
 use crate::{
     Failure, Skipped,
@@ -13,6 +14,8 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::error::Category;
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
+    marker::PhantomData,
     path::Path,
     time::Duration,
 };
@@ -62,7 +65,8 @@ impl Config {
     pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, ConfigError> {
         let raw = read(text)?;
         let mut config = Self::default();
-        for (name, entry) in raw.servers.into_iter().filter(|(_, entry)| entry.enabled) {
+        let servers = raw.servers.into_iter().map(|(name, Object(entry))| (name, entry));
+        for (name, entry) in servers.filter(|(_, entry)| entry.enabled) {
             match entry.resolve(&name, vars) {
                 Ok(server) => config.servers.push(server),
                 Err(hint) => {
@@ -101,12 +105,40 @@ impl Config {
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default, rename = "mcpServers")]
-    servers: IndexMap<String, Entry>,
+    servers: IndexMap<String, Object<Entry>>,
+    #[serde(default, rename = "skills")]
+    _skills: IndexMap<String, Object<Switch>>,
     /// What may guard calls, and does not run here.
     #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
     _interceptors: (),
     #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
     _middlewares: (),
+}
+
+/// Whether a skill is switched on.
+#[derive(Deserialize)]
+struct Switch {
+    #[serde(rename = "enabled")]
+    _enabled: Option<bool>,
+}
+
+/// A JSON object, and no list of the values of its keys, which serde takes for one.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Keys<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Keys<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object in braces, `{…}`,")
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        json.deserialize_map(Keys(PhantomData))
+    }
 }
 
 /// Takes an empty list: what may protect somebody must not be left out in silence.
@@ -162,7 +194,8 @@ fn yes() -> bool {
 
 fn read(text: &str) -> Result<Raw, ConfigError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let read: Result<Object<Raw>, _> = serde_path_to_error::deserialize(&mut json);
+    read.map(|Object(raw)| raw).map_err(|error| {
         let key = error.path().to_string();
         let key = key.trim_end_matches(['.', '?']).to_owned();
         let error = error.into_inner();
@@ -176,8 +209,11 @@ fn hint(error: &serde_json::Error) -> String {
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     match error.classify() {
         Category::Data => {
-            text.split_once("expected ").map_or("not usable", |(_, what)| what).to_owned()
-                + " is expected here"
+            let wanted = match text.split_once("expected ").map(|(_, what)| what) {
+                Some("a boolean") => "`true` or `false`, without quotes,",
+                what => what.unwrap_or("not usable"),
+            };
+            format!("{wanted} is expected here")
         }
         _ => text.to_owned(),
     }

@@ -31,18 +31,26 @@ impl Servers {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
+        for skipped in &all.skipped {
+            tracing::warn!("{skipped}");
+        }
+        // Each is told of when it is known: one that is silent holds back no line of another.
         let starting = config.servers.into_iter().map(|server| async {
-            let begun = Session::first(&server).await;
+            let begun = Session::first(&server).await.map_err(|failure| {
+                let skipped = Skipped { server: server.name.clone(), failure };
+                tracing::warn!("{skipped}");
+                skipped
+            });
+            if let Ok((_, found)) = &begun {
+                tracing::info!(server = server.name, tools = found.len(), "an MCP server is ready");
+            }
             (server, begun)
         });
         for (server, begun) in join_all(starting).await {
             match begun {
                 Ok((session, found)) => all.keep(&Arc::new(server), session, found),
-                Err(failure) => all.skipped.push(Skipped { server: server.name, failure }),
+                Err(skipped) => all.skipped.push(skipped),
             }
-        }
-        for skipped in &all.skipped {
-            tracing::warn!("{skipped}");
         }
         all.name_once();
         all
@@ -70,7 +78,6 @@ impl Servers {
     fn keep(&mut self, server: &Arc<Server>, session: Session, found: Vec<Found>) {
         let (keeper, line) = Keeper::new(server.clone(), session, self.stop.clone());
         self.tasks.spawn(keeper.run());
-        tracing::info!(server = server.name, tools = found.len(), "an MCP server is ready");
         let tools = found.into_iter().map(|found| Remote::new(server.clone(), line.clone(), found));
         self.tools.extend(tools.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     }

@@ -1,5 +1,5 @@
-//! A server as a child process: started with an environment of its own, and gone with all that it started when it goes out of
-//! use, by its warden if it has one.
+//! A server as a child process: started with an environment of its own, and gone with all that it started when it
+//! goes out of use, by its warden if it has one.
 
 use crate::{
     failure,
@@ -131,8 +131,8 @@ impl Process {
     }
 }
 
-/// Ends a server and what it started when it goes out of use: by its warden, who ends all of them when it is not held any
-/// more, or by the number of their process group.
+/// Ends a server and what it started when it goes out of use: by its warden, who ends all of them when it is not held
+/// any more, or by the number of their process group.
 struct Group {
     hold: Option<Hold>,
     number: Option<Pid>,

@@ -1,6 +1,6 @@
-//! The process between the daemon and a server that is its child: this very program, started anew under another name. It
-//! starts the server, is the parent of all that loses its own, and ends every one of them when the server ends or the daemon
-//! lets go: also a daemon that was killed, and also what has left the server's process group and session.
+//! The process between the daemon and a server that is its child: this very program, started anew under another name.
+//! It starts the server, is the parent of all that loses its own, and ends every one of them when the server ends or
+//! the daemon lets go: also a daemon that was killed, and also what has left the server's process group and session.
 //!
 //! Deliberately absent: anything that confines a server. It runs as the operator's program that it is.
 
@@ -9,7 +9,8 @@ pub(crate) use elsewhere::{Hold, guarded};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Hold, guarded};
 
-/// Becomes a warden if this program was started as one; otherwise returns at once. Has to be called first thing in `main`.
+/// Becomes a warden if this program was started as one; otherwise returns at once. Has to be called first thing in
+/// `main`.
 pub fn enter() {
     #[cfg(target_os = "linux")]
     linux::enter();

@@ -327,8 +327,8 @@ fn replace(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies a file to a new one that nobody else may read, no more than `most` bytes. The kernel does it, by sharing where
-/// it can.
+/// Copies a file to a new one that nobody else may read, no more than `most` bytes. The kernel does it, by sharing
+/// where it can.
 fn copy(from: std::fs::File, to: &Path, most: u64) -> io::Result<u64> {
     let mut options = std::fs::File::options();
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -353,7 +353,8 @@ fn give(dir: &Dir, name: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     Ok(rustix::fs::chownat(dir, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Gives a folder with all that is in it to somebody, as far as its file system goes; the folder itself last, which says that it is done.
+/// Gives a folder with all that is in it to somebody, as far as its file system goes; the folder itself last, which
+/// says that it is done.
 fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     let own = root.dir_metadata()?.dev();
     let mut open = vec![root.try_clone()?];

@@ -1,5 +1,5 @@
-//! A way in for fuzzers, which live in a workspace of their own and see only what is public: a thread's folder, and what
-//! must hold for any text at all that somebody calls a path or a name in it.
+//! A way in for fuzzers, which live in a workspace of their own and see only what is public: a thread's folder, and
+//! what must hold for any text at all that somebody calls a path or a name in it.
 
 use crate::{
     files::Files,

@@ -1,5 +1,5 @@
-//! Control groups: one for each command, so that the kernel itself holds all its processes together to what they may use
-//! up. Of version 2 where the daemon was given a part of the tree, of version 1 where those count.
+//! Control groups: one for each command, so that the kernel itself holds all its processes together to what they may
+//! use up. Of version 2 where the daemon was given a part of the tree, of version 1 where those count.
 
 mod legacy;
 
@@ -45,8 +45,8 @@ enum Tree {
 }
 
 impl Groups {
-    /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down. Where version 1 counts,
-    /// finds the daemon's groups and tries whether others can be made below them.
+    /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down. Where version 1
+    /// counts, finds the daemon's groups and tries whether others can be made below them.
     pub(crate) fn open() -> io::Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let Some(folder) = folder(Path::new(TREE), &own) else {

@@ -1,9 +1,9 @@
 //! The rights with which file tools reach files: where the daemon is root, those of the user as whom commands run, and
 //! no more. The kernel decides what they may, as it does for commands.
 //!
-//! A thread of its own is that user as far as files are concerned, and nothing else of root is left to it. It ends with
-//! the work and never comes back to root, so nothing can be forgotten. What is deliberately absent: any look at modes or
-//! owners here. Only Linux has users by thread; elsewhere files are reached as whoever the daemon is.
+//! A thread of its own is that user as far as files are concerned, and nothing else of root is left to it. It ends
+//! with the work and never comes back to root, so nothing can be forgotten. What is deliberately absent: any look at
+//! modes or owners here. Only Linux has users by thread; elsewhere files are reached as whoever the daemon is.
 
 use crate::files::Owner;
 use std::io;

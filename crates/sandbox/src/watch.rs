@@ -1,7 +1,7 @@
 //! Watches the disk while a command runs: no quota that every file system has would do it for us. What cannot be
-//! counted is too much: else a command that hides its files would have no limit. Counting many files takes longer than
-//! writing a large one, so that the disk's free room says when to count: a command cannot have written more than the disk
-//! has lost. While it takes long, the command holds still.
+//! counted is too much: else a command that hides its files would have no limit. Counting many files takes longer
+//! than writing a large one, so that the disk's free room says when to count: a command cannot have written more than
+//! the disk has lost. While it takes long, the command holds still.
 
 use cap_std::{
     ambient_authority,
@@ -28,7 +28,8 @@ const LITTLE: u64 = 4 << 20;
 const QUICKEST: u64 = 4 << 20;
 /// A folder that takes no longer to count is counted while the command goes on.
 const SHORT: Duration = Duration::from_millis(20);
-/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to the command.
+/// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to the
+/// command.
 const SHARE: u32 = 20;
 /// The folder is not counted more often than this.
 const COUNT: Duration = Duration::from_millis(500);

@@ -19,6 +19,15 @@ pub struct Installed {
 /// Unpacks beside the place, looks, and moves. The caller holds the lock.
 pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Installed, SkillError> {
     let own = &skills.places().own;
+    if file.is_dir() {
+        let folder = file.join("SKILL.md").is_file();
+        let path = file.to_owned();
+        return Err(if folder {
+            SkillError::Folder { path, own: own.clone() }
+        } else {
+            SkillError::NoArchive { path }
+        });
+    }
     let archive = BufReader::new(File::open(file).map_err(SkillError::io(file))?);
     let mut stage = Stage::new(own)?;
     let contents = archive::unpack(archive, &mut stage)?;
@@ -33,8 +42,8 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report })
 }
 
-/// Tells whether a skill may take a place. For one that ships it stands in when that is said, until it is removed; for one
-/// that the operator put there by hand never.
+/// Tells whether a skill may take a place. For one that ships it stands in when that is said, until it is removed;
+/// for one that the operator put there by hand never.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
     let exists = |where_, mend| Err(SkillError::Exists { name: name.to_owned(), where_, mend });
     let other = catalog.get(name).filter(|entry| entry.folder != place);

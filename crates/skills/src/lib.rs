@@ -55,6 +55,24 @@ pub enum SkillError {
     /// The archive is dangerous or broken; nothing of it was kept.
     #[error("the archive is refused: {0}")]
     Refused(Refusal),
+    /// A skill's folder stands where its archive belongs.
+    #[error(
+        "{0} is a skill's folder, and an archive is needed: pack it (cd {0} && zip -r ../skill.zip .), or copy it into {1}",
+        path.display(),
+        own.display()
+    )]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Where skills of one's own are.
+        own: PathBuf,
+    },
+    /// A folder stands where an archive belongs.
+    #[error("{} is a folder, and an archive is needed: name a .skill or .zip file", path.display())]
+    NoArchive {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The scan found something that nobody may install.
     #[error("the scan of `{name}` blocks it:\n{report}")]
     Blocked {

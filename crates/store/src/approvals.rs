@@ -97,7 +97,10 @@ impl Db {
 
     /// Returns a question.
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
-        Ok(sqlx::query_as(BY_ID).bind(id).fetch_optional(self.reads()).await?)
+        self.read(id, |id, tx| {
+            Box::pin(async move { Ok(sqlx::query_as(BY_ID).bind(*id).fetch_optional(tx).await?) })
+        })
+        .await
     }
 }
 

@@ -1,5 +1,6 @@
-//! What agents did with their sandboxes, for people to look at: who, where, what, whether it was let through,
-//! and how it ended. A line is there before the deed.
+//! What agents did with their sandboxes, for people to look at: who, where, what, whether it was let through, and how
+//! it ended. A line is there before the deed. One whose end was never noted ended with its run, or with the process
+//! that died at it: a run that is over, and a process that is no more, have no command at work.
 
 use crate::{Db, StoreError, crash};
 use pudu_base::{RunId, ThreadId};
@@ -29,6 +30,11 @@ pub struct Deed {
     /// When it was over.
     pub ended: Option<i64>,
 }
+
+/// The code of a command that ended because its run did: it was stopped.
+pub const STOPPED: i64 = -5;
+/// The code of a command that ended with the daemon.
+pub const ABANDONED: i64 = -6;
 
 /// Names a line of the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +72,64 @@ impl Db {
         .await
     }
 
+    /// Notes of what a process before this one left open that it ended: with its run, or with that process.
+    pub async fn deeds_abandoned(&self, now: i64) -> Result<(), StoreError> {
+        let open = self.read((), |(), tx| Box::pin(any_open(tx))).await?;
+        if !open {
+            return Ok(());
+        }
+        self.write(&crash::DEED_ENDS, now, |now, tx| Box::pin(abandoned(tx, *now))).await
+    }
+
     /// Returns the newest deeds, the newest first; of one thread, or of all.
     pub async fn deeds(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Deed>, StoreError> {
-        let query = match thread {
-            Some(thread) => sqlx::query_as("SELECT * FROM audit WHERE thread = $1 ORDER BY id DESC LIMIT $2")
-                .bind(thread.as_str()),
-            None => sqlx::query_as("SELECT * FROM audit ORDER BY id DESC LIMIT $1"),
-        };
-        Ok(query.bind(i64::from(most)).fetch_all(self.reads()).await?)
+        self.read((thread, most), |(thread, most), tx| Box::pin(newest(tx, *thread, *most))).await
     }
+}
+
+macro_rules! deeds {
+    ($only:literal, $code:literal, $most:literal) => {
+        concat!(
+            "SELECT audit.at, audit.thread, audit.run, account, person, action, detail, verdict,
+                CASE WHEN audit.ended IS NULL AND runs.ended IS NOT NULL THEN CAST(",
+            $code,
+            " AS BIGINT) ELSE code END AS code, COALESCE(audit.ended, runs.ended) AS ended
+            FROM audit LEFT JOIN runs ON runs.id = audit.run ",
+            $only,
+            " ORDER BY audit.id DESC LIMIT ",
+            $most
+        )
+    };
+}
+
+const DEEDS: &str = deeds!("", "$1", "$2");
+const DEEDS_OF_THREAD: &str = deeds!("WHERE audit.thread = $1", "$2", "$3");
+
+async fn any_open(tx: &mut AnyConnection) -> Result<bool, StoreError> {
+    let open = sqlx::query("SELECT 1 FROM audit WHERE ended IS NULL LIMIT 1");
+    Ok(open.fetch_optional(tx).await?.is_some())
+}
+
+async fn newest(
+    tx: &mut AnyConnection,
+    thread: Option<&ThreadId>,
+    most: u32,
+) -> Result<Vec<Deed>, StoreError> {
+    let query = match thread {
+        Some(thread) => sqlx::query_as(DEEDS_OF_THREAD).bind(thread.as_str()),
+        None => sqlx::query_as(DEEDS),
+    };
+    Ok(query.bind(STOPPED).bind(i64::from(most)).fetch_all(tx).await?)
+}
+
+async fn abandoned(tx: &mut AnyConnection, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE audit SET
+        ended = COALESCE((SELECT runs.ended FROM runs WHERE runs.id = audit.run), $1),
+        code = CASE WHEN run IN (SELECT id FROM runs WHERE ended IS NOT NULL)
+            THEN CAST($2 AS BIGINT) ELSE CAST($3 AS BIGINT) END
+        WHERE ended IS NULL";
+    sqlx::query(sql).bind(now).bind(STOPPED).bind(ABANDONED).execute(tx).await?;
+    Ok(())
 }
 
 async fn begins(tx: &mut AnyConnection, deed: &Deed) -> Result<DeedId, StoreError> {

@@ -52,11 +52,7 @@ impl Db {
         chat: &str,
         message: &str,
     ) -> Result<Option<Offered>, StoreError> {
-        let sql = "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
-            FROM messages JOIN turns ON turns.id = messages.turn
-            WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
-        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(message);
-        Ok(row.fetch_optional(self.reads()).await?)
+        self.read([account, chat, message], |place, tx| Box::pin(offered(tx, place))).await
     }
 
     /// Notes that an event chose something below a reply, which reads so from now on.
@@ -73,6 +69,15 @@ impl Db {
         })
         .await
     }
+}
+
+async fn offered(tx: &mut AnyConnection, place: &[&str; 3]) -> Result<Option<Offered>, StoreError> {
+    let sql =
+        "SELECT turns.id, turns.conversation, turns.placement, turns.handle, turns.final_view, turns.chosen
+        FROM messages JOIN turns ON turns.id = messages.turn
+        WHERE messages.account = $1 AND messages.chat = $2 AND messages.message = $3";
+    let row = place.iter().fold(sqlx::query_as(sql), |query, text| query.bind(*text));
+    Ok(row.fetch_optional(tx).await?)
 }
 
 async fn choose(

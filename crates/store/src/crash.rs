@@ -30,6 +30,7 @@ writes! {
     JOIN_TURN "turn.join",
     LEAVE_TURN "turn.leave",
     RESUME "turn.resume",
+    SUSPEND "turn.suspend",
     SAVE_HANDLE "turn.handle",
     CONCLUDE "turn.conclude",
     DELIVERED "turn.delivered",

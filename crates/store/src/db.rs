@@ -1,32 +1,40 @@
 //! The store itself: open it, hand it around, close it.
+//!
+//! This is the one answer of the house to a failure of the store: a call waits until the store has done its work. A
+//! database that is busy, full, restarting or out of reach is tried again, and the log says when it went and when it
+//! came back. What cannot get better by waiting (a conflict, damage, a statement that is refused) is an error at once.
+//! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
-    Location, StoreError, crash,
-    engine::{self, Engine},
+    Location, StoreError,
+    availability::{Availability, Pauses},
+    crash,
+    engine::{self, Engine, Lease},
     writer::{Work, Writer},
 };
-use sqlx::{AnyConnection, AnyPool};
+use sqlx::AnyPool;
 use std::{sync::Arc, time::Duration};
 
-/// The number under which PostgreSQL knows the claim; any would do, if nobody else uses it.
-const CLAIM: i64 = 0x7075_6475;
-/// A process that was killed a moment ago may still seem to be there for so long.
-const LINGERS: Duration = Duration::from_secs(10);
-
-/// A database that is one process's alone as long as this lives.
-pub struct Claim {
-    _connection: Option<AnyConnection>,
-}
+/// Whether the store answers is said within this time.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+/// When the store is closed, what waits is written within this time.
+const WRITE_OUT_TIMEOUT: Duration = Duration::from_secs(5);
+/// When the store is closed, its connections are closed within this time.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The store. Cloning it is cheap and gives the same store.
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,
+    /// A call fails when it takes longer.
+    limit: Option<Duration>,
 }
 
 struct Inner {
     engine: Engine,
+    location: Location,
     writer: Writer,
+    availability: Arc<Availability>,
     write: AnyPool,
     read: AnyPool,
 }
@@ -34,45 +42,39 @@ struct Inner {
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
-        let (engine, pools) = engine::connect(location).await?;
-        let writer = Writer::start(pools.write.clone(), engine);
-        Ok(Self { inner: Arc::new(Inner { engine, writer, write: pools.write, read: pools.read }) })
+        let availability = Arc::new(Availability::default());
+        let (engine, pools) = engine::connect(location, &availability).await?;
+        let writer = Writer::start(pools.write.clone(), engine, availability.clone());
+        let location = location.clone();
+        let inner = Inner { engine, location, writer, availability, write: pools.write, read: pools.read };
+        Ok(Self { inner: Arc::new(inner), limit: None })
     }
 
-    /// Takes the database for this process: another process that asks gets a `Conflict` until this one is
-    /// gone. A file is locked with the folder that it lies in, so only a server is asked.
-    pub async fn claim(&self) -> Result<Claim, StoreError> {
-        if self.inner.engine != Engine::Postgres {
-            return Ok(Claim { _connection: None });
-        }
-        let mut connection = self.reads().acquire().await?;
-        for _ in 0..LINGERS.as_secs() * 10 {
-            let sql = "SELECT CASE WHEN pg_try_advisory_lock($1) THEN 1 ELSE 0 END";
-            let taken: i32 = sqlx::query_scalar(sql).bind(CLAIM).fetch_one(&mut *connection).await?;
-            if taken == 1 {
-                // Out of the pool, which would wait for it when it closes.
-                return Ok(Claim { _connection: Some(connection.detach()) });
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        Err(StoreError::Conflict("another pudu works on this database"))
+    /// Returns this store for callers that cannot wait: a call that takes longer than `limit` fails. A write that
+    /// failed so may still be done later.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> Self {
+        Self { inner: self.inner.clone(), limit: Some(limit) }
     }
 
-    /// Takes no more writes, writes those that wait, and lets go of the database. Dropping the store
-    /// without this loses nothing that was answered.
+    /// Takes no more writes, writes those that wait, and lets go of the database. Whoever waits for a store that does
+    /// not answer gets an error. Dropping the store without this loses nothing that was answered.
     pub async fn close(&self) {
-        self.inner.writer.close().await;
-        self.inner.write.close().await;
-        self.inner.read.close().await;
+        self.inner.availability.close();
+        // A server that vanished answers no farewell, and nothing that is still to be written was answered.
+        tokio::time::timeout(WRITE_OUT_TIMEOUT, self.inner.writer.close()).await.ok();
+        let pools = async { tokio::join!(self.inner.write.close(), self.inner.read.close()) };
+        tokio::time::timeout(FAREWELL_TIMEOUT, pools).await.ok();
     }
 
     /// Tells whether the database answers and writes are taken.
     pub async fn ping(&self) -> Result<(), StoreError> {
         if !self.inner.writer.is_open() {
-            return Err(StoreError::Unavailable("it was closed".to_owned()));
+            return Err(StoreError::Closed);
         }
-        sqlx::query("SELECT 1").execute(self.reads()).await?;
-        Ok(())
+        let call = self.within(PING_TIMEOUT);
+        call.read((), |(), tx| Box::pin(async { Ok(sqlx::query("SELECT 1").execute(tx).await.map(drop)?) }))
+            .await
     }
 
     /// Tells how many transactions the writer has committed: fewer than there were writes, when many
@@ -82,10 +84,58 @@ impl Db {
         self.inner.writer.commits()
     }
 
-    pub(crate) fn reads(&self) -> &AnyPool {
-        &self.inner.read
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.inner.writer.is_claimed()
     }
 
+    pub(crate) fn claimed_as(&self, owner: &str) {
+        self.inner.writer.claimed_as(owner.to_owned());
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        self.inner.engine
+    }
+
+    pub(crate) fn location(&self) -> &Location {
+        &self.inner.location
+    }
+
+    /// Runs one read, and again as long as the database fails.
+    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: Work<D, T>) -> Result<T, StoreError> {
+        let patient = async {
+            let (mut pauses, mut late) = (Pauses::default(), 0);
+            loop {
+                let outcome = self.read_once(&data, query, &mut late).await;
+                match outcome {
+                    Err(error) if error.is_outage() => self.inner.availability.failed(&error),
+                    outcome => {
+                        self.inner.availability.answered();
+                        return outcome;
+                    }
+                }
+                if self.inner.availability.sleep(pauses.next()).await.is_none() {
+                    return Err(StoreError::Closed);
+                }
+            }
+        };
+        self.bounded(patient).await
+    }
+
+    /// After each try that was late the next has twice the time: a read that is only long ends in the end.
+    async fn read_once<D: Sync, T>(
+        &self,
+        data: &D,
+        query: Work<D, T>,
+        late: &mut u32,
+    ) -> Result<T, StoreError> {
+        let mut lease = Lease::take(&self.inner.read, self.inner.engine).await?;
+        let query = query(data, lease.connection()?);
+        let answered = engine::in_time(self.inner.engine.read_timeout(), late, query).await;
+        lease.end(&answered);
+        answered
+    }
+
+    /// Runs one write, and again as long as the database fails.
     pub(crate) async fn write<D, T>(
         &self,
         name: &'static crash::Write,
@@ -96,6 +146,10 @@ impl Db {
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.inner.writer.write(name, data, work).await
+        self.bounded(self.inner.writer.write(name, data, work)).await
+    }
+
+    async fn bounded<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        engine::in_time(self.limit, &mut 0, call).await
     }
 }

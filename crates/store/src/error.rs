@@ -3,7 +3,10 @@
 /// Why the store failed, named by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It is busy, full, closed or cannot be reached: try again later.
+    /// It was closed, or another process has it: nothing is done any more.
+    #[error("the database was closed")]
+    Closed,
+    /// It is busy, full or cannot be reached: try again later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// The address, the credentials or the permissions are wrong: mend the configuration.
@@ -26,6 +29,17 @@ pub enum StoreError {
     /// The database rejected a statement: a defect of pudu.
     #[error("the database rejected a statement: {0}")]
     Rejected(String),
+}
+
+impl StoreError {
+    /// Tells whether it is the database that failed, which may work again: then a call is tried again.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Refused(_))
+    }
+
+    pub(crate) fn late(limit: std::time::Duration) -> Self {
+        Self::Unavailable(format!("no answer within {} s", limit.as_secs()))
+    }
 }
 
 impl From<sqlx::Error> for StoreError {
@@ -73,6 +87,8 @@ fn by_sqlstate(code: &str, text: String) -> StoreError {
         // authorization, catalog name, schema name
         "28" | "3D" | "3F" => StoreError::Refused(text),
         "42" if code == "42501" => StoreError::Refused(text),
+        // A server that became a standby.
+        "25" if code == "25006" => StoreError::Unavailable(text),
         "23" if code == "23505" => StoreError::Conflict("another instance wrote the same row first"),
         "XX" => StoreError::Corrupt(text),
         _ => StoreError::Rejected(text),
@@ -101,6 +117,7 @@ mod tests {
             ("2067", StoreError::Rejected(text())),
             ("40001", StoreError::Unavailable(text())),
             ("57P01", StoreError::Unavailable(text())),
+            ("25006", StoreError::Unavailable(text())),
             ("28P01", StoreError::Refused(text())),
             ("42501", StoreError::Refused(text())),
             ("42601", StoreError::Rejected(text())),

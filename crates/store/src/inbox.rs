@@ -73,15 +73,14 @@ impl Db {
 
     /// Returns the events that are not done, oldest first.
     pub async fn pending(&self) -> Result<Vec<Item>, StoreError> {
-        let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
-        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
-        Ok(rows.into_iter().map(Item::from).collect())
+        self.read((), |(), tx| Box::pin(pending(tx))).await
     }
 
     /// Counts the events that are not done.
     pub async fn pending_count(&self) -> Result<i64, StoreError> {
-        let sql = "SELECT COUNT(*) FROM inbox WHERE done IS NULL";
-        Ok(sqlx::query_scalar(sql).fetch_one(self.reads()).await?)
+        let count = "SELECT COUNT(*) FROM inbox WHERE done IS NULL";
+        self.read(count, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_one(tx).await?) }))
+            .await
     }
 }
 
@@ -89,6 +88,12 @@ impl From<Row> for Item {
     fn from((id, account, payload, at, turn): Row) -> Self {
         Self { id: ItemId(id), account, payload, at, turn: turn.map(TurnId) }
     }
+}
+
+async fn pending(tx: &mut AnyConnection) -> Result<Vec<Item>, StoreError> {
+    let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
+    let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(Item::from).collect())
 }
 
 async fn accept(tx: &mut AnyConnection, item: &NewItem) -> Result<Accepted, StoreError> {

@@ -11,7 +11,9 @@
 
 mod approvals;
 mod audit;
+mod availability;
 mod choices;
+mod claim;
 pub mod crash;
 mod db;
 mod engine;
@@ -26,13 +28,15 @@ mod runs;
 mod schema;
 mod sweep;
 mod talk;
+mod transaction;
 mod turns;
 mod writer;
 
 pub use approvals::{Approval, Ruling};
-pub use audit::{Deed, DeedId};
+pub use audit::{ABANDONED, Deed, DeedId, STOPPED};
 pub use choices::{ChoiceOutcome, Offered};
-pub use db::{Claim, Db};
+pub use claim::Claim;
+pub use db::Db;
 pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};

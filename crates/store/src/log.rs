@@ -71,32 +71,11 @@ impl Db {
     /// Loads a thread, and keeps a snapshot if that is worth it and the tail outgrew the one before by
     /// `floor` bytes.
     async fn load_past(&self, thread: &ThreadId, floor: usize) -> Result<(Seq, ThreadState), StoreError> {
-        let mut loaded = self.newest_snapshot(thread).await?;
-        self.read_tail(thread, &mut loaded).await?;
+        let loaded = self.read(thread, |thread, tx| Box::pin(load(tx, thread))).await?;
         if loaded.worth_keeping(floor) {
             self.keep_snapshot(thread, &loaded).await;
         }
         Ok((loaded.seq, loaded.state))
-    }
-
-    async fn newest_snapshot(&self, thread: &ThreadId) -> Result<Loaded, StoreError> {
-        let sql = "SELECT seq, body FROM snapshots WHERE thread = $1";
-        let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(self.reads()).await?;
-        let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(Loaded::default()) };
-        let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
-        let mut loaded = Loaded { seq, state, snapshot_bytes: body.len(), ..Loaded::default() };
-        loaded.read = loaded.entries();
-        Ok(loaded)
-    }
-
-    async fn read_tail(&self, thread: &ThreadId, loaded: &mut Loaded) -> Result<(), StoreError> {
-        let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
-        let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(loaded.seq);
-        let mut rows = query.fetch(self.reads());
-        while let Some((seq, body)) = rows.try_next().await? {
-            loaded.take(seq, &body)?;
-        }
-        Ok(())
     }
 
     /// A load that could not keep its snapshot is a good load: the next one will try.
@@ -132,6 +111,28 @@ impl Loaded {
     fn entries(&self) -> usize {
         self.state.messages.len() + self.state.artifacts.len() + self.state.begun.len()
     }
+}
+
+async fn load(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Loaded, StoreError> {
+    let mut loaded = newest_snapshot(tx, thread).await?;
+    let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
+    let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(loaded.seq);
+    let mut rows = query.fetch(tx);
+    while let Some((seq, body)) = rows.try_next().await? {
+        loaded.take(seq, &body)?;
+    }
+    drop(rows);
+    Ok(loaded)
+}
+
+async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Loaded, StoreError> {
+    let sql = "SELECT seq, body FROM snapshots WHERE thread = $1";
+    let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(tx).await?;
+    let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(Loaded::default()) };
+    let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
+    let mut loaded = Loaded { seq, state, snapshot_bytes: body.len(), ..Loaded::default() };
+    loaded.read = loaded.entries();
+    Ok(loaded)
 }
 
 /// The position is checked before anything is written, so that a conflict leaves no trace. Two instances
@@ -232,7 +233,10 @@ mod tests {
         let thread = ThreadId::from("thread");
         let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];
         db.append(&thread, 0, &updates).await.unwrap();
-        sqlx::query("DELETE FROM log WHERE seq = 2").execute(db.reads()).await.unwrap();
+        let cut = "DELETE FROM log WHERE seq = 2";
+        let cut = db
+            .read(cut, |sql, tx| Box::pin(async move { Ok(sqlx::query(*sql).execute(tx).await.map(drop)?) }));
+        cut.await.unwrap();
         let error = db.load_past(&thread, FLOOR).await.unwrap_err();
         assert_eq!(error, StoreError::Corrupt("a thread lacks its row 2".into()));
     }

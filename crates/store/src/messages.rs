@@ -46,19 +46,33 @@ impl Db {
         chat: &str,
         message: &str,
     ) -> Result<Option<(String, bool)>, StoreError> {
-        let sql = "SELECT conversation, ours FROM messages
-            WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
-        let row = sqlx::query_as(sql).bind(account).bind(chat).bind(message);
-        let row: Option<(String, i64)> = row.fetch_optional(self.reads()).await?;
-        Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
+        self.read([account, chat, message], |place, tx| Box::pin(conversation_of(tx, place))).await
     }
 
     /// Returns an account's messages, theirs and ours, that are known since `since`: chat and message.
     pub async fn known_since(&self, account: &str, since: i64) -> Result<Vec<(String, String)>, StoreError> {
-        let sql =
-            "SELECT chat, message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, chat, message";
-        Ok(sqlx::query_as(sql).bind(since).bind(account).fetch_all(self.reads()).await?)
+        self.read((account, since), |(account, since), tx| Box::pin(known_since(tx, account, *since))).await
     }
+}
+
+async fn conversation_of(
+    tx: &mut AnyConnection,
+    place: &[&str; 3],
+) -> Result<Option<(String, bool)>, StoreError> {
+    let sql = "SELECT conversation, ours FROM messages
+        WHERE account = $1 AND chat = $2 AND message = $3 AND conversation IS NOT NULL";
+    let row = place.iter().fold(sqlx::query_as(sql), |query, text| query.bind(*text));
+    let row: Option<(String, i64)> = row.fetch_optional(tx).await?;
+    Ok(row.map(|(conversation, ours)| (conversation, ours != 0)))
+}
+
+async fn known_since(
+    tx: &mut AnyConnection,
+    account: &str,
+    since: i64,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let sql = "SELECT chat, message FROM messages WHERE at >= $1 AND account = $2 ORDER BY at, chat, message";
+    Ok(sqlx::query_as(sql).bind(since).bind(account).fetch_all(tx).await?)
 }
 
 /// Notes that a person's message exists. What is known of it already stays.

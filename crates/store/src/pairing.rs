@@ -56,11 +56,15 @@ impl Db {
 
     /// Returns all who are known, by account and time.
     pub async fn paired(&self) -> Result<Vec<Paired>, StoreError> {
-        let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
-        let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
-        let paired = |(account, person, name, at)| Paired { account, person, name, at };
-        Ok(rows.into_iter().map(paired).collect())
+        self.read((), |(), tx| Box::pin(paired(tx))).await
     }
+}
+
+async fn paired(tx: &mut AnyConnection) -> Result<Vec<Paired>, StoreError> {
+    let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
+    let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let paired = |(account, person, name, at)| Paired { account, person, name, at };
+    Ok(rows.into_iter().map(paired).collect())
 }
 
 async fn offer(

@@ -16,9 +16,13 @@ impl Db {
 
     /// Returns where an account's stream goes on.
     pub async fn position(&self, account: &str) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT position FROM stream_positions WHERE account = $1";
-        Ok(sqlx::query_scalar(sql).bind(account).fetch_optional(self.reads()).await?)
+        self.read(account, |account, tx| Box::pin(position(tx, account))).await
     }
+}
+
+async fn position(tx: &mut AnyConnection, account: &str) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT position FROM stream_positions WHERE account = $1";
+    Ok(sqlx::query_scalar(sql).bind(account).fetch_optional(tx).await?)
 }
 
 pub(crate) async fn save(

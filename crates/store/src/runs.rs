@@ -40,19 +40,26 @@ impl Db {
 
     /// Returns how a run ended, if it has.
     pub async fn run_outcome(&self, id: &RunId) -> Result<Option<Outcome>, StoreError> {
-        let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
-        let outcome: Option<String> =
-            sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(self.reads()).await?;
+        let outcome: Option<String> = self.read(id, |id, tx| Box::pin(outcome(tx, id))).await?;
         let read = |text: String| serde_json::from_str(&text).map_err(|e| StoreError::Corrupt(e.to_string()));
         outcome.map(read).transpose()
     }
 
     /// Returns what a thread's runs cost so far, and how many there were.
     pub async fn usage(&self, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
-        let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
-            COUNT(*) FROM runs WHERE thread = $1";
-        Ok(tally(sqlx::query_as(sql).bind(thread.as_str()).fetch_one(self.reads()).await?))
+        self.read(thread, |thread, tx| Box::pin(usage(tx, thread))).await
     }
+}
+
+async fn outcome(tx: &mut AnyConnection, id: &RunId) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT outcome FROM runs WHERE id = $1 AND outcome IS NOT NULL";
+    Ok(sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(tx).await?)
+}
+
+async fn usage(tx: &mut AnyConnection, thread: &ThreadId) -> Result<(Usage, i64), StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(input), 0) AS BIGINT), CAST(COALESCE(SUM(output), 0) AS BIGINT),
+        COUNT(*) FROM runs WHERE thread = $1";
+    Ok(tally(sqlx::query_as(sql).bind(thread.as_str()).fetch_one(tx).await?))
 }
 
 fn tally((input, output, runs): (i64, i64, i64)) -> (Usage, i64) {

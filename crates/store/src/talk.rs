@@ -43,33 +43,18 @@ type Row = (String, String, String, String, Option<String>, Option<String>, Opti
 impl Db {
     /// Returns a conversation, if it was ever bound.
     pub async fn conversation(&self, key: &str) -> Result<Option<Conversation>, StoreError> {
-        let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
-            WHERE key = $1";
-        let row: Option<Row> = sqlx::query_as(sql).bind(key).fetch_optional(self.reads()).await?;
-        Ok(row.map(Conversation::from))
+        self.read(key, |key, tx| Box::pin(conversation(tx, key))).await
     }
 
     /// Returns the conversation of a room that was talked in last.
     pub async fn latest(&self, room: Room<'_>) -> Result<Option<Conversation>, StoreError> {
-        let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
-            WHERE account = $1 AND chat = $2
-            AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
-            ORDER BY updated DESC, key DESC LIMIT 1";
-        let row = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
-        let row: Option<Row> = row.bind(i64::from(room.topics)).fetch_optional(self.reads()).await?;
-        Ok(row.map(Conversation::from))
+        self.read(room, |room, tx| Box::pin(latest(tx, *room))).await
     }
 
     /// Returns the conversations of a room in which a run is at work, newest first: the key, and where the
     /// reply goes, JSON.
     pub async fn at_work(&self, room: Room<'_>) -> Result<Vec<(String, String)>, StoreError> {
-        let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
-            WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
-            AND conversations.account = $1 AND chat = $2
-            AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
-            ORDER BY created DESC, id DESC";
-        let rows = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
-        Ok(rows.bind(i64::from(room.topics)).fetch_all(self.reads()).await?)
+        self.read(room, |room, tx| Box::pin(at_work(tx, *room))).await
     }
 
     /// Binds a conversation to a thread: at first contact, and when it starts anew. What people chose for
@@ -121,6 +106,33 @@ impl From<Row> for Conversation {
     fn from((key, account, chat, thread, model, mode, agent, updated): Row) -> Self {
         Self { key, account, chat, thread: thread.into(), model, mode, agent, updated }
     }
+}
+
+async fn conversation(tx: &mut AnyConnection, key: &str) -> Result<Option<Conversation>, StoreError> {
+    let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
+        WHERE key = $1";
+    let row: Option<Row> = sqlx::query_as(sql).bind(key).fetch_optional(tx).await?;
+    Ok(row.map(Conversation::from))
+}
+
+async fn latest(tx: &mut AnyConnection, room: Room<'_>) -> Result<Option<Conversation>, StoreError> {
+    let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
+        WHERE account = $1 AND chat = $2
+        AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
+        ORDER BY updated DESC, key DESC LIMIT 1";
+    let row = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+    let row: Option<Row> = row.bind(i64::from(room.topics)).fetch_optional(tx).await?;
+    Ok(row.map(Conversation::from))
+}
+
+async fn at_work(tx: &mut AnyConnection, room: Room<'_>) -> Result<Vec<(String, String)>, StoreError> {
+    let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
+        WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
+        AND conversations.account = $1 AND chat = $2
+        AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
+        ORDER BY created DESC, id DESC";
+    let rows = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
+    Ok(rows.bind(i64::from(room.topics)).fetch_all(tx).await?)
 }
 
 async fn bind(tx: &mut AnyConnection, texts: &[String; 4], now: i64) -> Result<(), StoreError> {

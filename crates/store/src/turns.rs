@@ -87,8 +87,10 @@ pub struct TurnRow {
     pub attempts: i64,
     /// When delivering may be tried next.
     pub next_at: i64,
-    /// How often a restart took it up again.
+    /// How often a restart took it up again, after a death of the process.
     pub resumed: i64,
+    /// Whether the process that worked on it was stopped in order.
+    pub suspended: bool,
     /// When it was opened.
     pub created: i64,
 }
@@ -134,6 +136,12 @@ impl Db {
         self.write(&crash::RESUME, turn.clone(), |turn, tx| Box::pin(resume(tx, turn))).await
     }
 
+    /// Notes of the turns of these runs that the process stops in order: a restart that takes them up is not the end
+    /// of a death.
+    pub async fn suspend_turns(&self, runs: Vec<RunId>) -> Result<(), StoreError> {
+        self.write(&crash::SUSPEND, runs, |runs, tx| Box::pin(suspend(tx, runs))).await
+    }
+
     /// Takes events away from a turn whose reply is not known yet: they were to be told to its run and came
     /// too late. They wait again.
     pub async fn leave_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
@@ -172,39 +180,46 @@ impl Db {
 
     /// Returns the open turns, oldest first.
     pub async fn open_turns(&self) -> Result<Vec<TurnRow>, StoreError> {
-        let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
-            next_at, resumed, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
-        let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
-        let mut items = self.claimed().await?;
-        for turn in &mut turns {
-            turn.items = items.remove(&turn.id.0).unwrap_or_default();
-        }
-        Ok(turns)
+        self.read((), |(), tx| Box::pin(open_turns(tx))).await
     }
 
     /// Tells whether a turn's reply has yet to reach people: it is open, or was given up.
     pub async fn is_undelivered(&self, turn: &TurnId) -> Result<bool, StoreError> {
         let sql = "SELECT COUNT(*) FROM turns WHERE id = $1 AND delivered IS NULL";
-        let count: i64 = sqlx::query_scalar(sql).bind(&turn.0).fetch_one(self.reads()).await?;
-        Ok(count > 0)
+        Ok(self.read((sql, turn.0.as_str()), |(sql, id), tx| Box::pin(count(tx, sql, id))).await? > 0)
     }
 
     /// Counts the replies of a conversation that were given up.
     pub async fn parked_count(&self, conversation: &str) -> Result<i64, StoreError> {
         let sql = "SELECT COUNT(*) FROM turns WHERE conversation = $1 AND parked IS NOT NULL";
-        Ok(sqlx::query_scalar(sql).bind(conversation).fetch_one(self.reads()).await?)
+        self.read((sql, conversation), |(sql, key), tx| Box::pin(count(tx, sql, key))).await
     }
+}
 
-    /// Returns the events that open turns answer.
-    async fn claimed(&self) -> Result<HashMap<String, Vec<ItemId>>, StoreError> {
-        let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
-        let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(self.reads()).await?;
-        let mut items: HashMap<String, Vec<ItemId>> = HashMap::new();
-        for (turn, id) in rows {
-            items.entry(turn).or_default().push(ItemId(id));
-        }
-        Ok(items)
+async fn count(tx: &mut AnyConnection, sql: &'static str, key: &str) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar(sql).bind(key).fetch_one(tx).await?)
+}
+
+async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> {
+    let sql = "SELECT id, conversation, account, thread, run, placement, handle, final_view, attempts,
+        next_at, resumed, suspended, created FROM turns WHERE delivered IS NULL AND parked IS NULL ORDER BY created, id";
+    let mut turns: Vec<TurnRow> = sqlx::query_as(sql).fetch_all(&mut *tx).await?;
+    let mut items = claimed(tx).await?;
+    for turn in &mut turns {
+        turn.items = items.remove(&turn.id.0).unwrap_or_default();
     }
+    Ok(turns)
+}
+
+/// Returns the events that open turns answer.
+async fn claimed(tx: &mut AnyConnection) -> Result<HashMap<String, Vec<ItemId>>, StoreError> {
+    let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
+    let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let mut items: HashMap<String, Vec<ItemId>> = HashMap::new();
+    for (turn, id) in rows {
+        items.entry(turn).or_default().push(ItemId(id));
+    }
+    Ok(items)
 }
 
 impl FromRow<'_, AnyRow> for TurnRow {
@@ -222,6 +237,7 @@ impl FromRow<'_, AnyRow> for TurnRow {
             attempts: row.try_get("attempts")?,
             next_at: row.try_get("next_at")?,
             resumed: row.try_get("resumed")?,
+            suspended: row.try_get::<i64, _>("suspended")? != 0,
             created: row.try_get("created")?,
         })
     }
@@ -257,8 +273,18 @@ async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result
 }
 
 async fn resume(tx: &mut AnyConnection, turn: &TurnId) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET resumed = resumed + 1 WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
+    let sql = "UPDATE turns SET resumed = resumed + 1 - suspended, suspended = 0
+        WHERE id = $1 AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(&turn.0).execute(tx).await?.rows_affected())
+}
+
+async fn suspend(tx: &mut AnyConnection, runs: &[RunId]) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET suspended = 1
+        WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run = $1";
+    for run in runs {
+        sqlx::query(sql).bind(run.as_str()).execute(&mut *tx).await?;
+    }
+    Ok(())
 }
 
 async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {

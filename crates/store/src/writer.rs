@@ -1,26 +1,33 @@
 //! The one writer, with group commit.
 //!
-//! Callers put a job into a bounded queue and wait. One task takes what has gathered, runs it in one
-//! transaction and commits once, so that many callers share one fsync; nobody waits for a timer. A job
-//! that fails is not allowed to harm its neighbours: the transaction is rolled back, the job is put aside to
-//! run alone, and the others run again without it. So a job may run twice, and only its last run counts.
-//!
-//! What is deliberately absent: retries. An error goes to the caller, who knows whether it may ask again.
+//! Callers put a job into a bounded queue and wait. One task takes what has gathered, runs it in one transaction and
+//! commits once, so that many callers share one fsync; nobody waits for a timer. A job that fails is not allowed to
+//! harm its neighbours: the transaction is rolled back, the job is put aside to run alone, and the others run again
+//! without it. A database that fails is waited for, with all jobs. So a job may run more than once, and only its last
+//! run counts.
 
-use crate::{StoreError, crash, engine::Engine};
+use crate::{
+    StoreError,
+    availability::{Availability, Pauses},
+    crash,
+    engine::{self, Engine, Lease},
+    transaction::Transaction,
+};
 use pudu_base::BoxFuture;
 use sqlx::{AnyConnection, AnyPool, Connection};
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many jobs may wait; the next caller waits for a place.
-const QUEUE: usize = 1024;
+const MAX_QUEUED_JOBS: usize = 1024;
 /// How many jobs share a transaction at most.
-const BATCH: usize = 256;
+const MAX_BATCH_JOBS: usize = 256;
+/// A job that fails so often, as a database would, while the database takes writes, has failed.
+const MAX_LONE_FAILURES: u32 = 5;
 
 /// What a job does: with its data, inside a transaction. It must leave no trace when it fails.
 pub(crate) type Work<D, T> = for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
@@ -29,19 +36,22 @@ pub(crate) type Work<D, T> = for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFutu
 pub(crate) struct Writer {
     jobs: mpsc::Sender<Box<dyn Job>>,
     commits: Arc<AtomicU64>,
+    /// The name under which this process has claimed the database.
+    owner: Arc<OnceLock<String>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Writer {
     /// Starts the task. It ends when it is closed or when nobody can reach it any more.
-    pub(crate) fn start(pool: AnyPool, engine: Engine) -> Self {
-        let (jobs, queue) = mpsc::channel(QUEUE);
+    pub(crate) fn start(pool: AnyPool, engine: Engine, availability: Arc<Availability>) -> Self {
+        let owner = Arc::<OnceLock<String>>::default();
+        let (jobs, queue) = mpsc::channel(MAX_QUEUED_JOBS);
         let (commits, stop, tasks) = (Arc::default(), CancellationToken::new(), TaskTracker::new());
-        let task = Task { pool, engine, commits: Arc::clone(&commits) };
+        let task = Task { pool, engine, availability, owner: owner.clone(), commits: Arc::clone(&commits) };
         tasks.spawn(task.run(queue, stop.clone()));
         tasks.close();
-        Self { jobs, commits, stop, tasks }
+        Self { jobs, commits, owner, stop, tasks }
     }
 
     /// Runs one write and answers once it is durable. A caller that goes away does not cancel it.
@@ -57,13 +67,23 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Call { name, data, work, value: None, reply });
-        self.jobs.send(job).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Tells how many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether this process has claimed the database.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.owner.get().is_some()
+    }
+
+    /// From now on nothing is written once another process than this has claimed the database.
+    pub(crate) fn claimed_as(&self, owner: String) {
+        self.owner.set(owner).ok();
     }
 
     /// Tells whether writes are still taken.
@@ -76,10 +96,6 @@ impl Writer {
         self.stop.cancel();
         self.tasks.wait().await;
     }
-}
-
-fn closed() -> StoreError {
-    StoreError::Unavailable("it was closed".to_owned())
 }
 
 /// A write that waits, whatever its types.
@@ -108,6 +124,7 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
 
     fn run<'a>(&'a mut self, tx: &'a mut AnyConnection) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
+            self.value = None;
             self.value = Some((self.work)(&self.data, tx).await?);
             Ok(())
         })
@@ -117,7 +134,7 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
         let answer = match (failure, self.value) {
             (None, Some(value)) => Ok(value),
             (Some(error), _) => Err(error),
-            (None, None) => Err(closed()),
+            (None, None) => Err(StoreError::Closed),
         };
         // The caller may have gone; what was written stays written.
         drop(self.reply.send(answer));
@@ -135,6 +152,8 @@ enum Trouble {
 struct Task {
     pool: AnyPool,
     engine: Engine,
+    availability: Arc<Availability>,
+    owner: Arc<OnceLock<String>>,
     commits: Arc<AtomicU64>,
 }
 
@@ -144,7 +163,7 @@ impl Task {
         loop {
             tokio::select! {
                 () = stop.cancelled(), if !queue.is_closed() => queue.close(),
-                taken = queue.recv_many(&mut batch, BATCH) => match taken {
+                taken = queue.recv_many(&mut batch, MAX_BATCH_JOBS) => match taken {
                     0 => return,
                     _ => self.settle(std::mem::take(&mut batch)).await,
                 },
@@ -154,9 +173,9 @@ impl Task {
 
     /// Writes a batch and answers everybody in it.
     async fn settle(&self, mut batch: Vec<Box<dyn Job>>) {
-        let mut aside = Vec::new();
+        let (mut aside, mut tries) = (Vec::new(), Tries::default());
         let outcome = loop {
-            match self.commit(&mut batch).await {
+            match self.persist(&mut batch, &mut tries).await {
                 Err(Trouble::Job(place, _)) if batch.len() > 1 => aside.push(batch.remove(place)),
                 outcome => break outcome,
             }
@@ -164,26 +183,108 @@ impl Task {
         answer(batch, outcome);
         for job in aside {
             let mut alone = vec![job];
-            let outcome = self.commit(&mut alone).await;
+            let outcome = self.persist(&mut alone, &mut Tries::default()).await;
             answer(alone, outcome);
         }
     }
 
-    /// Runs jobs in one transaction, and does not wait for ever.
-    async fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
-        let Some(patience) = self.engine.patience() else { return self.run_all(jobs).await };
-        let late = || StoreError::Unavailable(format!("no answer within {} s", patience.as_secs()));
-        let outcome = tokio::time::timeout(patience, self.run_all(jobs)).await;
-        outcome.unwrap_or_else(|_| Err(Trouble::Database(late())))
+    /// Commits jobs, however long the database has to be waited for. An error is that of a job, or the end of the
+    /// store.
+    async fn persist(&self, jobs: &mut [Box<dyn Job>], tries: &mut Tries) -> Result<(), Trouble> {
+        let (mut pauses, mut lone_failures) = (Pauses::default(), 0);
+        loop {
+            let error = match self.commit(jobs, tries).await {
+                Ok(()) => {
+                    tries.last = None;
+                    self.availability.answered();
+                    return Ok(());
+                }
+                // Is it the job, or the database? The others will show.
+                Err(Trouble::Job(place, error)) if jobs.len() > 1 || !error.is_outage() => {
+                    return Err(Trouble::Job(place, error));
+                }
+                Err(Trouble::Job(place, error)) => {
+                    lone_failures = if self.answers().await { lone_failures + 1 } else { 0 };
+                    if lone_failures == MAX_LONE_FAILURES {
+                        return Err(Trouble::Job(place, error));
+                    }
+                    error
+                }
+                Err(Trouble::Database(error)) if !error.is_outage() => return Err(Trouble::Database(error)),
+                Err(Trouble::Database(error)) => error,
+            };
+            self.availability.failed(&error);
+            if self.availability.sleep(pauses.next()).await.is_none() {
+                return Err(Trouble::Database(StoreError::Closed));
+            }
+        }
+    }
+
+    /// Tells whether the database takes a write: one that is full or a standby answers, too.
+    async fn answers(&self) -> bool {
+        let probe = async {
+            let mut lease = Lease::take(&self.pool, self.engine).await?;
+            let probe = probe(lease.connection()?);
+            let probed = engine::in_time(self.engine.write_timeout(), &mut 0, probe).await;
+            lease.end(&probed);
+            probed
+        };
+        probe.await.is_ok()
+    }
+
+    /// Runs jobs in one transaction, and does not wait for ever: after each try that was late the next has twice the
+    /// time. A transaction before it whose end is unknown is looked for first.
+    async fn commit(&self, jobs: &mut [Box<dyn Job>], tries: &mut Tries) -> Result<(), Trouble> {
+        let mut lease = Lease::take(&self.pool, self.engine).await?;
+        let run = self.run_once(lease.connection()?, jobs, &mut tries.last);
+        let outcome = engine::in_time(self.engine.write_timeout(), &mut tries.late, run).await;
+        lease.end(&outcome.as_ref().map_err(Trouble::error));
+        outcome
+    }
+
+    async fn run_once(
+        &self,
+        connection: &mut AnyConnection,
+        jobs: &mut [Box<dyn Job>],
+        last: &mut Option<Transaction>,
+    ) -> Result<(), Trouble> {
+        if let Some(before) = last {
+            match before.was_committed(connection).await {
+                Ok(true) => return Ok(()),
+                Err(error) if error.is_outage() => return Err(error.into()),
+                // A server that does not know it, after a restore or a failover, has not got it.
+                Ok(false) | Err(_) => {}
+            }
+        }
+        *last = None;
+        self.run_all(connection, jobs, last).await
     }
 
     /// All of the jobs count, or none.
-    async fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
-        let mut connection = self.pool.acquire().await?;
+    async fn run_all(
+        &self,
+        connection: &mut AnyConnection,
+        jobs: &mut [Box<dyn Job>],
+        begun: &mut Option<Transaction>,
+    ) -> Result<(), Trouble> {
         let mut tx = connection.begin_with(self.engine.begin()).await?;
+        if self.engine == Engine::Postgres {
+            let (transaction, owner) = Transaction::of(&mut tx).await?;
+            *begun = Some(transaction);
+            if self.owner.get().is_some_and(|own| owner.as_ref() != Some(own)) {
+                // For this process the store is closed from here on.
+                self.availability.close();
+                return Err(Trouble::Database(StoreError::Closed));
+            }
+        }
         for (place, job) in jobs.iter_mut().enumerate() {
             if let Err(error) = job.run(&mut tx).await {
-                tx.rollback().await?;
+                if let Err(left) = tx.rollback().await {
+                    // SQLite ends a transaction by itself when the disk is full: the connection is not used again.
+                    let lost = StoreError::Unavailable(left.to_string());
+                    return Err(Trouble::Database(if error.is_outage() { error } else { lost }));
+                }
+                *begun = None;
                 return Err(Trouble::Job(place, error));
             }
         }
@@ -195,20 +296,38 @@ impl Task {
     }
 }
 
-impl From<sqlx::Error> for Trouble {
-    fn from(error: sqlx::Error) -> Self {
+/// How the tries of a batch went.
+#[derive(Default)]
+struct Tries {
+    /// How many had no answer in time.
+    late: u32,
+    /// The transaction whose end is unknown.
+    last: Option<Transaction>,
+}
+
+/// Writes something.
+async fn probe(connection: &mut AnyConnection) -> Result<(), StoreError> {
+    let sql = "INSERT INTO owner (id, name) VALUES (2, 'probe')
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name";
+    sqlx::query(sql).execute(connection).await?;
+    Ok(())
+}
+
+impl Trouble {
+    fn error(&self) -> StoreError {
+        match self {
+            Self::Job(_, error) | Self::Database(error) => error.clone(),
+        }
+    }
+}
+
+impl<E: Into<StoreError>> From<E> for Trouble {
+    fn from(error: E) -> Self {
         Self::Database(error.into())
     }
 }
 
 fn answer(batch: Vec<Box<dyn Job>>, outcome: Result<(), Trouble>) {
-    let failure = match outcome {
-        Ok(()) => None,
-        Err(Trouble::Job(_, error)) => Some(error),
-        Err(Trouble::Database(error)) => {
-            tracing::error!(%error, writes = batch.len(), "nothing could be written");
-            Some(error)
-        }
-    };
+    let failure = outcome.err().map(|trouble| trouble.error());
     batch.into_iter().for_each(|job| job.answer(failure.clone()));
 }

@@ -14,7 +14,8 @@ pub(crate) const DEPTH: usize = 32;
 const RESULTS: (usize, usize) = (200, 1_000);
 /// A pattern of names is no longer, in bytes.
 const MAX_PATTERN_BYTES: usize = 1_000;
-/// It has no more lists in braces: how deep they lie in each other is how deep the stack becomes on which they are read.
+/// It has no more lists in braces: how deep they lie in each other is how deep the stack becomes on which they are
+/// read.
 const MAX_PATTERN_LISTS: usize = 32;
 
 pub(crate) struct Glob;

@@ -1,27 +1,43 @@
-//! The one message of a command line: the question, what is in the files, or else what comes through a pipe.
+//! The one message of a command line: the question, what is in the files, and what comes through a pipe.
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{FileType, fstat};
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
+    os::fd::AsFd,
     path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 /// The daemon takes no longer message, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 256 * 1024;
+/// After so long a person is told that standard input is read.
+const NOTICE_AFTER: Duration = Duration::from_secs(2);
+/// The name of standard input among files.
+const STDIN: &str = "-";
 
 /// Puts the message together. A file that is no text, or that is too much, is an error: nothing is said in part.
-pub(super) fn compose(question: &[String], files: &[PathBuf]) -> Result<String> {
-    let mut parts = Vec::new();
-    if !question.is_empty() {
-        parts.push(question.join(" "));
+pub(super) fn compose<I: Read + AsFd>(
+    question: &[String],
+    files: &[PathBuf],
+    mut input: I,
+) -> Result<String> {
+    let whole = question.is_empty() && files.is_empty();
+    let fed = files.iter().all(|file| file != Path::new(STDIN)) && (whole || is_fed(&input));
+    let mut parts = vec![question.join(" ")];
+    for file in files.iter().map(PathBuf::as_path).chain(fed.then_some(Path::new(STDIN))) {
+        parts.push(match file == Path::new(STDIN) {
+            true => {
+                let _notice = Notice::begin();
+                text("standard input", &mut input)?
+            }
+            false => read(file)?,
+        });
     }
-    for file in files {
-        parts.push(read(file)?);
-    }
-    if parts.is_empty() {
-        parts.push(text("standard input", io::stdin())?);
-    }
+    parts.retain(|part| !part.is_empty());
     let message = parts.join("\n\n");
     if message.len() as u64 > MAX_MESSAGE_BYTES {
         bail!("all together is more than the {} KiB that a message may have", MAX_MESSAGE_BYTES / 1024);
@@ -29,10 +45,28 @@ pub(super) fn compose(question: &[String], files: &[PathBuf]) -> Result<String> 
     Ok(message)
 }
 
-fn read(path: &Path) -> Result<String> {
-    if path == Path::new("-") {
-        return text("standard input", io::stdin());
+/// Tells a person, after a moment, that a pipe is waited for which nobody closes; no more once it is dropped.
+struct Notice(#[expect(dead_code, reason = "that it is dropped tells the one who waits")] mpsc::Sender<()>);
+
+impl Notice {
+    fn begin() -> Self {
+        let (done, waits) = mpsc::channel();
+        thread::spawn(move || {
+            if waits.recv_timeout(NOTICE_AFTER) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("reading standard input until its end; `< /dev/null` says that there is none");
+            }
+        });
+        Self(done)
     }
+}
+
+/// Tells whether somebody feeds a program by its input: a pipe or a file, and neither a terminal nor `/dev/null`.
+fn is_fed(input: impl AsFd) -> bool {
+    let kind = fstat(input).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
+}
+
+fn read(path: &Path) -> Result<String> {
     let name = path.display().to_string();
     text(&name, File::open(path).with_context(|| format!("cannot read {name}"))?)
 }
@@ -45,15 +79,28 @@ fn text(name: &str, from: impl Read) -> Result<String> {
     if bytes.len() as u64 > MAX_MESSAGE_BYTES {
         bail!("{name} has more than the {} KiB that a message may have", MAX_MESSAGE_BYTES / 1024);
     }
-    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text
-        .with_context(|| format!("{name} is no text: send it in a chat, or upload it (docs/http-api.md)"))?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) if is_text(error.as_bytes()) => {
+            let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            bail!(
+                "{name} is no UTF-8 text from line {line} on: convert it, by `iconv -f latin1 -t utf-8` for one"
+            )
+        }
+        _ => bail!("{name} is no text: send it in a chat, or upload it (docs/http-api.md)"),
+    }
+}
+
+/// Tells whether bytes look like text in an encoding of one byte a letter.
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn question_and_files_are_one_message_and_nothing_is_said_in_part() {
@@ -65,18 +112,43 @@ mod tests {
         };
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (notes, more) = (file("notes", b"one\ntwo\n"), file("more", "dr\u{fc}ben\r\n".as_bytes()));
-        let all = compose(&words("what is this?"), &[notes.clone(), more]).unwrap();
+        let composed = |question: &[String], files: &[PathBuf]| {
+            compose(question, files, File::open("/dev/null").unwrap())
+        };
+        let all = composed(&words("what is this?"), &[notes.clone(), more]).unwrap();
         assert_eq!(all, "what is this?\n\none\ntwo\n\ndr\u{fc}ben");
-        assert_eq!(compose(&[], &[notes]).unwrap(), "one\ntwo");
+        assert_eq!(composed(&[], &[notes]).unwrap(), "one\ntwo");
         let fails = |path: PathBuf, expect: &str| {
-            let told = format!("{:#}", compose(&words("x"), &[path]).unwrap_err());
+            let told = format!("{:#}", composed(&words("x"), &[path]).unwrap_err());
             assert!(told.contains(expect), "{told}");
         };
         fails(file("picture", b"\x89PNG\0\xff"), "is no text");
         fails(file("zero", b"a\0b"), "is no text");
+        fails(file("latin", b"one\nStra\xdfe\n"), "is no UTF-8 text from line 2 on: convert it");
         fails(file("large", &vec![b'a'; 256 * 1024 + 1]), "more than the 256 KiB");
         fails(file("nearly", &vec![b'a'; 256 * 1024]), "all together");
         fails(dir.path().join("none"), "cannot read");
         fails(dir.path().to_owned(), "cannot read");
+    }
+
+    #[test]
+    fn what_is_fed_stands_behind_the_question_and_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("input");
+        std::fs::write(&path, "fed\n").unwrap();
+        let (words, dash) = (["why?".to_owned()], [PathBuf::from(STDIN)]);
+        let said = |question: &[String], files: &[PathBuf], from: &Path| {
+            compose(question, files, File::open(from).unwrap()).unwrap()
+        };
+        assert_eq!(said(&words, &[], &path), "why?\n\nfed");
+        assert_eq!(said(&words, &dash, &path), "why?\n\nfed");
+        assert_eq!(said(&[], &dash, &path), "fed");
+        assert_eq!(said(&[], &[], &path), "fed");
+        assert_eq!(said(&words, &[], Path::new("/dev/null")), "why?");
+        assert_eq!(said(&[], &[], Path::new("/dev/null")), "");
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"piped").unwrap();
+        drop(writer);
+        assert_eq!(compose(&words, &[], reader).unwrap(), "why?\n\npiped");
     }
 }

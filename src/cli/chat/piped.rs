@@ -1,49 +1,68 @@
 //! The chat for programs: one message is said, and its answer goes out as it was written. What others said before and
 //! how it is answered is not heard: a program takes the first answer for its own. What failed goes to standard error
 //! instead, and is told by the exit code. A program presses no buttons: what waits for a decision is told there too,
-//! for a person to decide elsewhere.
+//! for a person to decide elsewhere. Ctrl-C stops the answer where it is made, and not this program alone.
 
 use super::{
-    DOUBT,
+    DOUBT, Ended,
     post::{Post, Report},
-    talk::Talk,
+    talk::{STOP, Talk},
     wire::{Act, News, Wire},
 };
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use futures_util::StreamExt;
 use pudu_channels::Choice;
-use std::{io::Write, sync::Arc};
+use std::{
+    io::{ErrorKind, Write},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Said of what a program cannot decide.
 const WAITS: &str = "This waits for a person, who can decide it with `pudu chat` (and the same --name) at a terminal \
                      while a daemon runs. It is denied if nobody does in time.";
+/// A daemon that was told to stop has stopped within this time.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Says a message, and nothing where it is blank; tells whether all went well.
-pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) -> Result<bool> {
-    if text.trim().is_empty() {
-        return Ok(true);
-    }
+/// Says a message and writes what is answered.
+pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) -> Result<Ended> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut pipe = Pipe {
         news: wire.follow(),
         post: Post::new(wire.clone()),
         talk: Talk::default(),
         wire,
         lost: false,
+        taken: false,
         told: Vec::new(),
     };
-    pipe.begin().await?;
-    let (mut first, mut well) = (true, true);
-    for Answer { text, failed } in pipe.say(text).await? {
+    let answers = tokio::select! {
+        answers = pipe.say(text) => answers?,
+        _ = interrupt.recv() => {
+            let stopped = tokio::select! {
+                stopped = pipe.stop() => stopped,
+                _ = interrupt.recv() => false,
+            };
+            eprintln!("{}", if stopped { "Stopped." } else { "Not stopped: pudu could not be told, and may go on." });
+            return Ok(Ended::Stopped);
+        }
+    };
+    let (mut first, mut ended) = (true, Ended::Well);
+    for Answer { text, failed } in answers {
         if failed {
-            well = false;
+            ended = Ended::Failed;
             eprintln!("{text}");
             continue;
         }
         let gap = if std::mem::take(&mut first) { "" } else { "\n" };
-        writeln!(out, "{gap}{text}")?;
-        out.flush()?;
+        match writeln!(out, "{gap}{text}").and_then(|()| out.flush()) {
+            // A reader that has gone wants no more.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            written => written.context("cannot write to standard output")?,
+        }
     }
-    Ok(well)
+    Ok(ended)
 }
 
 /// An answer as it goes out.
@@ -58,6 +77,8 @@ struct Pipe {
     post: Post,
     talk: Talk,
     lost: bool,
+    /// Whether what was said is kept.
+    taken: bool,
     /// The choices of the decision that was told last.
     told: Vec<Choice>,
 }
@@ -75,25 +96,46 @@ impl Pipe {
 
     /// Says something and returns what is answered.
     async fn say(&mut self, text: String) -> Result<Vec<Answer>> {
+        self.begin().await?;
         if self.post.take(Act::Say(text)).is_err() {
             bail!("too much waits to be sent");
         }
         self.talk.said();
-        let (mut answers, mut taken) = (Vec::new(), false);
+        let answers = self.listen().await?;
+        if answers.is_empty() {
+            eprintln!("nothing was answered to this alone: it became part of what was at work already");
+        }
+        Ok(answers)
+    }
+
+    /// Stops what answers, as the button below it does; tells whether nothing is at work any more.
+    async fn stop(&mut self) -> bool {
+        if !self.talk.busy() {
+            return true;
+        }
+        // Where nothing grows yet there is no button, and the word does the same.
+        let act = match self.talk.open().last() {
+            Some(line) => Act::Press { line: line.id.clone(), action: STOP.to_owned() },
+            None => Act::Say(STOP.to_owned()),
+        };
+        self.post.take(act).is_ok()
+            && matches!(tokio::time::timeout(STOP_TIMEOUT, self.listen()).await, Ok(Ok(_)))
+    }
+
+    /// Listens until nothing is awaited any more.
+    async fn listen(&mut self) -> Result<Vec<Answer>> {
+        let mut answers = Vec::new();
         while self.talk.busy() {
             tokio::select! {
                 news = self.news.next() => answers.extend(self.hear(news)?),
                 report = self.post.next() => match report {
-                    Report::Taken => taken = true,
+                    Report::Taken => self.taken = true,
                     Report::Delayed(reason) => eprintln!("{reason}; trying again…"),
                     Report::Refused(_, reason) => bail!("not sent: {reason}"),
                 },
-                () = tokio::time::sleep(DOUBT), if taken && self.talk.in_doubt() => self.talk.settle(),
+                () = tokio::time::sleep(DOUBT), if self.taken && self.talk.in_doubt() => self.talk.settle(),
             }
             self.tell_decision();
-        }
-        if answers.is_empty() {
-            eprintln!("nothing was answered to this alone: it became part of what was at work already");
         }
         Ok(answers)
     }

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The daemon gives a sign of life every 15 s; three missed ones mean that it is gone.
 const SILENCE: Duration = Duration::from_secs(45);
 const LOCKED: &str = "the daemon asks for its token: give --token or set PUDU_TOKEN";
+const WRONG_TOKEN: &str = "the daemon does not take this token: see `gateway.token` of its configuration, or the file \
+                           gateway-token in its home";
 
 /// The chat of a daemon that runs elsewhere.
 #[derive(Clone)]
@@ -42,6 +44,11 @@ impl Remote {
         let Ok(answer) = asked else { return false };
         let facts = answer.json::<serde_json::Value>().await.unwrap_or_default();
         facts.get("service").and_then(serde_json::Value::as_str) == Some("pudu")
+    }
+
+    /// Says why the daemon lets nobody in who comes like this.
+    fn locked(&self) -> String {
+        if self.token.is_some() { WRONG_TOKEN } else { LOCKED }.to_owned()
     }
 
     fn here(&self, what: &str) -> String {
@@ -70,7 +77,7 @@ impl Remote {
         let Ok(Ok(answer)) = asked else { return Err(Shut::Lost) };
         match answer.status() {
             StatusCode::OK => Ok(Following::new(answer)),
-            StatusCode::UNAUTHORIZED => Err(Shut::Refused(LOCKED.to_owned())),
+            StatusCode::UNAUTHORIZED => Err(Shut::Refused(self.locked())),
             status if status.is_client_error() => Err(Shut::Refused(reason(answer).await)),
             _ => Err(Shut::Lost),
         }
@@ -93,7 +100,7 @@ impl Wire for Remote {
                 return Ok(());
             }
             if status == StatusCode::UNAUTHORIZED {
-                return Err(Unsent::Refused(LOCKED.to_owned()));
+                return Err(Unsent::Refused(self.locked()));
             }
             let wait = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
             let reason = reason(answer).await;

@@ -31,7 +31,7 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
 async fn opened(loaded: &Loaded) -> Result<()> {
     let fixed = &loaded.config.fixed;
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let alone = db.claim().await;
+    let alone = db.check_unclaimed().await;
     db.close().await;
     alone?;
     Ok(())

@@ -64,11 +64,6 @@ pub(super) fn find(name: &str) -> Option<&'static Other> {
     OTHERS.iter().find(|other| other.name == name)
 }
 
-/// Lists their names.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OTHERS.iter().map(|other| other.name)
-}
-
 /// Passes over an account's section.
 pub(super) fn read(section: &Section<'_>, other: &Other) {
     for keys in [COMMON, other.credentials, other.keys] {

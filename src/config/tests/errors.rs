@@ -237,7 +237,7 @@ fn accounts_are_checked_as_a_whole() {
 config.yaml:3:8: error: channels.one: \"telegrm\" is not a platform that pudu knows
   mend: did you mean `type: telegram`?
 config.yaml:4:8: error: channels.two: \"two\" is not a platform that pudu knows
-  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord, wecom, wechat, github, buzz
+  mend: write `type:` with one of telegram, feishu, dingtalk, slack, discord
 config.yaml:5:3: error: channels.slack.app_token: this is missing or empty
   mend: an app-level token (xapp-) with connections:write, made at https://api.slack.com/apps, \"Basic Information\"
 config.yaml:6:71: error: channels.three.webhook.url: Telegram delivers only to https:// addresses
@@ -510,4 +510,81 @@ fn what_protects_is_obeyed_or_stops_the_start_and_is_never_noted() {
         kept.contains("warning: read_before_write.enabled: a file is read before it is changed"),
         "{kept}"
     );
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_told_where_it_belongs_and_one_that_closes_a_door_is_an_error() {
+    let told = |text: &str, expect: &str| {
+        let said = said(text, []);
+        assert!(said.contains(expect), "{text}: {said}");
+    };
+    told(
+        "channels: {telegram: {token: x}}\n",
+        "warning: channels.telegram.token: pudu does not know this key\n  mend: did you mean `bot_token`?",
+    );
+    told(
+        "channels: {telegram: {token: x}}\n",
+        "2:12: warning: channels.telegram: this account is off: no `bot_token`",
+    );
+    told(
+        "channels: {slack: }\n",
+        "warning: channels.slack: this account is off: no `bot_token`, no `app_token`",
+    );
+    told("channels: {slack: {token: x}}\n", "did you mean `app_token` or `bot_token`?");
+    told("bot_token: x\n", "did you mean `channels.telegram.bot_token` or `channels.slack.bot_token` or");
+    told(
+        "channels: {bot_token: x, telegram: {}}\n",
+        "channels.bot_token: pudu does not know this key\n  mend: did you mean `channels.telegram.bot_token`?",
+    );
+    told(
+        "port: 80\n",
+        "warning: port: pudu does not know this key\n  mend: did you mean `gateway.port` or `sandbox.port`?",
+    );
+    told(
+        "channels: {allowed_users: [1], telegram: {bot_token: t}}\n",
+        "error: channels.allowed_users: pudu does not know this key\n  mend: did you mean `channels.telegram.allowed_users`?",
+    );
+    told(
+        "allowed_users: [1]\n",
+        "error: allowed_users: pudu does not know this key\n  mend: did you mean `channels.ACCOUNT.allowed_users`?",
+    );
+    told(
+        "channels: {allow_users: [1], telegram: {bot_token: t}}\n",
+        "error: channels.allow_users: pudu does not know this key\n  mend: did you mean `channels.telegram.allowed_users`?",
+    );
+    let accounts: String =
+        ["a", "b", "c", "d"].map(|name| format!("{name}: {{type: telegram, bot_token: t}}, ")).concat();
+    told(
+        &format!("channels: {{allowed_users: [1], {accounts}}}\n"),
+        "error: channels.allowed_users: pudu does not know this key\n  mend: did you mean `channels.a.allowed_users` or",
+    );
+    told(
+        "channels: {telegram: {bot_token: t, allow_users: [1]}}\n",
+        "error: channels.telegram.allow_users: ",
+    );
+    for fine in [
+        "channels: {telegram: {enabled: false}}\n",
+        "channels: {telegram: {bot_token: t}}\n",
+        "channels: {}\n",
+    ] {
+        assert_eq!(said(fine, []), "", "{fine}");
+    }
+}
+
+#[test]
+fn a_name_in_the_place_of_a_model_and_a_host_that_is_none_are_told_with_the_mend() {
+    check(
+        "models: [gpt-5]\n",
+        "
+config.yaml:2:10: error: models[0]: found text, expected a mapping
+  mend: write `- {name: gpt-5, model: gpt-5}`, and `use:` where it is not OpenAI's",
+    );
+    for host in ["bad host", "127.0.0.1:8001", "http://localhost", "[::1]"] {
+        let said = said(&format!("gateway: {{host: \"{host}\"}}\n"), []);
+        let expect = format!(
+            "config.yaml:2:17: error: gateway.host: \"{host}\" is no name and no address of a machine"
+        );
+        assert!(said.starts_with(&expect) && !said.contains("warning"), "{said}");
+    }
+    assert_eq!(said("gateway: {host: \"::1\"}\n", []), "");
 }

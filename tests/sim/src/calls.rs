@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use tokio::time::Instant;
 
 /// How many calls are kept; the counters go on.
-const KEPT: usize = 200_000;
+const KEPT: usize = 10_000;
 
 /// One call of a method.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,5 @@
-//! What is kept of DingTalk's messages, before they are sent and when they are there. Stored: a change must read the old.
+//! What is kept of DingTalk's messages, before they are sent and when they are there. Stored: a change must read the
+//! old.
 
 use crate::{
     dingtalk::page::{Page, digest},

@@ -31,8 +31,9 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         gateway: &mut gateway,
         todo: &todo,
         catch_up: None,
+        backoff: Backoff::new(),
         flows: true,
-        saved: 0,
+        saved: None,
     };
     let deferred = &discord.ears.office.deferred;
     for n in 0..=AT_ONCE {

@@ -240,3 +240,31 @@ async fn a_file_whose_thread_could_not_begin_was_not_sent() {
         assert_eq!(error.may_be_done(), perhaps, "{fails}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_file_that_was_perhaps_sent_is_looked_for_when_its_nonce_is_old() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(10).unwrap();
+    let view = FinalView {
+        files: vec![OutFile { name: "a b.txt".into(), path: file.path().into() }],
+        ..FinalView::default()
+    };
+    // How long ago it was sent, by whom what is there is, of what size, and what is asked.
+    let cases = [
+        (600_000, ME, 10, vec!["GET /channels/2/messages"]),
+        (600_000, ME, 11, vec!["GET /channels/2/messages", "POST /channels/2/messages"]),
+        (600_000, "8", 10, vec!["GET /channels/2/messages", "POST /channels/2/messages"]),
+        (60_000, ME, 10, vec!["POST /channels/2/messages"]),
+    ];
+    for (ago, author, size, expected) in cases {
+        let mut sent = message("60", author, None);
+        sent["attachments"] = json!([{"id": "1", "filename": "a_b.txt", "size": size, "url": "u"}]);
+        let server = history(json!([sent])).await;
+        let tried = json!({"tried": {"times": 1, "key": KEY, "since": now() - ago}});
+        let placement = placement(None, Some(json!({"parts": [], "files": [tried]})));
+        let messages = DiscordMessages::new(server.office(), &placement);
+        let mut reply = Reply::open(messages, &placement, Box::new(Known(Vec::new())));
+        reply.finish(&view).await.unwrap();
+        assert_eq!(server.calls(), expected, "{ago} {author} {size}");
+    }
+}

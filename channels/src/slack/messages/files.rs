@@ -5,7 +5,7 @@ use super::SlackMessages;
 use crate::{
     OutFile,
     clock::now,
-    live::CallError,
+    live::FoundFile,
     slack::{decode::Me, failure::ApiError, wire::Message},
 };
 
@@ -13,21 +13,23 @@ use crate::{
 const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {
-    /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing is
-    /// found, and at worst the file is there twice.
-    pub(super) async fn find_file(&self, file: &OutFile, size: u64) -> Result<Option<String>, CallError> {
-        let me = self.office.me().await.map_err(ApiError::before)?;
+    /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
+    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, ApiError> {
+        let me = self.office.me().await?;
         match self.here(self.begun()).await {
-            Ok(messages) => Ok(self.pick_file(me, &messages, file, size)),
+            Ok(messages) => {
+                let found = self.pick_file(me, &messages, file, size);
+                Ok(found.map_or(FoundFile::Absent, FoundFile::There))
+            }
             Err(
                 error @ (ApiError::Wait(_)
                 | ApiError::Unconnected(_)
                 | ApiError::Unknown(_)
                 | ApiError::Auth(_)),
-            ) => Err(error.before().into()),
+            ) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "a file that was perhaps sent cannot be looked for; it may be there twice");
-                Ok(None)
+                Ok(FoundFile::Perhaps)
             }
         }
     }

@@ -19,7 +19,12 @@ impl SlackMessages {
         }
         if !self.recipient.is_empty() {
             let team = match self.team.as_str() {
-                "" => self.office.me().await.map_err(ApiError::before)?.team.as_str(),
+                "" => match self.office.me().await {
+                    Ok(me) => me.team.as_str(),
+                    // Only the question who the bot is was perhaps asked.
+                    Err(ApiError::Unknown(what)) => return Err(ApiError::Unconnected(what)),
+                    Err(error) => return Err(error),
+                },
                 team => team,
             };
             params["recipient_user_id"] = self.recipient.as_str().into();

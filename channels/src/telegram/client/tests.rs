@@ -96,6 +96,34 @@ async fn a_picture_is_uploaded_with_its_name_and_place() {
 }
 
 #[tokio::test]
+async fn a_file_that_did_not_leave_whole_did_not_arrive() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/tg", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        // Reads a megabyte of each call at most, and closes.
+        while let Ok((line, _)) = listener.accept().await {
+            let (mut line, mut got) = (tokio::io::AsyncReadExt::take(line, 1_000_000), Vec::new());
+            while !got.ends_with(b"--\r\n") {
+                match tokio::io::AsyncReadExt::read_buf(&mut line, &mut got).await {
+                    Ok(1..) => {}
+                    _ => break,
+                }
+            }
+        }
+    });
+    let client = Client::new(TOKEN, url.parse().unwrap()).unwrap();
+    for (size, perhaps) in [(40_000_000, false), (10, true)] {
+        let path = folder.path().join(size.to_string());
+        std::fs::File::create(&path).unwrap().set_len(size).unwrap();
+        let file = OutFile { name: "a.bin".into(), path };
+        let call = Call::Upload { to: Thread::default(), file, photo: false };
+        let error = client.call(7, &call).await.unwrap_err();
+        assert_eq!(matches!(error, CallError::Unknown(_)), perhaps, "{size}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
     let server = Loopback::start(|method, _, _| match method {
         "sendmessage" => Do::Bytes(b"<html>bad gateway</html>".to_vec()),

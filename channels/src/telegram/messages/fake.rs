@@ -164,12 +164,25 @@ impl World {
         self.saved = Some(handle.clone());
     }
 
+    /// Returns what is to go wrong with a call.
+    fn fault(&mut self, call: &Call) -> Option<Fault> {
+        let hit = self.faults.iter().position(|(concerns, _)| concerns(call))?;
+        self.faults.remove(hit).map(|(_, fault)| fault)
+    }
+
+    /// Answers a call without any effect.
+    fn meets(&mut self, call: &Call) -> Result<Posted, CallError> {
+        match self.fault(call) {
+            Some(Fault::Fails(error)) => Err(error),
+            _ => Ok(Posted::default()),
+        }
+    }
+
     fn answer(&mut self, chat: i64, call: &Call) -> Result<Posted, CallError> {
         self.log.push(told(call));
-        let hit = self.faults.iter().position(|(concerns, _)| concerns(call));
-        match hit.and_then(|at| self.faults.remove(at)) {
-            Some((_, Fault::Fails(error))) => Err(error),
-            Some((_, Fault::Lost)) => {
+        match self.fault(call) {
+            Some(Fault::Fails(error)) => Err(error),
+            Some(Fault::Lost) => {
                 let _ = self.effect(chat, call);
                 Err(CallError::Unknown("no answer in time".into()))
             }
@@ -242,8 +255,10 @@ impl Api for Fake {
     fn call<'a>(&'a self, chat: i64, call: &'a Call) -> BoxFuture<'a, Result<Posted, CallError>> {
         Box::pin(async move {
             if let Call::Typing { .. } = call {
-                self.with(|world| world.typed += 1);
-                return Ok(Posted::default());
+                return self.with(|world| {
+                    world.typed += 1;
+                    world.meets(call)
+                });
             }
             self.step(|world| world.answer(chat, call)).await
         })

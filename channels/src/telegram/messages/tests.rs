@@ -423,9 +423,28 @@ async fn a_file_without_any_answer_is_left_after_two_tries() {
     for _ in 0..2 {
         fails(&fake, is_upload, CallError::Unknown("no answer".into()));
         assert_eq!(reply.finish(&last).await, Err(SendError::Unreachable("no answer".into())));
+        tokio::time::sleep(Duration::from_secs(60)).await;
     }
     reply.finish(&last).await.unwrap();
     assert_eq!(fake.bodies(ANN), ["see\n\n📎 a.txt (it is not certain that it arrived)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_try_of_a_file_waits_until_telegram_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
+    let fake = Fake::default();
+    let asked = fake.say(ANN);
+    let mut reply = fake.open(&place(ANN, asked));
+    fails(&fake, is_upload, CallError::Unknown("no answer".into()));
+    assert!(reply.finish(&last).await.is_err());
+    for _ in 0..9 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        fails(&fake, |call| matches!(call, Call::Typing { .. }), CallError::Unknown("no answer".into()));
+        assert!(reply.finish(&last).await.is_err());
+    }
+    reply.finish(&last).await.unwrap();
+    assert_eq!(fake.bodies(ANN), ["see", "file:a.txt"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! Lets an agent change what it is, when people ask it to.
 //!
 //! A page that it reads may talk it into a call, and the change is everybody's: so somebody approves each, unless an
-//! operator says otherwise (`approvals.agent_changes`). It may give up tools and skills. That it gets more of them needs
-//! an operator as well: one who edits its file, or who names the tool in `approvals.tools`.
+//! operator says otherwise (`approvals.agent_changes`). It may give up tools and skills. That it gets more of them
+//! needs an operator as well: one who edits its file, or who names the tool in `approvals.tools`.
 
 use super::{Agents, Change, Profile, notes::unknown_groups, setup_agent};
 use crate::{audit::Ledger, setup::Groups};

@@ -12,6 +12,7 @@ fn task(input: Vec<Human>, again: Option<&str>) -> Task {
         run: "r".into(),
         input,
         first: None,
+        suspended: false,
         at: None,
         again: again.map(Into::into),
         model: None,

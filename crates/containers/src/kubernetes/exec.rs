@@ -1,5 +1,5 @@
-//! One exec in a Pod, by the API server's WebSocket: what goes in, what comes out, and how it ended. It knows nothing of
-//! what is run.
+//! One exec in a Pod, by the API server's WebSocket: what goes in, what comes out, and how it ended. It knows nothing
+//! of what is run.
 
 use super::trouble::Trouble;
 use futures_util::future::{BoxFuture, FutureExt};

@@ -13,6 +13,10 @@ use pudu_base::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 
+/// The most of a call that people are asked to read, in bytes: every replay, page and chat that shows the question
+/// holds it, the chats that take no files as messages, and nobody reads more before a decision.
+const MAX_WHOLE_BYTES: usize = 256 * 1024;
+
 /// What becomes of a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dangerous {
@@ -76,7 +80,16 @@ impl Middleware for Approvals {
                 Gate::Block(self.line(call), text)
             }
         };
-        gate.stricter(needed)
+        match gate.stricter(needed) {
+            Gate::Ask(line) if whole(call).is_some_and(|whole| whole.len() > MAX_WHOLE_BYTES) => {
+                let text = format!(
+                    "Error: somebody has to read this call before it is made, and it is longer than {MAX_WHOLE_BYTES} \
+                     bytes: make smaller calls."
+                );
+                Gate::Block(line, text)
+            }
+            gate => gate,
+        }
     }
 }
 
@@ -121,5 +134,16 @@ mod tests {
         ] {
             assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
         }
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_not_asked_for() {
+        let policy = Policy { tools: ["write_file".to_owned()].into(), ..Policy::default() };
+        let write = |bytes| judge(&policy, "write_file", json!({"content": "x".repeat(bytes)}));
+        assert!(matches!(write(MAX_WHOLE_BYTES - 100), Gate::Ask(_)));
+        let Gate::Block(line, text) = write(MAX_WHOLE_BYTES) else { panic!("it is asked for") };
+        assert!(line.starts_with("`write_file") && text.contains("make smaller calls"), "{line} {text}");
+        let open = Policy::default();
+        assert_eq!(judge(&open, "write_file", json!({"content": "x".repeat(MAX_WHOLE_BYTES)})), Gate::Allow);
     }
 }

@@ -1,29 +1,47 @@
 //! Images that the agent asked to see, for models that can see.
 //!
 //! The thread keeps their paths only. A request carries those of the newest results: once the model has
-//! answered, it has said what it saw, and images are dear.
+//! answered, it has said what it saw, and images are dear. While a model is asked, they count as memory of the run.
 
 use super::Middleware;
-use crate::{Agent, Turn};
-use pudu_base::{BoxFuture, Failure, Image, Message, Picture, Request, Sandbox};
+use crate::{Agent, Memory, Turn, memory::Held};
+use pudu_base::{Assistant, BoxFuture, Failure, Image, Message, Picture, Request, Sandbox};
 use std::sync::Arc;
 
 /// An image is no larger, in bytes.
-const LARGEST: u64 = 20 * 1024 * 1024;
+const MAX_IMAGE_BYTES: u64 = 20 << 20;
 /// A request carries no more of them, in bytes.
-const MOST: usize = 40 * 1024 * 1024;
+const MAX_REQUEST_BYTES: u64 = 40 << 20;
 
 /// Puts images into requests.
 pub struct Images {
     sandbox: Arc<dyn Sandbox>,
     sees: bool,
+    memory: Memory,
+    /// The room of the images of the request that the model works on.
+    held: Option<Held>,
 }
 
 impl Images {
     /// For this agent, whose model may be blind.
     #[must_use]
     pub fn new(agent: &Agent) -> Self {
-        Self { sandbox: agent.sandbox.clone(), sees: agent.model.sees() }
+        let memory = agent.memory.clone();
+        Self { sandbox: agent.sandbox.clone(), sees: agent.model.sees(), memory, held: None }
+    }
+
+    /// Returns the images that fit into a request, with their sizes in bytes.
+    async fn fitting(&self, wanted: Vec<Image>) -> Vec<(Image, u64)> {
+        let (mut fitting, mut room) = (Vec::new(), MAX_REQUEST_BYTES);
+        for image in wanted {
+            // One that is gone by now is not worth failing for: the model was told its name.
+            let Ok(size @ ..=MAX_IMAGE_BYTES) = self.sandbox.measure(&image.path).await else { continue };
+            if let Some(left) = room.checked_sub(size) {
+                room = left;
+                fitting.push((image, size));
+            }
+        }
+        fitting
     }
 }
 
@@ -38,18 +56,25 @@ impl Middleware for Images {
         request: &'a mut Request,
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
+            // What an earlier request held is given back before more is waited for.
+            self.held = None;
             let wanted = if self.sees { newest(turn) } else { Vec::new() };
-            let mut room = MOST;
-            for image in wanted {
-                // One that is gone by now is not worth failing for: the model was told its name.
-                let Ok(bytes) = self.sandbox.read(&image.path, LARGEST).await else { continue };
-                if let Some(left) = room.checked_sub(bytes.len()) {
-                    room = left;
+            let fitting = self.fitting(wanted).await;
+            if fitting.is_empty() {
+                return Ok(());
+            }
+            self.held = Some(self.memory.hold_images(fitting.iter().map(|(_, size)| size).sum()).await);
+            for (image, size) in fitting {
+                if let Ok(bytes) = self.sandbox.read(&image.path, size).await {
                     request.images.push(Picture { image, bytes: bytes.into() });
                 }
             }
             Ok(())
         })
+    }
+
+    fn after_model(&mut self, _: &mut Turn, _: &mut Assistant) {
+        self.held = None;
     }
 }
 
@@ -62,4 +87,55 @@ fn newest(turn: &Turn) -> Vec<Image> {
     }
     images.reverse();
     images
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Replay,
+        fixture::{Bench, SizedFiles, assistant},
+    };
+    use pudu_base::{ThreadState, ToolResult, Update};
+    use tokio::time::{Duration, timeout};
+
+    /// A turn in which the agent has seen an image of 20 MiB.
+    fn turn() -> Turn {
+        let image = Image { path: "20".into(), mime: "image/png".into() };
+        let text = String::new();
+        let result = ToolResult {
+            id: "m".into(),
+            call: "c".into(),
+            tool: "view_image".into(),
+            text,
+            error: false,
+            question: None,
+            image: Some(image),
+            decision: None,
+            decisions: Vec::new(),
+        };
+        let shown = Update::Message(Arc::new(Message::Tool(result)));
+        Turn::new("t".into(), "r".into(), 1, ThreadState::fold([shown]), Arc::new(Replay::default()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn runs_whose_images_have_no_room_wait_until_a_model_has_answered() {
+        let mut bench = Bench::new(Vec::new());
+        bench.agent.sandbox = Arc::new(SizedFiles::default());
+        let run =
+            |_| Images { sees: true, memory: bench.agent.memory.for_run(), ..Images::new(&bench.agent) };
+        let mut runs: Vec<Images> = (0..4).map(run).collect();
+        let shown = async |images: &mut Images| {
+            let (mut turn, mut request) = (turn(), Request::default());
+            let asked = images.before_model(&mut turn, &mut request);
+            timeout(Duration::from_secs(1), asked).await.is_ok_and(|asked| asked.is_ok())
+        };
+        for (run, expect) in [(0, true), (1, true), (2, true), (3, false), (0, true), (3, false)] {
+            assert_eq!(shown(&mut runs[run]).await, expect, "run {run}");
+        }
+        let Update::Message(reply) = assistant(Vec::new()) else { unreachable!() };
+        let Message::Assistant(mut reply) = Arc::unwrap_or_clone(reply) else { unreachable!() };
+        runs[1].after_model(&mut turn(), &mut reply);
+        assert!(shown(&mut runs[3]).await);
+    }
 }

@@ -18,8 +18,15 @@ fn a_wrong_file_is_refused_with_line_key_and_mend_but_without_its_values() {
     );
     assert_eq!(
         refused("{\"mcpServers\": {\"x\": {\"enabled\": \"yes\"}}}").to_string(),
-        "line 1, column 38, key mcpServers.x.enabled: a boolean is expected here",
+        "line 1, column 38, key mcpServers.x.enabled: `true` or `false`, without quotes, is expected here",
     );
+    assert_eq!(
+        refused("{\n  \"skills\": {\"a\": {\"enabled\": \"no\"}}\n}").to_string(),
+        "line 2, column 34, key skills.a.enabled: `true` or `false`, without quotes, is expected here",
+    );
+    assert_eq!(refused("[]").to_string(), "line 1, column 0: an object in braces, `{…}`, is expected here");
+    let list = refused("{\"skills\": {\"a\": []}, \"mcpServers\": {}}").to_string();
+    assert!(list.ends_with("key skills.a: an object in braces, `{…}`, is expected here"), "{list}");
     assert_eq!(
         refused("{\"mcpServers\": {,}}").to_string(),
         "line 1, column 17, key mcpServers: key must be a string",

@@ -78,8 +78,8 @@ pub(super) fn limit(limits: &Limits, counted: bool) -> Result<(), Fault> {
     nice(NICE).map(drop).trying("stepping back behind the daemon")
 }
 
-/// Takes all the open files that the machine gives: as many descriptors may be on their way over sockets, those of other
-/// commands of this user among them, when this process hands one over. Best effort: it is a wish.
+/// Takes all the open files that the machine gives: as many descriptors may be on their way over sockets, those of
+/// other commands of this user among them, when this process hands one over. Best effort: it is a wish.
 pub(super) fn raise_open_files() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).ok();

@@ -12,7 +12,8 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// What commands may have of each, all together. A user has 128 instances usually; nested namespaces are forbidden anyway.
+/// What commands may have of each, all together. A user has 128 instances usually; nested namespaces are forbidden
+/// anyway.
 const SHARES: [(&str, u32); 4] = [
     (INSTANCES, MOST_INSTANCES),
     ("sys/user/max_inotify_watches", 16_384),
@@ -22,8 +23,8 @@ const SHARES: [(&str, u32); 4] = [
 const INSTANCES: &str = "sys/user/max_inotify_instances";
 const MOST_INSTANCES: u32 = 16;
 
-/// The machine's `/proc`, kept open for as long as the sandbox is made: its own cannot be written to. The settings in it are
-/// those of the namespaces that whoever opens them is in.
+/// The machine's `/proc`, kept open for as long as the sandbox is made: its own cannot be written to. The settings in
+/// it are those of the namespaces that whoever opens them is in.
 pub(super) struct Proc(OwnedFd);
 
 impl Proc {

@@ -1,6 +1,6 @@
-//! What all processes of a sandbox take together, as `/proc` tells. Where a control group counts it, only what the kernel
-//! counts by user is looked at. Where none does, kernel memory that no process has is counted by the most that it may be:
-//! an estimate that errs to the command's disadvantage, and only beyond what ordinary programs have.
+//! What all processes of a sandbox take together, as `/proc` tells. Where a control group counts it, only what the
+//! kernel counts by user is looked at. Where none does, kernel memory that no process has is counted by the most that
+//! it may be: an estimate that errs to the command's disadvantage, and only beyond what ordinary programs have.
 
 use super::wire::{Net, Plan};
 use std::{

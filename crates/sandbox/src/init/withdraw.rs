@@ -1,5 +1,6 @@
-//! A process that gives up everything but what it has open: no files, no network, no other processes, and of the kernel only
-//! what it takes to think. For programs that read what strangers made and answer on their standard output.
+//! A process that gives up everything but what it has open: no files, no network, no other processes, and of the
+//! kernel only what it takes to think. For programs that read what strangers made and answer on their standard
+//! output.
 //!
 //! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
 //! force is not negotiable. Deliberately absent: limits, which are the caller's.
@@ -33,7 +34,8 @@ fn work() -> Result<(), Fault> {
     if leave(from_root).is_ok() {
         empty_root().ok();
     }
-    // Without a right, and without a namespace that gave some, there is nothing to give up, and nothing to give it up with.
+    // Without a right, and without a namespace that gave some, there is nothing to give up, and nothing to give it up
+    // with.
     let powerless = capabilities(None).is_ok_and(|sets| sets.permitted.is_empty());
     if !powerless {
         privileges::empty_bounding_set().trying("emptying the bounding set")?;

@@ -1,5 +1,6 @@
-//! Ways around the limits that were found on this sandbox. Each is tried by root with a control group, by root without one,
-//! and by an ordinary user, who has none here; a part of the tree of version 2 is given to nobody by these tests.
+//! Ways around the limits that were found on this sandbox. Each is tried by root with a control group, by root
+//! without one, and by an ordinary user, who has none here; a part of the tree of version 2 is given to nobody by
+//! these tests.
 
 use crate::house::{fixture, jail};
 use std::{

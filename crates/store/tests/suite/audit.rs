@@ -1,5 +1,6 @@
 use crate::fixture::NOW;
-use pudu_store::{Db, Deed};
+use pudu_base::{Outcome, Usage};
+use pudu_store::{ABANDONED, Db, Deed, STOPPED};
 
 pub(crate) fn deed(detail: &str) -> Deed {
     Deed {
@@ -25,4 +26,21 @@ pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
     let ended = Deed { code: Some(0), ended: Some(NOW + 5), ..deed("ls") };
     assert_eq!(db.deeds(Some(&"thread".into()), 10).await.unwrap(), [ended]);
     assert_eq!(db.deeds(None, 1).await.unwrap(), [elsewhere]);
+}
+
+pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process(db: Db) {
+    let of = |run: &str| Deed { run: run.into(), ..deed("sleep 600") };
+    for run in ["stopped", "open"] {
+        db.run_started(&run.into(), &"thread".into(), "model", NOW).await.unwrap();
+        db.deed_begins(of(run)).await.unwrap();
+    }
+    assert_eq!(db.deeds(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");
+    db.run_ended(&"stopped".into(), &Outcome::Stopped, Usage::default(), NOW + 5).await.unwrap();
+    let ended = |run: &str, code: i64, at: i64| Deed { code: Some(code), ended: Some(at), ..of(run) };
+    let stopped = ended("stopped", STOPPED, NOW + 5);
+    assert_eq!(db.deeds(None, 10).await.unwrap(), [of("open"), stopped]);
+    db.deeds_abandoned(NOW + 9).await.unwrap();
+    db.deeds_abandoned(NOW + 99).await.unwrap();
+    let now = [ended("open", ABANDONED, NOW + 9), ended("stopped", STOPPED, NOW + 5)];
+    assert_eq!(db.deeds(Some(&"thread".into()), 10).await.unwrap(), now);
 }

@@ -1,5 +1,6 @@
 //! Databases to check on: each check has one of its own, which goes with it.
 
+use pudu_sim::Proxy;
 use pudu_store::{Accepted, Db, ItemId, Location, NewItem, NewTurn, PostgresUrl, TurnId};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use std::{
@@ -61,6 +62,18 @@ impl Place {
     fn server(url: String) -> Self {
         let location = Location::Postgres(PostgresUrl::parse(&url).unwrap());
         Self { location, url, enter: "SET search_path TO pudu;" }
+    }
+
+    /// Returns the same server at the end of a line that can be cut.
+    pub(crate) async fn behind_a_proxy(&self) -> (Proxy, Self) {
+        let mut url = url::Url::parse(&self.url).unwrap();
+        let (host, port) = (url.host_str().unwrap().to_owned(), url.port().unwrap_or(5432));
+        let proxy = Proxy::to(&host, port).await.unwrap();
+        url.set_host(Some("127.0.0.1")).unwrap();
+        url.set_port(Some(proxy.address().port())).unwrap();
+        // The line reads what is said.
+        url.set_query(Some("sslmode=disable"));
+        (proxy, Self::server(url.into()))
     }
 
     pub(crate) async fn open(&self) -> Db {

@@ -76,7 +76,7 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     run(&mut behind, "INSERT INTO schema_version (version) VALUES (99)".into()).await;
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
-    assert_eq!(refused, StoreError::Newer { found: 99, known: 6 });
-    let text = "the database has schema version 99, this pudu knows 6: run a newer pudu";
+    assert_eq!(refused, StoreError::Newer { found: 99, known: 7 });
+    let text = "the database has schema version 99, this pudu knows 7: run a newer pudu";
     assert_eq!(refused.to_string(), text);
 }

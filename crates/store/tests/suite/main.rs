@@ -10,6 +10,7 @@ mod fixture;
 mod inbox;
 mod lasting;
 mod log;
+mod outage;
 mod pairing;
 mod runs;
 mod size;
@@ -46,12 +47,22 @@ macro_rules! on_every_lasting_engine {
     };
 }
 
+/// Likewise, of what only a server can do.
+macro_rules! on_a_server {
+    ($($group:ident::$check:ident),* $(,)?) => {
+        mod server {
+            $(#[tokio::test] async fn $check() { super::fixture::postgres_place(super::$group::$check).await })*
+        }
+    };
+}
+
 on_every_engine! {
     inbox::an_event_is_kept_once,
     inbox::where_a_stream_goes_on_is_kept_with_its_event_and_by_itself,
     inbox::an_edit_changes_what_waits_and_nothing_else,
     inbox::what_is_finished_waits_no_more_and_stays_known,
     turns::a_turn_carries_its_events_to_the_end,
+    turns::a_turn_that_was_suspended_in_order_was_in_no_death,
     turns::the_first_reply_stays,
     turns::an_event_has_one_turn,
     turns::a_message_joins_a_turn_only_while_its_reply_is_open,
@@ -76,6 +87,7 @@ on_every_engine! {
     approvals::a_question_is_decided_once,
     approvals::a_call_asks_once,
     audit::a_deed_is_there_before_it_ends,
+    audit::a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process,
     writer::many_accepts_share_a_commit,
     writer::a_write_that_fails_leaves_its_neighbours_alone,
     writer::a_write_that_the_database_rejects_leaves_its_neighbours_alone,
@@ -88,4 +100,16 @@ on_every_lasting_engine! {
     lasting::two_that_start_at_once_both_start,
     lasting::two_instances_do_not_overwrite_each_other,
     lasting::a_newer_database_is_refused,
+}
+
+on_a_server! {
+    outage::what_is_asked_while_a_server_restarts_is_done_after_it,
+    outage::what_was_committed_while_the_answer_was_lost_is_not_done_again,
+    outage::what_a_lost_connection_began_and_did_not_end_locks_nobody_out,
+    outage::a_server_that_vanishes_without_a_word_is_left_for_a_new_connection,
+    outage::a_server_that_vanishes_between_two_calls_holds_up_neither,
+    outage::a_caller_that_cannot_wait_gets_an_error,
+    outage::nobody_waits_for_a_store_that_is_closed,
+    outage::a_claim_outlives_its_session,
+    outage::a_claim_that_another_process_took_is_lost,
 }

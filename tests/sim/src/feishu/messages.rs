@@ -2,7 +2,7 @@
 
 use super::{
     ask::Ask,
-    content::{self, CARD},
+    content::{self, CARD, Face},
     refusal::{Answer, Done, Refusal},
     types::{Kind, Message, Reaction},
     wire,
@@ -76,6 +76,7 @@ fn send(world: &mut World, ask: &Ask, chat: &str, parent: Option<&Message>) -> A
         edits: 0,
         deleted: false,
         reactions: Vec::new(),
+        face: Face::default(),
         history: Vec::new(),
         bundle: Vec::new(),
     };

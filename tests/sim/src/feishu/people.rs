@@ -2,6 +2,7 @@
 
 use super::{
     ask::Part,
+    content::Face,
     files,
     types::{Kind, Message, Press, Stored},
     wire,
@@ -160,6 +161,7 @@ impl World {
             edits: 0,
             deleted: false,
             reactions: Vec::new(),
+            face: Face::default(),
             history: Vec::new(),
             bundle: bundle.iter().map(|inner| self.compose(inner)).collect(),
         }

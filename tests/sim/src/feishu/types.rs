@@ -1,9 +1,6 @@
 //! What the platform keeps of chats, messages and cards.
 
-use super::{
-    ask::Part,
-    content::{self, Face},
-};
+use super::{ask::Part, content::Face};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashSet},
@@ -103,16 +100,11 @@ pub(crate) struct Message {
     pub(crate) edits: u32,
     pub(crate) deleted: bool,
     pub(crate) reactions: Vec<Reaction>,
+    /// What people see of it, as of its last change.
+    pub(crate) face: Face,
     pub(crate) history: Vec<String>,
     /// The messages that a forwarded bundle holds.
     pub(crate) bundle: Vec<Self>,
-}
-
-impl Message {
-    /// What people see of it, cards that are entities left out.
-    pub(crate) fn face(&self) -> Face {
-        content::face(&self.kind, &self.content)
-    }
 }
 
 /// A file that somebody uploaded.

@@ -220,21 +220,22 @@ impl World {
 
     /// Writes down what a message shows now, if that is new.
     pub(crate) fn note(&mut self, id: &str) {
-        let face = self.face(id);
-        if let Some(message) = self.messages.get_mut(id)
-            && message.history.last() != Some(&face.text)
-        {
-            message.history.push(face.text);
+        let Some(message) = self.messages.get_mut(id) else { return };
+        let card = message.card.as_ref().and_then(|card| self.cards.get(card));
+        message.face = match card {
+            None => super::content::face(&message.kind, &message.content),
+            Some(card) => super::content::card(&card.json),
+        };
+        if message.history.last() != Some(&message.face.text) {
+            message.history.push(message.face.text.clone());
         }
     }
 
     /// What people see of a message.
     pub(crate) fn face(&self, id: &str) -> Face {
         let Some(message) = self.messages.get(id) else { return Face::default() };
-        let Some(card) = message.card.as_ref().and_then(|card| self.cards.get(card)) else {
-            return message.face();
-        };
-        Face { growing: card.grows(Instant::now()), ..super::content::card(&card.json) }
+        let card = message.card.as_ref().and_then(|card| self.cards.get(card));
+        Face { growing: card.is_some_and(|card| card.grows(Instant::now())), ..message.face.clone() }
     }
 
     pub(crate) fn preview(&self, id: &str) -> String {

@@ -1,8 +1,8 @@
 //! Says what a call would do, so that what people approve is what they see: in a line, and whole where that leaves
 //! something out.
 //!
-//! In the line every argument shows, whatever the others are: each value is cut for itself, at both ends, with the count of
-//! what is left out. What would not show, or would show as something else, is written out.
+//! In the line every argument shows, whatever the others are: each value is cut for itself, at both ends, with the
+//! count of what is left out. What would not show, or would show as something else, is written out.
 
 use pudu_base::{ToolCall, foreign};
 use serde_json::Value;

@@ -1,0 +1,152 @@
+//! Looks up where things stand of which Discord has not told.
+
+use super::{
+    ears::Ears,
+    failure::ApiError,
+    office::Lane,
+    places::Place,
+    wire::{ChannelInfo, Guild, Message},
+};
+use crate::recovery::CALL_TIMEOUT;
+use pudu_net::reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::{
+    join,
+    time::{Instant, timeout},
+};
+
+/// How long events wait for a call that looks something up, and after how long it is tried again.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The key under which every look-up is held back, because none has an answer.
+const ALL_LOOKS: &str = "*";
+/// So many servers are asked what they have.
+const GUILDS: usize = 50;
+
+impl Ears {
+    pub(super) async fn place(&self, message: &Message) -> Result<Place, ApiError> {
+        self.place_of(&message.channel_id, message.guild_id.as_deref()).await
+    }
+
+    pub(super) fn somewhere(&self, message: &Message, error: &ApiError) -> Place {
+        unplaced(message.guild_id.as_deref(), error)
+    }
+
+    /// Tells where a channel is, for an event that waits for it.
+    pub(super) async fn place_of(&self, channel: &str, guild: Option<&str>) -> Result<Place, ApiError> {
+        let look = Box::pin(within(LOOK_TIMEOUT, self.look(channel)));
+        self.place_by(channel, guild, self.soon(channel, look)).await
+    }
+
+    /// Tells where a channel is. One that Discord has not told of is asked for by `look`: it may be a thread. So is
+    /// its server, of which a session that was taken up tells nothing.
+    pub(super) async fn place_by(
+        &self,
+        channel: &str,
+        guild: Option<&str>,
+        look: impl Future<Output = Result<Place, ApiError>>,
+    ) -> Result<Place, ApiError> {
+        let Some(guild) = guild else { return Ok(Place::default()) };
+        let places = &self.office.places;
+        if !places.knows(guild) {
+            // Without it the channel is asked for by itself.
+            self.soon(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
+        }
+        if let Some(place) = places.get(channel) {
+            return Ok(place);
+        }
+        match look.await {
+            Err(error @ (ApiError::Refused(_) | ApiError::Gone(_))) => Ok(unplaced(Some(guild), &error)),
+            place => place,
+        }
+    }
+
+    /// Looks up a channel or a server for which events wait: not again and again in vain.
+    async fn soon<T>(
+        &self,
+        what: &str,
+        look: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let (what, all) = (what.to_owned(), ALL_LOOKS.to_owned());
+        if [&what, &all].into_iter().any(|what| self.failed_looks.held(what).is_some()) {
+            return Err(ApiError::Unconnected("it could not be asked for a moment ago".to_owned()));
+        }
+        let begun = Instant::now();
+        let told = look.await;
+        if told.as_ref().is_err_and(|error| !matches!(error, ApiError::Refused(_) | ApiError::Gone(_))) {
+            // One that is refused at once is that one's trouble; where nothing answers, each would cost events that
+            // time.
+            let hangs = begun.elapsed() >= LOOK_TIMEOUT;
+            self.failed_looks.hold(if hangs { &all } else { &what }, LOOK_AGAIN);
+        }
+        told
+    }
+
+    /// Asks what a server has: what it tells of itself when a session begins. What is told in time is kept.
+    async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), ApiError> {
+        #[derive(Default, Deserialize)]
+        struct Active {
+            #[serde(default)]
+            threads: Vec<ChannelInfo>,
+        }
+        let office = &self.office;
+        let none = &Value::Null;
+        let me = &office.me().await?.user;
+        let (channels, roles, active) = (
+            ["guilds", guild, "channels"],
+            ["guilds", guild, "roles"],
+            ["guilds", guild, "threads", "active"],
+        );
+        let (channels, roles, active) = join!(
+            within(time, office.call(Lane::Read, Method::GET, &channels, none)),
+            within(time, office.call(Lane::Read, Method::GET, &roles, none)),
+            within(time, office.call::<Active>(Lane::Read, Method::GET, &active, none)),
+        );
+        let errors = [channels.as_ref().err(), roles.as_ref().err(), active.as_ref().err()];
+        let failed = errors.into_iter().flatten().next().cloned();
+        let (channels, roles) = (channels.unwrap_or_default(), roles.unwrap_or_default());
+        let threads = active.unwrap_or_default().threads;
+        let told = Guild { id: guild.to_owned(), channels, threads, roles };
+        office.places.learn(told, me, failed.is_none());
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Asks what the servers have that did not tell it themselves.
+    pub(super) async fn learn_all(&self) -> Result<(), ApiError> {
+        #[derive(Deserialize)]
+        struct Joined {
+            id: String,
+        }
+        let path = ["users", "@me", "guilds"];
+        let joined: Vec<Joined> = self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await?;
+        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.office.places.knows(&one.id)) {
+            match Box::pin(self.learn_guild(id, CALL_TIMEOUT)).await {
+                Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                    tracing::debug!(why, "a server cannot be looked at");
+                }
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks what a channel is.
+    pub(super) async fn look(&self, channel: &str) -> Result<Place, ApiError> {
+        let path = ["channels", channel];
+        let told = self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.office.places.channel(told))
+    }
+}
+
+/// Waits for an answer, but no longer than this.
+async fn within<T>(time: Duration, call: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+    timeout(time, call).await.unwrap_or_else(|_| Err(ApiError::Unknown("no answer in time".to_owned())))
+}
+
+/// Returns the place of something of which only the server is known.
+pub(super) fn unplaced(guild: Option<&str>, error: &ApiError) -> Place {
+    tracing::debug!(%error, "a channel cannot be looked at");
+    Place { guild: guild.map(str::to_owned), ..Place::default() }
+}

@@ -1,0 +1,57 @@
+//! How a file is found that was perhaps sent: for two minutes its nonce makes one of both. Later it is a message of
+//! ours that nobody knows, with a file of its size: names Discord changes.
+
+use super::{DiscordMessages, NONCE, SKEW, known};
+use crate::{
+    SendError,
+    clock::now,
+    discord::{
+        failure::ApiError,
+        wire::{Message, id_at},
+    },
+    live::{FoundFile, Ledger},
+};
+
+impl DiscordMessages {
+    /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970. Where the history may
+    /// not be read nothing tells.
+    pub(super) async fn look_for_file(
+        &self,
+        since: i64,
+        size: u64,
+        ledger: &Ledger<'_>,
+    ) -> Result<FoundFile, SendError> {
+        // An older record does not say when it was sent.
+        if since == 0 {
+            return Ok(FoundFile::Perhaps);
+        }
+        if (0..NONCE).contains(&now().saturating_sub(since)) {
+            return Ok(FoundFile::Repeatable);
+        }
+        self.office.me().await?;
+        let begun = since.saturating_sub(SKEW);
+        let known = known(begun, ledger).await?;
+        match self.history(id_at(begun)).await {
+            Ok(messages) => {
+                let unknown = messages.into_iter().filter(|message| !known.contains(&message.id));
+                let found = unknown.into_iter().find(|message| self.brings(message, size));
+                Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
+            }
+            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                tracing::warn!(
+                    why,
+                    "a file that was perhaps sent cannot be looked for; it may be there twice"
+                );
+                Ok(FoundFile::Perhaps)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Tells whether a message is ours and brings a file of this size.
+    fn brings(&self, message: &Message, size: u64) -> bool {
+        let me = self.office.me.get().map(|me| me.user.as_str());
+        let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
+        own && message.attachments.iter().any(|file| file.size == Some(size))
+    }
+}

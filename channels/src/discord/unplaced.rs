@@ -1,0 +1,219 @@
+//! Messages that are perhaps for the bot, and of which it cannot be asked now where they stand.
+//!
+//! The stored session names them, so that no death of the process loses one. Their words are not stored, because
+//! they may be for others: the next process reads them from the channel.
+
+use super::{
+    catchup::MAX_ANSWER_AGE,
+    ears::{Ears, NotKept},
+    failure::ApiError,
+    office::Lane,
+    wire::{Message, made},
+};
+use crate::{Intake, clock::now, recovery::Backoff};
+use futures_util::{StreamExt, stream};
+use pudu_net::reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// So many wait at most; then the oldest is dropped. The stored session grows by some 80 bytes for each.
+const MAX_UNPLACED_MESSAGES: usize = 128;
+
+/// After how long it is asked again where they stand.
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
+/// In so many channels at once it is asked again where messages stand.
+const CHANNELS_AT_ONCE: usize = 8;
+
+/// Where one of them is found again. Stored: a change must read the old.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct UnplacedMessage {
+    pub(super) id: String,
+    pub(super) channel: String,
+    pub(super) guild: Option<String>,
+}
+
+/// One of them, with its words where this process heard them.
+pub(super) type Waiting = (UnplacedMessage, Option<Message>);
+
+/// The messages that wait, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Unplaced {
+    waiting: Mutex<VecDeque<Waiting>>,
+    added: Notify,
+}
+
+impl Unplaced {
+    /// A message waits from now on.
+    pub(super) fn add(&self, message: Message) {
+        let Message { id, channel_id, guild_id, .. } = &message;
+        let named = UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
+        self.push((named, Some(message)));
+    }
+
+    /// Messages wait that a process before this one named.
+    pub(super) fn restore(&self, named: Vec<UnplacedMessage>) {
+        named.into_iter().for_each(|named| self.push((named, None)));
+    }
+
+    fn push(&self, message: Waiting) {
+        let mut waiting = self.lock();
+        if waiting.iter().any(|(named, _)| named.id == message.0.id) {
+            return;
+        }
+        if waiting.len() >= MAX_UNPLACED_MESSAGES
+            && let Some((UnplacedMessage { id, channel, .. }, _)) = waiting.pop_front()
+        {
+            tracing::warn!(message = id, channel, "dropped message: too many wait for their place");
+        }
+        waiting.push_back(message);
+        self.added.notify_one();
+    }
+
+    /// A message does not wait any more.
+    pub(super) fn remove(&self, id: &str) {
+        self.lock().retain(|(named, _)| named.id != id);
+    }
+
+    /// Tells whether a message of this channel waits.
+    pub(super) fn holds(&self, channel: &str) -> bool {
+        self.lock().iter().any(|(named, _)| named.channel == channel)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Waits until a message waits.
+    pub(super) async fn some(&self) {
+        while self.is_empty() {
+            self.added.notified().await;
+        }
+    }
+
+    /// Tells whether a message waits still: it may be deleted meanwhile.
+    fn names(&self, id: &str) -> bool {
+        self.lock().iter().any(|(named, _)| named.id == id)
+    }
+
+    /// Returns which messages wait, as the session names them.
+    pub(super) fn named(&self) -> Vec<UnplacedMessage> {
+        self.lock().iter().map(|(named, _)| named.clone()).collect()
+    }
+
+    /// Returns what waits, by channel.
+    pub(super) fn by_channel(&self) -> BTreeMap<String, Vec<Waiting>> {
+        let mut channels: BTreeMap<String, Vec<Waiting>> = BTreeMap::new();
+        for message in self.lock().iter() {
+            channels.entry(message.0.channel.clone()).or_default().push(message.clone());
+        }
+        channels
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ears {
+    /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
+    pub(super) async fn place_later(&self, intake: &dyn Intake) {
+        let mut backoff = Backoff::new();
+        loop {
+            if self.unplaced.is_empty() {
+                self.unplaced.some().await;
+                backoff = Backoff::new();
+            }
+            backoff.pause(self.office.client.reads(), ASK_INTERVAL).await;
+            backoff.tries();
+            let channels = stream::iter(self.unplaced.by_channel().into_values());
+            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, intake)).await;
+        }
+    }
+
+    /// Keeps the messages that wait in one channel, in order.
+    async fn place_all(&self, waiting: Vec<Waiting>, intake: &dyn Intake) {
+        for (named, heard) in waiting {
+            let UnplacedMessage { id, channel, .. } = &named;
+            if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
+                tracing::warn!(
+                    message = id,
+                    channel,
+                    "dropped message: its place could not be asked for in time"
+                );
+            } else if let Err(error) = self.place_one(&named, heard, intake).await {
+                tracing::debug!(message = id, channel, %error, "a message waits on for its place");
+                return;
+            }
+            self.unplaced.remove(id);
+        }
+    }
+
+    /// Keeps a message that waits. Its words are read anew where a process before this one heard them.
+    async fn place_one(
+        &self,
+        named: &UnplacedMessage,
+        heard: Option<Message>,
+        intake: &dyn Intake,
+    ) -> Result<(), NotKept> {
+        let UnplacedMessage { id, channel, guild } = named;
+        let me = self.office.me().await?;
+        let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
+        let message = match heard {
+            Some(message) => message,
+            None => {
+                let path = ["channels", channel, "messages", id];
+                match self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await {
+                    Ok(message) => Message { guild_id: guild.clone(), ..message },
+                    Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                        tracing::warn!(
+                            message = id,
+                            channel,
+                            why,
+                            "dropped message: it cannot be read any more"
+                        );
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        if !self.unplaced.names(id) {
+            return Ok(());
+        }
+        self.keep(self.decoder(me).message(&message, &place), intake).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: usize, channel: &str) -> Message {
+        Message { id: id.to_string(), channel_id: channel.into(), ..Message::default() }
+    }
+
+    #[test]
+    fn so_many_wait_at_most_and_each_once() {
+        let unplaced = Unplaced::default();
+        for id in 0..=MAX_UNPLACED_MESSAGES {
+            unplaced.add(message(id, if id % 2 == 0 { "even" } else { "odd" }));
+            unplaced.add(message(id, "again"));
+        }
+        let named = unplaced.named();
+        let (first, last) = (&named[0].id, &named[named.len() - 1].id);
+        assert_eq!((first.as_str(), last.as_str()), ("1", MAX_UNPLACED_MESSAGES.to_string().as_str()));
+        assert_eq!(named.len(), MAX_UNPLACED_MESSAGES);
+        assert!(unplaced.holds("odd") && !unplaced.holds("again"));
+        let channels = unplaced.by_channel();
+        assert_eq!(channels.keys().collect::<Vec<_>>(), ["even", "odd"]);
+        assert!(channels.values().all(|waiting| waiting.len() == MAX_UNPLACED_MESSAGES / 2));
+        named.iter().for_each(|named| unplaced.remove(&named.id));
+        assert!(unplaced.is_empty());
+    }
+}

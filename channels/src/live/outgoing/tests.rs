@@ -1,0 +1,309 @@
+use super::*;
+use crate::{
+    Address, BoxFuture, Journal, JournalError, LiveReply, Placement, ReplyHandle, Sighting,
+    live::{Draft, Sent, Slot},
+    split::{Limit, Unit},
+};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex};
+
+/// What an upload does: how long it takes and how it ends.
+type Way = fn(begun: Instant) -> (Duration, Result<(), CallError>);
+
+const AT_ONCE: Duration = Duration::ZERO;
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+/// A platform that takes words, and files its own way.
+#[derive(Clone)]
+struct Fake {
+    way: Way,
+    /// What it tells of a file that was perhaps sent.
+    tells: FoundFile,
+    begun: Instant,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    text: String,
+    /// Whether its messages cannot be changed any more.
+    unchangeable: bool,
+    files: Vec<String>,
+    /// When uploads were begun, in seconds.
+    uploads: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Message(String);
+
+impl Sent for Message {
+    fn id(&self) -> String {
+        self.0.clone()
+    }
+
+    fn from_id(id: &str) -> Option<Self> {
+        Some(Self(id.to_owned()))
+    }
+}
+
+impl Messages for Fake {
+    type Page = String;
+    type Sent = Message;
+    type Mark = ();
+
+    const PLATFORM: &'static str = "Fake";
+    const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };
+    const LARGEST_FILE: u64 = 50_000_000;
+
+    fn page(&self, draft: &Draft) -> String {
+        draft.rich.text.clone()
+    }
+
+    async fn ready(&mut self) {}
+
+    fn free(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn mark(&mut self, _: Option<()>, _: i64, _: &Ledger<'_>) -> Result<(), SendError> {
+        Ok(())
+    }
+
+    async fn find(&mut self, _: &Slot<()>, _: &Ledger<'_>) -> Result<Option<Message>, SendError> {
+        Ok(None)
+    }
+
+    async fn post(&mut self, slot: &Slot<()>, page: &String) -> Result<Message, CallError> {
+        self.seen.lock().unwrap().text.clone_from(page);
+        Ok(Message(slot.n.to_string()))
+    }
+
+    async fn edit(&mut self, _: &mut Message, page: &String) -> Result<(), CallError> {
+        let mut seen = self.seen.lock().unwrap();
+        if seen.unchangeable {
+            return Err(CallError::Refused("too old".into()));
+        }
+        seen.text.clone_from(page);
+        Ok(())
+    }
+
+    async fn delete(&mut self, _: &Message) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn find_file(
+        &mut self,
+        _: i64,
+        _: &OutFile,
+        _: u64,
+        _: &Ledger<'_>,
+    ) -> Result<FoundFile, SendError> {
+        Ok(self.tells.clone())
+    }
+
+    async fn upload(&mut self, _: &str, file: &OutFile, _: u64) -> Result<String, CallError> {
+        self.seen.lock().unwrap().uploads.push(self.begun.elapsed().as_secs());
+        let (takes, result) = (self.way)(self.begun);
+        sleep(takes).await;
+        result?;
+        self.seen.lock().unwrap().files.push(file.name.clone());
+        Ok(file.name.clone())
+    }
+}
+
+struct Nothing;
+
+impl Journal for Nothing {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<Sighting>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+/// What came of a reply with files.
+struct Outcome {
+    text: String,
+    files: usize,
+    /// When uploads were begun, in seconds.
+    uploads: Vec<u64>,
+    /// How long it took, in seconds.
+    took: u64,
+}
+
+/// Makes a file of so many bytes.
+fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
+    let path = folder.join(n.to_string());
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    OutFile { name: n.to_string(), path }
+}
+
+fn open(fake: &Fake) -> Reply<Fake> {
+    let address = Address { account: "a".into(), chat: "1".into(), topic: None };
+    let (sender, private) = (String::new(), true);
+    let placement = Placement { address, private, reply_to: None, sender, hint: None, saved: None };
+    Reply::open(fake.clone(), &placement, Box::new(Nothing))
+}
+
+/// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it wants.
+async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let files = (0..files.0).map(|n| file(folder.path(), n, files.1)).collect();
+    let view = FinalView { text: "see".into(), files, ..FinalView::default() };
+    let begun = Instant::now();
+    let fake = Fake { way, tells, begun, seen: Arc::default() };
+    let mut reply = open(&fake);
+    reply.hurry(hurry);
+    let mut attempt = 0;
+    while let Err(error) = reply.finish(&view).await {
+        let wait = Duration::from_secs(2u64.saturating_pow(attempt).min(60));
+        sleep(if let SendError::Later { after } = error { after } else { wait }).await;
+        attempt += 1;
+    }
+    let mut seen = fake.seen.lock().unwrap();
+    Outcome {
+        text: std::mem::take(&mut seen.text),
+        files: seen.files.len(),
+        uploads: std::mem::take(&mut seen.uploads),
+        took: begun.elapsed().as_secs(),
+    }
+}
+
+/// Fails so for two minutes.
+fn until_well(begun: Instant, error: CallError) -> (Duration, Result<(), CallError>) {
+    (AT_ONCE, if begun.elapsed() < Duration::from_secs(120) { Err(error) } else { Ok(()) })
+}
+
+fn unconnected() -> CallError {
+    CallError::Unconnected("x".into())
+}
+
+fn unknown() -> CallError {
+    CallError::Unknown("x".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploads_that_fail_for_two_minutes_cost_no_file() {
+    let ways: [(Way, FoundFile); 3] = [
+        (|begun| until_well(begun, unconnected()), FoundFile::Perhaps),
+        (|begun| until_well(begun, CallError::Wait(Duration::from_secs(7))), FoundFile::Perhaps),
+        (|begun| until_well(begun, unknown()), FoundFile::Repeatable),
+    ];
+    for (way, tells) in ways {
+        let outcome = deliver(way, tells, (2, 10), Hurry::default()).await;
+        assert_eq!((outcome.text.as_str(), outcome.files), ("see", 2), "{:?}", outcome.uploads);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_of_which_nothing_tells_is_sent_once_more_after_a_minute() {
+    let outcome = deliver(|_| (AT_ONCE, Err(unknown())), FoundFile::Perhaps, (1, 10), Hurry::default()).await;
+    assert_eq!(outcome.uploads, [0, 60]);
+    assert_eq!(outcome.text, "see\n\n📎 0 (it is not certain that it arrived)");
+    let well = |begun: Instant| match begun.elapsed() < Duration::from_secs(45) {
+        true => (AT_ONCE, Err(unknown())),
+        false => (AT_ONCE, Ok(())),
+    };
+    let outcome = deliver(well, FoundFile::Perhaps, (1, 10), Hurry::default()).await;
+    assert_eq!((outcome.text.as_str(), outcome.files), ("see", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_found_is_not_sent_again() {
+    let there = FoundFile::There("f".into());
+    let outcome = deliver(|_| (AT_ONCE, Err(unknown())), there, (1, 10), Hurry::default()).await;
+    assert_eq!((outcome.text.as_str(), outcome.uploads.len()), ("see", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_file_goes_on_though_somebody_waits() {
+    let way: Way = |_| (Duration::from_secs(20), Ok(()));
+    let outcome = deliver(way, FoundFile::Perhaps, (1, 30_000_000), Hurry::waiting()).await;
+    assert_eq!((outcome.text.as_str(), outcome.uploads.len(), outcome.took), ("see", 1, 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_arrive_one_after_the_other_all_arrive_though_somebody_waits() {
+    let way: Way = |_| (Duration::from_secs(2), Ok(()));
+    let outcome = deliver(way, FoundFile::Perhaps, (20, 10), Hurry::waiting()).await;
+    assert_eq!((outcome.text.as_str(), outcome.files), ("see", 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn twenty_files_on_a_dead_platform_take_no_longer_than_one() {
+    let ways: [Way; 4] = [
+        |_| (FOR_EVER, Ok(())),
+        |_| (AT_ONCE, Err(unknown())),
+        |_| (AT_ONCE, Err(unconnected())),
+        |_| (AT_ONCE, Err(CallError::Wait(Duration::from_secs(5)))),
+    ];
+    for (n, way) in ways.into_iter().enumerate() {
+        let outcome = deliver(way, FoundFile::Perhaps, (20, 10), Hurry::waiting()).await;
+        assert!(outcome.took <= GRACE.as_secs(), "way {n} took {} s", outcome.took);
+        assert_eq!(outcome.text.matches("📎").count(), 20, "way {n}: {}", outcome.text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hangs_since_the_platform_failed_is_sent_once_more_when_somebody_waits() {
+    let way: Way = |begun| match begun.elapsed() < Duration::from_secs(1) {
+        true => (FOR_EVER, Ok(())),
+        false => (AT_ONCE, Ok(())),
+    };
+    let hurry = Hurry::default();
+    let comes = async {
+        sleep(Duration::from_secs(20)).await;
+        hurry.wait();
+    };
+    let (outcome, ()) = tokio::join!(deliver(way, FoundFile::Perhaps, (1, 10), hurry.clone()), comes);
+    assert_eq!((outcome.text.as_str(), outcome.uploads), ("see", vec![0, 23]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_it_waits_for_no_file() {
+    let hurry = Hurry::default();
+    let comes = async {
+        sleep(Duration::from_secs(3)).await;
+        hurry.stop();
+    };
+    let way: Way = |_| (FOR_EVER, Ok(()));
+    let delivered = deliver(way, FoundFile::Perhaps, (3, 50_000_000), hurry.clone());
+    let (outcome, ()) = tokio::join!(delivered, comes);
+    assert_eq!((outcome.took, outcome.text.matches("📎").count()), (3, 3), "{}", outcome.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_may_still_appear_is_sent_again_after_a_minute_and_once_at_most_when_somebody_waits() {
+    let way: Way = |begun| until_well(begun, unknown());
+    let outcome = deliver(way, FoundFile::Absent, (1, 10), Hurry::default()).await;
+    assert_eq!((outcome.uploads, outcome.files), (vec![0, 60, 120], 1));
+    let outcome = deliver(way, FoundFile::Absent, (1, 10), Hurry::waiting()).await;
+    assert_eq!(outcome.uploads.len(), 2);
+    assert_eq!(outcome.text, "see\n\n📎 0 (it is not certain that it arrived)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_that_is_said_alone_costs_no_file() {
+    let ways: [(Way, usize, &str); 2] = [
+        (|_| (AT_ONCE, Ok(())), 1, "chosen"),
+        (|_| (AT_ONCE, Err(CallError::Refused("x".into()))), 0, "📎 0 (it could not be sent)"),
+    ];
+    for (way, files, text) in ways {
+        let (folder, seen) = (tempfile::tempdir().unwrap(), Arc::default());
+        let fake = Fake { way, tells: FoundFile::Perhaps, begun: Instant::now(), seen };
+        let mut reply = open(&fake);
+        reply.finish(&FinalView { text: "see".into(), ..FinalView::default() }).await.unwrap();
+        fake.seen.lock().unwrap().unchangeable = true;
+        let view = FinalView {
+            text: "see\n\nchosen".into(),
+            note: Some("chosen".into()),
+            files: vec![file(folder.path(), 0, 10)],
+            ..FinalView::default()
+        };
+        reply.finish(&view).await.unwrap();
+        let seen = fake.seen.lock().unwrap();
+        assert_eq!((seen.files.len(), seen.text.as_str()), (files, text));
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether the database answers: who waits for it learns when it is given up, and operators when it went and came back.
+
+use crate::StoreError;
+use backon::BackoffBuilder;
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+/// The first pause between two tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause between two tries is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// An outage that goes on is logged again after this time.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The state of the database, as far as calls have shown it.
+#[derive(Default)]
+pub(crate) struct Availability {
+    /// Whether there is an outage: looked at by each call that works.
+    away: AtomicBool,
+    outage: Mutex<Option<Outage>>,
+    newest_failure: Mutex<Option<Instant>>,
+    closing: CancellationToken,
+}
+
+/// An outage that goes on.
+struct Outage {
+    since: Instant,
+    logged: Instant,
+}
+
+impl Availability {
+    /// A call failed that is tried again.
+    pub(crate) fn failed(&self, error: &StoreError) {
+        self.lost_connection();
+        let now = Instant::now();
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        match outage.as_mut() {
+            None => {
+                *outage = Some(Outage { since: now, logged: now });
+                self.away.store(true, Ordering::Relaxed);
+                tracing::error!(%error, "failed to reach the store; what needs it waits");
+            }
+            Some(outage) if now.duration_since(outage.logged) >= REMINDER_INTERVAL => {
+                outage.logged = now;
+                tracing::error!(%error, away = ?now.duration_since(outage.since), "the store is still out of reach");
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The database answered a call.
+    pub(crate) fn answered(&self) {
+        if !self.away.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outage) = outage.take() {
+            self.away.store(false, Ordering::Relaxed);
+            tracing::info!(away = ?outage.since.elapsed(), "the store answers again");
+        }
+    }
+
+    /// A connection leads nowhere any more: those that are as old are not used again.
+    pub(crate) fn lost_connection(&self) {
+        *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Tells whether a connection of this age is older than the newest failure: then it probably leads nowhere.
+    pub(crate) fn suspects(&self, age: Duration) -> bool {
+        let failure = *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.is_some_and(|failure| failure.elapsed() <= age)
+    }
+
+    /// Ends the patience of all who wait.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Waits for the next try; `None` if there is none, because the store is closed.
+    pub(crate) async fn sleep(&self, pause: Duration) -> Option<()> {
+        self.closing.run_until_cancelled(tokio::time::sleep(pause)).await
+    }
+}
+
+/// The pauses between tries of one call.
+pub(crate) struct Pauses {
+    pauses: backon::ExponentialBackoff,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        let pauses = backon::ExponentialBuilder::new()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(LONGEST_PAUSE)
+            .with_jitter()
+            .without_max_times()
+            .build();
+        Self { pauses }
+    }
+}
+
+impl Pauses {
+    pub(crate) fn next(&mut self) -> Duration {
+        self.pauses.next().unwrap_or(LONGEST_PAUSE)
+    }
+}

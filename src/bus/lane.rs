@@ -1,0 +1,128 @@
+//! Replies whose first try failed wait here, those of one conversation in the order in which they were said, while the
+//! conversation goes on. A round tries them one by one; it comes when the oldest has waited long enough, when its
+//! platform answers another call, or when something newer is to be said. A reply that only for its content is not
+//! taken holds up nobody.
+
+use super::outbox::{Attempt, Delivery, Outbox};
+use pudu_channels::Hurry;
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::{Notify, oneshot};
+
+/// Something newer waits so long for what was said before it: as long as a call, or files for which somebody waits.
+const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The lanes, by conversation.
+#[derive(Clone, Default)]
+pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
+
+/// What a lane's task is told. The inbox bounds it: there is an event behind each reply.
+#[derive(Default)]
+struct Lane {
+    bell: Arc<Notify>,
+    /// These wait from now on.
+    coming: Vec<Delivery>,
+    /// Somebody waits for what waits, and for the end of a round.
+    rounds: Option<Vec<oneshot::Sender<()>>>,
+    /// Of what waits, or waited lately: it is told at once, also in the midst of a try.
+    hurries: Vec<Hurry>,
+}
+
+impl Lanes {
+    /// Lets a delivery wait for its next try.
+    pub(super) fn wait(&self, outbox: &Outbox, delivery: Delivery) {
+        let key = delivery.parcel.conversation.clone();
+        let mut lanes = self.lock();
+        let lane = match lanes.entry(key.clone()) {
+            Entry::Occupied(lane) => lane.into_mut(),
+            Entry::Vacant(place) => {
+                let lane = place.insert(Lane::default());
+                outbox.tasks.spawn(work(self.clone(), outbox.clone(), key, lane.bell.clone()));
+                lane
+            }
+        };
+        lane.hurries.push(delivery.hurry.clone());
+        lane.coming.push(delivery);
+        lane.bell.notify_one();
+    }
+
+    /// Lets what waits in a conversation be tried, before something newer is said there.
+    pub(super) async fn precede(&self, conversation: &str) {
+        let (tell, tried) = oneshot::channel();
+        if self.tell(conversation, Hurry::wait, Some(tell)) {
+            tokio::time::timeout(PRECEDENCE_TIMEOUT, tried).await.ok();
+        }
+    }
+
+    /// Lets the files of what waits in a conversation go. Tells whether something waits.
+    pub(super) fn stop(&self, conversation: &str) -> bool {
+        self.tell(conversation, Hurry::stop, None)
+    }
+
+    fn tell(&self, conversation: &str, how: fn(&Hurry), tried: Option<oneshot::Sender<()>>) -> bool {
+        let mut lanes = self.lock();
+        let Some(lane) = lanes.get_mut(conversation) else { return false };
+        lane.hurries.iter().for_each(how);
+        lane.rounds.get_or_insert_default().extend(tried);
+        lane.bell.notify_one();
+        true
+    }
+
+    /// Takes what a lane was told, which ends if that is nothing and `idle`.
+    fn told(&self, conversation: &str, idle: bool) -> Option<Lane> {
+        let mut lanes = self.lock();
+        let lane = lanes.get_mut(conversation)?;
+        if idle && lane.coming.is_empty() {
+            // Whoever waits for a round that nothing is left for goes on: its end is dropped.
+            lanes.remove(conversation);
+            return None;
+        }
+        let (coming, rounds) = (std::mem::take(&mut lane.coming), lane.rounds.take());
+        Some(Lane { coming, rounds, ..Lane::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn work(lanes: Lanes, outbox: Outbox, conversation: String, bell: Arc<Notify>) {
+    let mut waiting: VecDeque<Delivery> = VecDeque::new();
+    while let Some(told) = lanes.told(&conversation, waiting.is_empty()) {
+        waiting.extend(told.coming);
+        if let Some(tried) = told.rounds {
+            waiting.iter_mut().for_each(Delivery::hasten);
+            round(&outbox, &mut waiting).await;
+            for tried in tried {
+                tried.send(()).ok();
+            }
+            continue;
+        }
+        tokio::select! {
+            () = bell.notified() => {}
+            () = due(&mut waiting) => round(&outbox, &mut waiting).await,
+        }
+    }
+}
+
+/// Waits until the oldest is to be tried again.
+async fn due(waiting: &mut VecDeque<Delivery>) {
+    match waiting.iter_mut().min_by_key(|delivery| delivery.due) {
+        Some(delivery) => delivery.pause().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tries what waits, in order; what its platform wants later is left for later.
+async fn round(outbox: &Outbox, waiting: &mut VecDeque<Delivery>) {
+    for _ in 0..waiting.len() {
+        let Some(mut delivery) = waiting.pop_front() else { return };
+        let held = delivery.asked_for && delivery.due > Instant::now();
+        if held || matches!(outbox.attempt(&mut delivery).await, Attempt::Failed) {
+            waiting.push_back(delivery);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What was found, as a person reads it while the rest is being looked at.
+
+use pudu_channels::{Check, Found};
+use pudu_client::net::scrub;
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+};
+
+/// The findings so far, by group.
+pub(super) struct Told {
+    pub(super) groups: Vec<(String, Vec<Check>)>,
+    /// Whether they are written as they come.
+    aloud: bool,
+    /// Whether the last line says what is waited for.
+    waiting: bool,
+}
+
+impl Told {
+    pub(super) fn new(aloud: bool) -> Self {
+        Self { groups: Vec::new(), aloud, waiting: false }
+    }
+
+    /// Adds what was found to its group, which is begun where it is another one than before.
+    pub(super) fn add(&mut self, group: &str, checks: Vec<Check>) {
+        let clear = if std::mem::take(&mut self.waiting) { "\r\x1b[K" } else { "" };
+        if checks.is_empty() {
+            return self.write(clear);
+        }
+        let words = lines(&checks);
+        match self.groups.last_mut().filter(|(name, _)| name == group) {
+            Some((_, before)) => {
+                before.extend(checks);
+                self.write(&format!("{clear}{words}"));
+            }
+            None => {
+                self.groups.push((group.to_owned(), checks));
+                self.write(&format!("{clear}{group}\n{words}"));
+            }
+        }
+    }
+
+    /// Tells a person at a terminal what is waited for, until it is there.
+    pub(super) fn wait_for(&mut self, group: &str) {
+        if io::stdout().is_terminal() {
+            self.waiting = true;
+            self.write(&format!("  …     waiting for {group}"));
+        }
+    }
+
+    fn write(&self, words: &str) {
+        if self.aloud {
+            let mut out = io::stdout();
+            // A reader that has gone wants no more; the exit code tells how it went all the same.
+            out.write_all(words.as_bytes()).and_then(|()| out.flush()).ok();
+        }
+    }
+}
+
+/// One line a check, and one more for the mend of what fails.
+pub(super) fn lines(checks: &[Check]) -> String {
+    let mut out = String::new();
+    for Check { what, found } in checks {
+        // Writing to a String cannot fail.
+        let _ = match found {
+            Found::Good(how) => writeln!(out, "  ok    {what}: {how}"),
+            Found::Poor { why, mend } => writeln!(out, "  poor  {what}: {why}\n        mend: {mend}"),
+            Found::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
+        };
+    }
+    scrub::hide(&out).into_owned()
+}
