@@ -88,6 +88,14 @@ def refused(error, call, *args, **kwargs):
     raise AssertionError(f"nothing failed with {error}")
 
 
+def posted(posts, text):
+    """The next post that bears this text."""
+    while True:
+        headers, body = posts.get(timeout=10)
+        if text in body:
+            return headers, body
+
+
 @check("the bot knows itself and its scopes")
 def _(w):
     me = w.web.auth_test()
@@ -295,7 +303,9 @@ def _(w):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
             posts.put((dict(self.headers), body))
-            self.send_response(500 if refuse and refuse.pop() else 200)
+            # What the closed socket left unconfirmed may come here first.
+            ours = b"by post" in body
+            self.send_response(500 if ours and refuse and refuse.pop() else 200)
             self.end_headers()
 
         def log_message(self, *_):
@@ -305,12 +315,11 @@ def _(w):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     w.sim("post_events", url=f"http://127.0.0.1:{server.server_port}/events")
     w.say(w.dm, "by post")
-    (headers, body), (again, same) = posts.get(timeout=10), posts.get(timeout=10)
+    (headers, body), (again, same) = posted(posts, b"by post"), posted(posts, b"by post")
     equal(SignatureVerifier(SECRET).is_valid_request(body, headers), True)
     equal(SignatureVerifier("other").is_valid_request(body, headers), False)
     names = {name.lower(): value for name, value in again.items()}
     equal((same, names["x-slack-retry-num"]), (body, "1"))
-    equal(json.loads(body)["event"]["text"], "by post")
     w.sim("post_events", url=None)
     server.shutdown()
 
