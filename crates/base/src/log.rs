@@ -1,6 +1,6 @@
 //! The port to a thread's durable log.
 
-use crate::{BoxFuture, ThreadId, ThreadState, Update};
+use crate::{BoxFuture, RunId, ThreadId, ThreadState, Update};
 
 /// How many updates of a thread are durable; the position after the last one.
 pub type Seq = i64;
@@ -10,10 +10,11 @@ pub trait ThreadLog: Send + Sync {
     /// Returns the thread's position and state; 0 and empty for a thread that has said nothing.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>>;
 
-    /// Appends updates behind position `at` and returns the new position once they are durable.
+    /// Appends a run's updates behind position `at` and returns the new position once they are durable.
     fn append<'a>(
         &'a self,
         thread: &'a ThreadId,
+        run: &'a RunId,
         at: Seq,
         updates: &'a [Update],
     ) -> BoxFuture<'a, Result<Seq, LogError>>;

@@ -7,7 +7,7 @@ use crate::{
 use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Command, Delta, Entry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, ResultFiles, Sandbox, SandboxError, Seq, ThreadId, ThreadLog,
+    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ThreadId, ThreadLog,
     ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use serde_json::{Value, json};
@@ -78,6 +78,7 @@ impl ThreadLog for LogInMemory {
     fn append<'a>(
         &'a self,
         _: &'a ThreadId,
+        _: &'a RunId,
         at: Seq,
         new: &'a [Update],
     ) -> BoxFuture<'a, Result<Seq, LogError>> {

@@ -300,6 +300,7 @@ impl ThreadLog for Forgetful {
     fn append<'a>(
         &'a self,
         _: &'a ThreadId,
+        _: &'a RunId,
         at: Seq,
         updates: &'a [Update],
     ) -> BoxFuture<'a, Result<Seq, LogError>> {

@@ -32,10 +32,15 @@ struct Writing {
 }
 
 impl Writing {
-    fn begin(log: Arc<dyn ThreadLog>, thread: ThreadId, at: Seq, updates: Vec<Update>) -> Self {
+    fn begin(
+        log: Arc<dyn ThreadLog>,
+        (thread, run): (ThreadId, RunId),
+        at: Seq,
+        updates: Vec<Update>,
+    ) -> Self {
         let updates: Arc<[Update]> = updates.into();
         let rows = updates.clone();
-        Self { updates, done: Box::pin(async move { log.append(&thread, at, &rows).await }) }
+        Self { updates, done: Box::pin(async move { log.append(&thread, &run, at, &rows).await }) }
     }
 }
 
@@ -91,7 +96,8 @@ impl Turn {
         loop {
             if self.writing.is_none() && !self.pending.is_empty() {
                 let updates = std::mem::take(&mut self.pending);
-                self.writing = Some(Writing::begin(log.clone(), self.thread.clone(), self.seq, updates));
+                let of = (self.thread.clone(), self.run.clone());
+                self.writing = Some(Writing::begin(log.clone(), of, self.seq, updates));
             }
             let Some(writing) = &mut self.writing else { return Ok(()) };
             let done = (&mut writing.done).await;

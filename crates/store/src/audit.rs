@@ -2,7 +2,7 @@
 //! it ended. A line is there before the deed. One whose end was never noted ended with its run, or with the process
 //! that died at it: a run that is over, and a process that is no more, have no command at work.
 
-use crate::{Db, StoreError, crash};
+use crate::{Db, StoreError, crash, sweep::CHUNK};
 use pudu_base::{RunId, ThreadId};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
@@ -85,6 +85,79 @@ impl Db {
     pub async fn deeds(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Deed>, StoreError> {
         self.read((thread, most), |(thread, most), tx| Box::pin(newest(tx, *thread, *most))).await
     }
+}
+
+/// How much of an account's audit is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditLimits {
+    /// Nothing before this time, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Only so many rows, the newest.
+    pub rows: Option<i64>,
+}
+
+/// How large an account's audit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditSize {
+    /// Its rows.
+    pub rows: i64,
+    /// Those of them that are beyond the limits.
+    pub due: i64,
+}
+
+impl Db {
+    /// Counts an account's audit rows, and those beyond the limits.
+    pub async fn audit_size(&self, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
+        self.read((account, limits), |(account, limits), tx| Box::pin(size(tx, account, *limits))).await
+    }
+
+    /// Deletes what is beyond the limits of an account's audit, approvals that are as old included. Returns how many
+    /// rows that was.
+    pub async fn prune_audit(&self, account: &str, limits: AuditLimits) -> Result<u64, StoreError> {
+        let mut pruned = 0;
+        for (sql, limit) in [(OLD_DEEDS, limits.since), (OLD_APPROVALS, limits.since), (SURPLUS, limits.rows)]
+        {
+            let Some(limit) = limit else { continue };
+            loop {
+                let data = (sql, account.to_owned(), limit);
+                let work = self.write(&crash::PRUNE_AUDIT, data, |(sql, account, limit), tx| {
+                    Box::pin(prune(tx, sql, account, *limit))
+                });
+                let rows = work.await?;
+                pruned += rows;
+                if rows < CHUNK.unsigned_abs() {
+                    break;
+                }
+            }
+        }
+        Ok(pruned)
+    }
+}
+
+const OLD_DEEDS: &str = "DELETE FROM audit WHERE id IN
+    (SELECT id FROM audit WHERE account = $1 AND at < $2 LIMIT $3)";
+const OLD_APPROVALS: &str = "DELETE FROM approvals WHERE id IN
+    (SELECT id FROM approvals WHERE account = $1 AND asked < $2 LIMIT $3)";
+const SURPLUS: &str = "DELETE FROM audit WHERE id IN
+    (SELECT id FROM audit WHERE account = $1 AND id <= (SELECT id FROM audit WHERE account = $1
+        ORDER BY id DESC LIMIT 1 OFFSET $2) LIMIT $3)";
+
+async fn prune(
+    tx: &mut AnyConnection,
+    sql: &'static str,
+    account: &str,
+    limit: i64,
+) -> Result<u64, StoreError> {
+    Ok(sqlx::query(sql).bind(account).bind(limit).bind(CHUNK).execute(tx).await?.rows_affected())
+}
+
+async fn size(tx: &mut AnyConnection, account: &str, limits: AuditLimits) -> Result<AuditSize, StoreError> {
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN at < $2 THEN 1 ELSE 0 END), 0) AS BIGINT)
+        FROM audit WHERE account = $1";
+    let query = sqlx::query_as(sql).bind(account).bind(limits.since.unwrap_or(i64::MIN));
+    let (rows, old): (i64, i64) = query.fetch_one(tx).await?;
+    let surplus = limits.rows.map_or(0, |limit| rows - limit);
+    Ok(AuditSize { rows, due: old.max(surplus) })
 }
 
 macro_rules! deeds {

@@ -53,6 +53,11 @@ writes! {
     DEED_ENDS "audit.ends",
     APPEND "log.append",
     SNAPSHOT "log.snapshot",
+    THREAD_USED "thread.used",
+    MEASURED "thread.measured",
+    DELETE_THREAD "thread.delete",
+    FILES_REMOVED "thread.files",
+    PRUNE_AUDIT "audit.prune",
     SWEEP "sweep",
 }
 

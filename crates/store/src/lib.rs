@@ -5,7 +5,8 @@
 //! of them at once; a write is answered once it is durable. Reads
 //! use a small pool and see what was committed.
 //!
-//! What is deliberately absent: a clock (callers pass the time, in milliseconds since 1970), policy (who
+//! What is deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a log
+//! get theirs here), policy (who
 //! is answered, when to retry), and knowledge of what the JSON of others means: payloads, placements,
 //! handles and views are kept as they come.
 
@@ -14,6 +15,7 @@ mod audit;
 mod availability;
 mod choices;
 mod claim;
+mod clock;
 pub mod crash;
 mod db;
 mod engine;
@@ -28,12 +30,13 @@ mod runs;
 mod schema;
 mod sweep;
 mod talk;
+mod threads;
 mod transaction;
 mod turns;
 mod writer;
 
 pub use approvals::{Approval, Ruling};
-pub use audit::{ABANDONED, Deed, DeedId, STOPPED};
+pub use audit::{ABANDONED, AuditLimits, AuditSize, Deed, DeedId, STOPPED};
 pub use choices::{ChoiceOutcome, Offered};
 pub use claim::Claim;
 pub use db::Db;
@@ -41,6 +44,7 @@ pub use error::StoreError;
 pub use inbox::{Accepted, Item, ItemId, NewItem};
 pub use location::{Location, PostgresUrl};
 pub use pairing::{MOST_CODES, Paired};
-pub use sweep::{KEEP_APPROVALS, KEEP_AUDIT, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
+pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};
 pub use talk::{Conversation, Room};
+pub use threads::{Deletion, FileSize, ThreadRow};
 pub use turns::{Delivered, NewTurn, Shown, TurnId, TurnRow};

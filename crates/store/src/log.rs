@@ -8,10 +8,10 @@
 //!
 //! What is deliberately absent: a cache. Who runs threads keeps their state between runs.
 
-use crate::{Db, StoreError, crash, error::unreadable};
+use crate::{Db, StoreError, clock, crash, error::unreadable, threads};
 use futures_util::TryStreamExt;
-use pudu_base::{BoxFuture, LogError, Seq, ThreadId, ThreadLog, ThreadState, Update};
-use sqlx::AnyConnection;
+use pudu_base::{BoxFuture, LogError, RunId, Seq, ThreadId, ThreadLog, ThreadState, Update};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 /// Rows of fewer bytes than this are read faster than a snapshot is written.
 const FLOOR: usize = 64 * 1024;
@@ -26,10 +26,13 @@ impl ThreadLog for Db {
     fn append<'a>(
         &'a self,
         thread: &'a ThreadId,
+        run: &'a RunId,
         at: Seq,
         updates: &'a [Update],
     ) -> BoxFuture<'a, Result<Seq, LogError>> {
-        Box::pin(async move { self.extend(thread, at, updates).await.map_err(|error| failure(&error, at)) })
+        Box::pin(
+            async move { self.extend(thread, run, at, updates).await.map_err(|error| failure(&error, at)) },
+        )
     }
 }
 
@@ -43,7 +46,9 @@ fn failure(error: &StoreError, at: Seq) -> LogError {
 /// Rows to append to a thread.
 struct Rows {
     thread: ThreadId,
+    run: RunId,
     at: Seq,
+    now: i64,
     bodies: Vec<String>,
 }
 
@@ -61,10 +66,16 @@ struct Loaded {
 }
 
 impl Db {
-    async fn extend(&self, thread: &ThreadId, at: Seq, updates: &[Update]) -> Result<Seq, StoreError> {
+    async fn extend(
+        &self,
+        thread: &ThreadId,
+        run: &RunId,
+        at: Seq,
+        updates: &[Update],
+    ) -> Result<Seq, StoreError> {
         let bodies = updates.iter().map(serde_json::to_string).collect::<Result<_, _>>();
         let bodies = bodies.map_err(|error| StoreError::Rejected(error.to_string()))?;
-        let rows = Rows { thread: thread.clone(), at, bodies };
+        let rows = Rows { thread: thread.clone(), run: run.clone(), at, now: clock::now(), bodies };
         self.write(&crash::APPEND, rows, |rows, tx| Box::pin(append(tx, rows))).await
     }
 
@@ -135,22 +146,33 @@ async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Lo
     Ok(loaded)
 }
 
-/// The position is checked before anything is written, so that a conflict leaves no trace. Two instances
-/// that pass the check together meet at the primary key.
+/// Rows that go in one statement: no database takes more than 32,766 values in one.
+const ROWS_AT_ONCE: usize = 500;
+
+/// The thread's own row has its position: whoever finds another one there changes nothing, and of two instances that
+/// come together one waits for the other.
 async fn append(tx: &mut AnyConnection, rows: &Rows) -> Result<Seq, StoreError> {
-    let sql = "SELECT COALESCE(MAX(seq), 0) FROM log WHERE thread = $1";
-    let head: Seq = sqlx::query_scalar(sql).bind(rows.thread.as_str()).fetch_one(&mut *tx).await?;
-    if head != rows.at {
+    let new = Seq::try_from(rows.bodies.len()).unwrap_or(Seq::MAX);
+    let seq = rows.at.saturating_add(new);
+    let bytes = rows.bodies.iter().map(String::len).sum();
+    if !threads::move_on(tx, &rows.thread, rows.at..seq, bytes, rows.now).await? {
         return Err(MOVED);
     }
-    let sql = "INSERT INTO log (thread, seq, body) VALUES ($1, $2, $3)";
-    let mut seq = head;
-    for body in &rows.bodies {
-        seq += 1;
-        let insert = sqlx::query(sql).bind(rows.thread.as_str()).bind(seq).bind(body);
+    for (bodies, at) in rows.bodies.chunks(ROWS_AT_ONCE).zip((rows.at + 1..).step_by(ROWS_AT_ONCE)) {
+        let sql = insert_rows(bodies.len());
+        let mut insert = sqlx::query(AssertSqlSafe(sql)).bind(rows.thread.as_str()).bind(rows.now);
+        insert = insert.bind(rows.run.as_str()).bind(at);
+        insert = bodies.iter().fold(insert, |insert, body| insert.bind(body));
         insert.execute(&mut *tx).await?;
     }
     Ok(seq)
+}
+
+/// Returns the statement that inserts so many rows: thread, time, run and first position, and then the bodies.
+fn insert_rows(count: usize) -> String {
+    let row = |n: usize| format!("($1, $4 + {n}, ${}, $2, $3)", n + 5);
+    let rows = (0..count).map(row).collect::<Vec<_>>().join(", ");
+    format!("INSERT INTO log (thread, seq, body, at, run) VALUES {rows}")
 }
 
 /// Of two loads that come together, the one that read further wins.
@@ -216,7 +238,7 @@ mod tests {
                 let thread = ThreadId::from("thread");
                 let (mut all, mut at) = (Vec::new(), 0);
                 for (updates, with_snapshot) in appends {
-                    at = db.append(&thread, at, &updates).await.unwrap();
+                    at = db.append(&thread, &"run".into(), at, &updates).await.unwrap();
                     all.extend(updates);
                     let floor = if with_snapshot { 0 } else { usize::MAX };
                     let (seq, state) = db.load_past(&thread, floor).await.unwrap();
@@ -232,7 +254,7 @@ mod tests {
         let db = Db::open(&Location::Memory).await.unwrap();
         let thread = ThreadId::from("thread");
         let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];
-        db.append(&thread, 0, &updates).await.unwrap();
+        db.append(&thread, &"run".into(), 0, &updates).await.unwrap();
         let cut = "DELETE FROM log WHERE seq = 2";
         let cut = db
             .read(cut, |sql, tx| Box::pin(async move { Ok(sqlx::query(*sql).execute(tx).await.map(drop)?) }));

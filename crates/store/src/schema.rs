@@ -3,7 +3,7 @@
 //! Versions are counted from 1, one file each; a file that was released never changes again. There is
 //! no way back: an older program refuses a newer database and changes nothing.
 
-use crate::{StoreError, engine::Engine};
+use crate::{StoreError, clock, engine::Engine};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
 const MIGRATIONS: &[&str] = &[
@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/5.sql"),
     include_str!("../migrations/6.sql"),
     include_str!("../migrations/7.sql"),
+    include_str!("../migrations/8.sql"),
 ];
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
@@ -25,7 +26,7 @@ pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> R
     }
     let found = version(&mut tx).await?;
     for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > found) {
-        let sql = sql.replace("ITEM_ID", engine.item_id());
+        let sql = sql.replace("ITEM_ID", engine.item_id()).replace("NOW_MS", &clock::now().to_string());
         // The text is one of ours, not anybody's input.
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         sqlx::query("INSERT INTO schema_version (version) VALUES ($1)")

@@ -16,25 +16,16 @@ pub const KEEP_PARKED: i64 = 30 * DAY;
 /// How long it is known which conversation a message belongs to, in milliseconds.
 pub const KEEP_MESSAGES: i64 = 30 * DAY;
 
-/// How long it is known who approved what, in milliseconds.
-pub const KEEP_APPROVALS: i64 = 90 * DAY;
-/// How long it is known what agents did, in milliseconds.
-pub const KEEP_AUDIT: i64 = 90 * DAY;
-
 const _: () = assert!(KEEP_DONE >= 12 * HOUR);
 
 /// Rows that go in one transaction.
-const CHUNK: i64 = 500;
+pub(crate) const CHUNK: i64 = 500;
 
 const DONE: &str = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE done < $1 LIMIT $2)";
 const DELIVERED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE delivered < $1 LIMIT $2)";
 const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE parked < $1 LIMIT $2)";
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
     (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
-
-const APPROVALS: &str =
-    "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE asked < $1 LIMIT $2)";
-const AUDIT: &str = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 LIMIT $2)";
 
 /// What a sweep threw away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,22 +36,16 @@ pub struct Swept {
     pub turns: u64,
     /// Known messages.
     pub messages: u64,
-    /// What people approved or not.
-    pub approvals: u64,
-    /// Lines of the audit.
-    pub deeds: u64,
 }
 
 impl Db {
-    /// Throws away what is older than its time. Threads, conversations and runs stay.
+    /// Throws away what is older than its time. How long threads and the audit stay is for the operator to say.
     pub async fn sweep(&self, now: i64) -> Result<Swept, StoreError> {
         let items = self.drop_older(DONE, now - KEEP_DONE).await?;
         let delivered = self.drop_older(DELIVERED, now - KEEP_TURNS).await?;
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
-        let approvals = self.drop_older(APPROVALS, now - KEEP_APPROVALS).await?;
-        let deeds = self.drop_older(AUDIT, now - KEEP_AUDIT).await?;
-        Ok(Swept { items, turns: delivered + parked, messages, approvals, deeds })
+        Ok(Swept { items, turns: delivered + parked, messages })
     }
 
     async fn drop_older(&self, sql: &'static str, limit: i64) -> Result<u64, StoreError> {

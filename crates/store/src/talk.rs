@@ -1,6 +1,6 @@
 //! Conversations: which thread a place talks to, who answers there, with which model and in which mode.
 
-use crate::{Db, StoreError, crash};
+use crate::{Db, StoreError, crash, threads};
 use pudu_base::ThreadId;
 use sqlx::AnyConnection;
 
@@ -139,8 +139,9 @@ async fn bind(tx: &mut AnyConnection, texts: &[String; 4], now: i64) -> Result<(
     let sql = "INSERT INTO conversations (key, account, chat, thread, updated) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key) DO UPDATE SET thread = excluded.thread, updated = excluded.updated";
     let insert = texts.iter().fold(sqlx::query(sql), |query, text| query.bind(text));
-    insert.bind(now).execute(tx).await?;
-    Ok(())
+    insert.bind(now).execute(&mut *tx).await?;
+    let [_, account, _, thread] = texts;
+    threads::belongs(tx, thread, account, now).await
 }
 
 async fn choose(

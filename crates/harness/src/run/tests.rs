@@ -4,7 +4,7 @@ use crate::{
     fixture::{Bench, Reply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    Approver, BoxFuture, Decision, Human, ModelError, Question, Seq, Tell, ThreadId, ThreadLog, ThreadState,
+    Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId, ThreadLog, ThreadState,
     ToolResult, Wish,
 };
 use serde_json::json;
@@ -287,11 +287,12 @@ impl ThreadLog for Late {
     fn append<'a>(
         &'a self,
         thread: &'a ThreadId,
+        run: &'a RunId,
         at: Seq,
         updates: &'a [Update],
     ) -> BoxFuture<'a, Result<Seq, LogError>> {
         Box::pin(async move {
-            let seq = self.log.append(thread, at, updates).await?;
+            let seq = self.log.append(thread, run, at, updates).await?;
             if at == self.held {
                 self.reached.notify_one();
                 self.free.notified().await;

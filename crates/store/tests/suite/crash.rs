@@ -6,7 +6,9 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, ThreadLog, Usage};
-use pudu_store::{Accepted, Db, ItemId, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash};
+use pudu_store::{
+    Accepted, AuditLimits, Db, FileSize, ItemId, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash,
+};
 use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
@@ -46,7 +48,7 @@ async fn script(db: &Db) {
     db.leave_turn(&first, &[two]).await.unwrap();
     db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
     let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));
-    db.append(&"thread".into(), 0, &updates).await.unwrap();
+    db.append(&"thread".into(), &"run".into(), 0, &updates).await.unwrap();
     db.load(&"thread".into()).await.unwrap();
     let shown = Shown {
         handle: "{}".into(),
@@ -75,6 +77,11 @@ async fn script(db: &Db) {
     let deed = db.deed_begins(crate::audit::deed("ls")).await.unwrap();
     db.deed_ends(deed, Some(0), NOW).await.unwrap();
     db.save_position("discord", "5", NOW).await.unwrap();
+    db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
+    db.measured(vec![FileSize { thread: "thread".into(), updated: NOW, bytes: 1 }]).await.unwrap();
+    db.delete_thread(&"thread".into(), i64::MAX, &"next".into()).await.unwrap();
+    db.files_removed(&"thread".into()).await.unwrap();
+    db.prune_audit("telegram", AuditLimits { since: Some(NOW), rows: None }).await.unwrap();
     db.sweep(NOW + KEEP_DONE + 1).await.unwrap();
 }
 

@@ -1,9 +1,9 @@
 use crate::{
-    fixture::{Place, accept, event, run, turn},
+    fixture::{NOW, Place, accept, event, run, turn},
     log::said,
 };
 use futures_util::future::join_all;
-use pudu_base::{LogError, ThreadId, ThreadLog};
+use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog, Usage};
 use pudu_store::{Accepted, Db, StoreError, TurnId};
 use sqlx::Connection;
 
@@ -12,7 +12,7 @@ pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
     let item = accept(&db, "1").await;
     db.open_turn(&turn("t", &[item])).await.unwrap();
     db.conclude(&TurnId("t".into()), "said").await.unwrap();
-    db.append(&"thread".into(), 0, &[said("1", "hello")]).await.unwrap();
+    db.append(&"thread".into(), &"run".into(), 0, &[said("1", "hello")]).await.unwrap();
     let before = (db.pending().await.unwrap(), db.open_turns().await.unwrap());
     let thread = db.load(&"thread".into()).await.unwrap();
     drop(db);
@@ -50,10 +50,11 @@ pub(crate) async fn two_that_start_at_once_both_start(place: Place) {
 
 pub(crate) async fn two_instances_do_not_overwrite_each_other(place: Place) {
     let (one, two) = (place.open().await, place.open().await);
-    let thread = ThreadId::from("thread");
+    let (thread, run) = (ThreadId::from("thread"), RunId::from("run"));
     for at in 0..20 {
         let (mine, yours) = ([said("mine", "1")], [said("yours", "2")]);
-        let answers = tokio::join!(one.append(&thread, at, &mine), two.append(&thread, at, &yours));
+        let answers =
+            tokio::join!(one.append(&thread, &run, at, &mine), two.append(&thread, &run, at, &yours));
         match answers {
             (Ok(seq), Err(LogError::Conflict { .. })) | (Err(LogError::Conflict { .. }), Ok(seq)) => {
                 assert_eq!(seq, at + 1);
@@ -76,7 +77,57 @@ pub(crate) async fn a_newer_database_is_refused(place: Place) {
     run(&mut behind, "INSERT INTO schema_version (version) VALUES (99)".into()).await;
     behind.close().await.unwrap();
     let refused = Db::open(&place.location).await.map(drop).unwrap_err();
-    assert_eq!(refused, StoreError::Newer { found: 99, known: 7 });
-    let text = "the database has schema version 99, this pudu knows 7: run a newer pudu";
+    assert_eq!(refused, StoreError::Newer { found: 99, known: 8 });
+    let text = "the database has schema version 99, this pudu knows 8: run a newer pudu";
     assert_eq!(refused.to_string(), text);
+}
+
+pub(crate) async fn a_log_row_has_its_time_and_its_run(place: Place) {
+    let db = place.open().await;
+    let rows: Vec<_> = (0..1_200).map(|n| said(&n.to_string(), "x")).collect();
+    assert_eq!(db.append(&"thread".into(), &"one".into(), 0, &rows).await.unwrap(), 1_200);
+    assert_eq!(db.append(&"thread".into(), &"two".into(), 1_200, &rows[..1]).await.unwrap(), 1_201);
+    db.close().await;
+    let mut behind = place.connect().await;
+    let sql = "SELECT seq, run FROM log WHERE seq > 1198 AND at > 1700000000000 ORDER BY seq";
+    let rows: Vec<(i64, String)> = sqlx::query_as(sql).fetch_all(&mut behind).await.unwrap();
+    let runs: Vec<_> = rows.iter().map(|(seq, run)| (*seq, run.as_str())).collect();
+    assert_eq!(runs, [(1_199, "one"), (1_200, "one"), (1_201, "two")]);
+}
+
+pub(crate) async fn threads_from_before_they_had_a_table_have_rows_in_it(place: Place) {
+    let db = place.open().await;
+    for (thread, account) in [("ran", "slack"), ("bound", "telegram"), ("alone", "")] {
+        if !account.is_empty() {
+            db.bind(thread, account, "chat", &thread.into(), NOW).await.unwrap();
+        }
+        if thread != "bound" {
+            db.append(&thread.into(), &"run".into(), 0, &[said("1", "grüße"), said("2", "b")]).await.unwrap();
+        }
+    }
+    db.run_started(&"run".into(), &"ran".into(), "gpt", NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, Usage::default(), NOW + 5).await.unwrap();
+    db.close().await;
+    let mut behind = place.connect().await;
+    let back = "DROP TABLE threads; DROP TABLE deleted_threads; DROP INDEX audit_account;
+        ALTER TABLE log DROP COLUMN at; ALTER TABLE log DROP COLUMN run;
+        DELETE FROM schema_version WHERE version >= 8";
+    run(&mut behind, back.into()).await;
+    drop(behind);
+
+    let db = place.open().await;
+    let row = async |account: &str| db.threads(account).await.unwrap().remove(0);
+    let ran = row("slack").await;
+    assert_eq!((ran.id.as_str(), ran.created, ran.updated), ("ran", NOW, NOW + 5));
+    let bound = row("telegram").await;
+    assert_eq!((bound.id.as_str(), bound.log_bytes), ("bound", 0));
+    let alone = row("").await;
+    assert_eq!((alone.id.as_str(), alone.log_bytes), ("alone", ran.log_bytes));
+    let bytes =
+        [said("1", "grüße"), said("2", "b")].map(|update| serde_json::to_string(&update).unwrap().len());
+    assert_eq!(usize::try_from(ran.log_bytes).unwrap(), bytes.iter().sum::<usize>());
+    // What nobody knows the age of is as young as the table.
+    assert!(bound.updated > 1_700_000_000_000 && alone.updated > 1_700_000_000_000);
+    assert_eq!(db.append(&"ran".into(), &"run".into(), 2, &[said("3", "c")]).await.unwrap(), 3);
+    db.close().await;
 }

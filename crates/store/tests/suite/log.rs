@@ -24,20 +24,20 @@ pub(crate) async fn a_thread_is_the_fold_of_what_was_appended(db: Db) {
         made("/mnt/user-data/outputs/a"),
         said("3", "\0"),
     ];
-    assert_eq!(db.append(&thread, 0, &updates[..2]).await.unwrap(), 2);
-    assert_eq!(db.append(&other, 0, &updates[..1]).await.unwrap(), 1);
-    assert_eq!(db.append(&thread, 2, &updates[2..]).await.unwrap(), 7);
-    assert_eq!(db.append(&thread, 7, &[]).await.unwrap(), 7);
+    assert_eq!(db.append(&thread, &"run".into(), 0, &updates[..2]).await.unwrap(), 2);
+    assert_eq!(db.append(&other, &"run".into(), 0, &updates[..1]).await.unwrap(), 1);
+    assert_eq!(db.append(&thread, &"run".into(), 2, &updates[2..]).await.unwrap(), 7);
+    assert_eq!(db.append(&thread, &"run".into(), 7, &[]).await.unwrap(), 7);
     assert_eq!(db.load(&thread).await.unwrap(), (7, ThreadState::fold(updates.clone())));
     assert_eq!(db.load(&other).await.unwrap(), (1, ThreadState::fold(updates[..1].to_vec())));
 }
 
 pub(crate) async fn an_append_behind_the_wrong_position_changes_nothing(db: Db) {
     let thread = ThreadId::from("a");
-    db.append(&thread, 0, &[said("1", "one"), said("2", "two")]).await.unwrap();
+    db.append(&thread, &"run".into(), 0, &[said("1", "one"), said("2", "two")]).await.unwrap();
     let before = db.load(&thread).await.unwrap();
     for at in [-1, 0, 1, 3] {
-        let refused = db.append(&thread, at, &[said("3", "three")]).await;
+        let refused = db.append(&thread, &"run".into(), at, &[said("3", "three")]).await;
         assert!(matches!(refused, Err(LogError::Conflict { at: told }) if told == at), "{at}: {refused:?}");
     }
     assert_eq!(db.load(&thread).await.unwrap(), before);
@@ -46,7 +46,8 @@ pub(crate) async fn an_append_behind_the_wrong_position_changes_nothing(db: Db) 
 pub(crate) async fn of_many_appends_at_one_position_one_wins(db: Db) {
     let thread = ThreadId::from("a");
     let updates: Vec<_> = (0..20).map(|n| [said(&n.to_string(), "mine")]).collect();
-    let appends = updates.iter().map(|update| db.append(&thread, 0, update));
+    let run = "run".into();
+    let appends = updates.iter().map(|update| db.append(&thread, &run, 0, update));
     let answers = futures_util::future::join_all(appends).await;
     let winners: Vec<_> = answers.iter().zip(&updates).filter(|(answer, _)| answer.is_ok()).collect();
     let [(_, winner)] = winners[..] else { panic!("{answers:?}") };
@@ -60,7 +61,7 @@ pub(crate) async fn a_thread_of_much_history_reads_the_same_past_its_snapshot(db
     for round in 0..12_i64 {
         let text = format!("{round} deer ").repeat(1_000);
         let more: Vec<_> = (0..5).map(|n| said(&n.to_string(), &text)).collect();
-        db.append(&thread, round * 5, &more).await.unwrap();
+        db.append(&thread, &"run".into(), round * 5, &more).await.unwrap();
         updates.extend(more);
         let expected = ((round + 1) * 5, ThreadState::fold(updates.clone()));
         let before = db.commits();
@@ -79,7 +80,7 @@ pub(crate) async fn a_thread_that_only_grows_is_not_copied(db: Db) {
     let thread = ThreadId::from("a");
     let text = "deer ".repeat(2_000);
     for at in 0..40 {
-        db.append(&thread, at, &[said(&at.to_string(), &text)]).await.unwrap();
+        db.append(&thread, &"run".into(), at, &[said(&at.to_string(), &text)]).await.unwrap();
         db.load(&thread).await.unwrap();
     }
     assert_eq!(db.commits(), 40);

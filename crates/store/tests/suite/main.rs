@@ -17,6 +17,7 @@ mod size;
 mod stored;
 mod sweep;
 mod talk;
+mod threads;
 mod turns;
 mod writer;
 
@@ -83,7 +84,10 @@ on_every_engine! {
     log::a_thread_of_much_history_reads_the_same_past_its_snapshot,
     log::a_thread_that_only_grows_is_not_copied,
     sweep::what_is_old_goes_and_the_rest_stays,
-    sweep::deeds_and_approvals_are_kept_for_a_season,
+    threads::a_thread_is_as_large_as_its_log_and_its_files,
+    threads::a_deleted_thread_leaves_nothing_but_its_audit,
+    threads::a_thread_in_use_is_not_deleted,
+    threads::of_the_audit_each_account_keeps_what_it_may,
     approvals::a_question_is_decided_once,
     approvals::a_call_asks_once,
     audit::a_deed_is_there_before_it_ends,
@@ -100,6 +104,8 @@ on_every_lasting_engine! {
     lasting::two_that_start_at_once_both_start,
     lasting::two_instances_do_not_overwrite_each_other,
     lasting::a_newer_database_is_refused,
+    lasting::a_log_row_has_its_time_and_its_run,
+    lasting::threads_from_before_they_had_a_table_have_rows_in_it,
 }
 
 on_a_server! {

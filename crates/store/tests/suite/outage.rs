@@ -43,7 +43,7 @@ pub(crate) async fn what_was_committed_while_the_answer_was_lost_is_not_done_aga
     for at in 0..2 {
         proxy.break_at("COMMIT", Break::AnswerLost);
         let said = [said(&at.to_string(), "hello")];
-        assert_eq!(db.append(&thread, at, &said).await.unwrap(), at + 1);
+        assert_eq!(db.append(&thread, &"run".into(), at, &said).await.unwrap(), at + 1);
         assert!(!proxy.has_to_break());
         proxy.break_at("COMMIT", Break::AnswerLost);
         let kept = db.accept(&event(&at.to_string())).await.unwrap();

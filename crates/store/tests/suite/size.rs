@@ -32,7 +32,7 @@ async fn an_update_costs_little_more_than_its_json() {
     for seq in 0..1_000_i64 {
         let update = said(ThreadId::fresh().as_str(), &text);
         json += serde_json::to_string(&update).unwrap().len() as u64;
-        db.append(&thread, seq, &[update]).await.unwrap();
+        db.append(&thread, &"run".into(), seq, &[update]).await.unwrap();
     }
     db.close().await;
     let overhead = (bytes(folder.path()) - empty - json) / 1_000;
@@ -54,7 +54,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     db.open_turn(&turn(&id, &[item])).await.unwrap();
     db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();
     let at = 2 * n;
-    db.append(thread, at, &[said(&id, &text)]).await.unwrap();
+    db.append(thread, &"run".into(), at, &[said(&id, &text)]).await.unwrap();
     let shown = Shown {
         handle: r#"{"messages":[1]}"#.into(),
         conversation: "telegram:-100".into(),
@@ -63,7 +63,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
         messages: vec![format!("{}", 1_000_000 + n)],
     };
     db.save_handle(&turn_id, &shown, NOW).await.unwrap();
-    db.append(thread, at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
+    db.append(thread, &"run".into(), at + 1, &[said(&format!("{id}-a"), &text)]).await.unwrap();
     db.run_ended(&id.as_str().into(), &Outcome::Success, Usage::default(), NOW).await.unwrap();
     db.conclude(&turn_id, &format!(r#"{{"text":"{text}"}}"#)).await.unwrap();
     db.delivered(&turn_id, None, false, NOW).await.unwrap();

@@ -24,7 +24,7 @@ async fn the_stored_json_is_this() {
         made("/mnt/user-data/outputs/a.txt"),
         Update::Remove("0".into()),
     ];
-    db.append(&thread, 0, &updates).await.unwrap();
+    db.append(&thread, &"run".into(), 0, &updates).await.unwrap();
     for (run, outcome) in [
         ("1", Outcome::Success),
         ("2", Outcome::Stopped),
@@ -62,8 +62,8 @@ async fn a_stored_snapshot_is_this() {
     let thread = ThreadId::from("thread");
     let long = said("1", &"x".repeat(70_000));
     let again = vec![said("1", "short"); 5];
-    db.append(&thread, 0, &[long, Update::Begin("call".into()), made("/a")]).await.unwrap();
-    db.append(&thread, 3, &again).await.unwrap();
+    db.append(&thread, &"run".into(), 0, &[long, Update::Begin("call".into()), made("/a")]).await.unwrap();
+    db.append(&thread, &"run".into(), 3, &again).await.unwrap();
     db.load(&thread).await.unwrap();
     let mut behind = place.connect().await;
     let sql = "SELECT thread || ' ' || seq || ' ' || body FROM snapshots";

@@ -1,0 +1,250 @@
+//! The threads: whose they are, when they were last used, how large they are; and their end.
+//!
+//! A thread's row is written with its log, in the same transaction, so its position and its bytes are exact. The bytes
+//! of its files are as they were measured last: whoever measures says for which use of the thread that holds.
+
+use crate::{Db, StoreError, crash};
+use pudu_base::{Seq, ThreadId};
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+use std::ops::Range;
+
+/// A thread, from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadRow {
+    /// Its id.
+    pub id: ThreadId,
+    /// The account whose it is; empty if nobody said.
+    pub account: String,
+    /// When it began, in milliseconds since 1970.
+    pub created: i64,
+    /// When it was last used.
+    pub updated: i64,
+    /// The size of its log, in bytes.
+    pub log_bytes: i64,
+    /// The size of its files, in bytes, as they were measured last.
+    pub file_bytes: i64,
+}
+
+/// The size of a thread's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSize {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What its `updated` was when they were measured.
+    pub updated: i64,
+    /// Their size, in bytes.
+    pub bytes: i64,
+}
+
+/// What became of the order to delete a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its rows are gone; its files are to be removed.
+    Done,
+    /// A turn of it is open, or it was used too lately. Nothing was deleted.
+    InUse,
+    /// There is no such thread.
+    Unknown,
+}
+
+impl FromRow<'_, AnyRow> for ThreadRow {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get::<String, _>("id")?.into(),
+            account: row.try_get("account")?,
+            created: row.try_get("created")?,
+            updated: row.try_get("updated")?,
+            log_bytes: row.try_get("log_bytes")?,
+            file_bytes: row.try_get("file_bytes")?,
+        })
+    }
+}
+
+impl Db {
+    /// Notes that a thread is used outside of its log: somebody put a file in.
+    pub async fn thread_used(&self, thread: &ThreadId, account: &str, now: i64) -> Result<(), StoreError> {
+        let data = (thread.clone(), account.to_owned(), now);
+        self.write(&crash::THREAD_USED, data, |(thread, account, now), tx| {
+            Box::pin(used(tx, thread.as_str(), account, *now))
+        })
+        .await
+    }
+
+    /// Returns the accounts that have threads, audit rows or approvals.
+    pub async fn accounts(&self) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT account FROM threads UNION SELECT account FROM audit
+            UNION SELECT account FROM approvals ORDER BY 1";
+        self.read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_all(tx).await?) }))
+            .await
+    }
+
+    /// Returns an account's threads, those first that were used last.
+    pub async fn threads(&self, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
+        self.read(account, |account, tx| Box::pin(threads(tx, account))).await
+    }
+
+    /// Returns threads that were used since their files were measured, `limit` at most, and when they were.
+    pub async fn unmeasured(&self, limit: i64) -> Result<Vec<(ThreadId, i64)>, StoreError> {
+        self.read(limit, |limit, tx| Box::pin(unmeasured(tx, *limit))).await
+    }
+
+    /// Keeps how large the files of threads are.
+    pub async fn measured(&self, sizes: Vec<FileSize>) -> Result<(), StoreError> {
+        self.write(&crash::MEASURED, sizes, |sizes, tx| Box::pin(measured(tx, sizes))).await
+    }
+
+    /// Deletes a thread with its log, its runs, its approvals and its settled turns, unless it is in use or was used
+    /// after `unused_since`. Its files are to be removed next: [`Db::files_to_remove`] names it until
+    /// [`Db::files_removed`]. A conversation that talked to it starts anew; one in which people chose something keeps
+    /// that, and talks to the thread `next`.
+    pub async fn delete_thread(
+        &self,
+        thread: &ThreadId,
+        unused_since: i64,
+        next: &ThreadId,
+    ) -> Result<Deletion, StoreError> {
+        let data = (thread.clone(), unused_since, next.clone());
+        self.write(&crash::DELETE_THREAD, data, |(thread, since, next), tx| {
+            Box::pin(delete(tx, thread.as_str(), *since, next.as_str()))
+        })
+        .await
+    }
+
+    /// Tells whether a thread was not used since `unused_since` and has no open turn.
+    pub async fn is_unused(&self, thread: &ThreadId, unused_since: i64) -> Result<bool, StoreError> {
+        self.read((thread, unused_since), |(thread, since), tx| Box::pin(is_unused(tx, thread, *since))).await
+    }
+
+    /// Returns the deleted threads whose files may still be there.
+    pub async fn files_to_remove(&self) -> Result<Vec<ThreadId>, StoreError> {
+        let sql = "SELECT id FROM deleted_threads WHERE id NOT IN (SELECT id FROM threads)";
+        let ids: Vec<String> = self
+            .read(sql, |sql, tx| Box::pin(async move { Ok(sqlx::query_scalar(*sql).fetch_all(tx).await?) }))
+            .await?;
+        Ok(ids.into_iter().map(ThreadId::from).collect())
+    }
+
+    /// Notes that the files of a deleted thread are gone.
+    pub async fn files_removed(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.write(&crash::FILES_REMOVED, thread.clone(), |thread, tx| {
+            Box::pin(forget_deleted(tx, thread.as_str()))
+        })
+        .await
+    }
+}
+
+/// Moves a thread's position from the beginning of a range to its end. Tells whether it was there.
+pub(crate) async fn move_on(
+    tx: &mut AnyConnection,
+    thread: &ThreadId,
+    seq: Range<Seq>,
+    bytes: usize,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = match seq.start {
+        0 => {
+            "INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
+                VALUES ($1, '', $3, $5, $5, $4, 0, 0)
+                ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, updated = excluded.updated,
+                    log_bytes = threads.log_bytes + excluded.log_bytes WHERE threads.seq = $2"
+        }
+        _ => {
+            "UPDATE threads SET seq = $3, updated = $5, log_bytes = log_bytes + $4
+                WHERE id = $1 AND seq = $2"
+        }
+    };
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let moved = sqlx::query(sql).bind(thread.as_str()).bind(seq.start).bind(seq.end).bind(bytes).bind(now);
+    Ok(moved.execute(tx).await?.rows_affected() > 0)
+}
+
+/// Notes whose a thread is, if nobody said so before.
+pub(crate) async fn belongs(
+    tx: &mut AnyConnection,
+    thread: &str,
+    account: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO threads (id, account, seq, created, updated, log_bytes, file_bytes, measured)
+        VALUES ($1, $2, 0, $3, $3, 0, 0, 0)
+        ON CONFLICT (id) DO UPDATE SET account = excluded.account WHERE threads.account = ''";
+    sqlx::query(sql).bind(thread).bind(account).bind(now).execute(tx).await?;
+    Ok(())
+}
+
+async fn used(tx: &mut AnyConnection, thread: &str, account: &str, now: i64) -> Result<(), StoreError> {
+    belongs(tx, thread, account, now).await?;
+    let sql = "UPDATE threads SET updated = $1 WHERE id = $2 AND updated < $1";
+    sqlx::query(sql).bind(now).bind(thread).execute(tx).await?;
+    Ok(())
+}
+
+async fn threads(tx: &mut AnyConnection, account: &str) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = "SELECT id, account, created, updated, log_bytes, file_bytes FROM threads WHERE account = $1
+        ORDER BY updated DESC, id DESC";
+    Ok(sqlx::query_as(sql).bind(account).fetch_all(tx).await?)
+}
+
+async fn unmeasured(tx: &mut AnyConnection, limit: i64) -> Result<Vec<(ThreadId, i64)>, StoreError> {
+    let sql = "SELECT id, updated FROM threads WHERE measured <> updated LIMIT $1";
+    let rows: Vec<(String, i64)> = sqlx::query_as(sql).bind(limit).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|(id, updated)| (id.into(), updated)).collect())
+}
+
+async fn measured(tx: &mut AnyConnection, sizes: &[FileSize]) -> Result<(), StoreError> {
+    let sql = "UPDATE threads SET file_bytes = $1, measured = $2 WHERE id = $3";
+    for FileSize { thread, updated, bytes } in sizes {
+        sqlx::query(sql).bind(*bytes).bind(*updated).bind(thread.as_str()).execute(&mut *tx).await?;
+    }
+    Ok(())
+}
+
+/// Of a thread `$1`: it was not used after `$2`, and none of its turns is open.
+macro_rules! unused {
+    ($begin:literal) => {
+        concat!(
+            $begin,
+            " FROM threads WHERE id = $1 AND updated <= $2 AND NOT EXISTS (SELECT 1 FROM turns
+                WHERE turns.thread = threads.id AND delivered IS NULL AND parked IS NULL)"
+        )
+    };
+}
+
+async fn is_unused(tx: &mut AnyConnection, thread: &ThreadId, since: i64) -> Result<bool, StoreError> {
+    let found = sqlx::query(unused!("SELECT 1")).bind(thread.as_str()).bind(since);
+    Ok(found.fetch_optional(tx).await?.is_some())
+}
+
+async fn delete(
+    tx: &mut AnyConnection,
+    thread: &str,
+    since: i64,
+    next: &str,
+) -> Result<Deletion, StoreError> {
+    let gone = sqlx::query(unused!("DELETE")).bind(thread).bind(since).execute(&mut *tx).await?;
+    if gone.rows_affected() == 0 {
+        let there = sqlx::query("SELECT 1 FROM threads WHERE id = $1").bind(thread);
+        let there = there.fetch_optional(tx).await?.is_some();
+        return Ok(if there { Deletion::InUse } else { Deletion::Unknown });
+    }
+    const ROWS: [&str; 7] = [
+        "DELETE FROM log WHERE thread = $1",
+        "DELETE FROM snapshots WHERE thread = $1",
+        "DELETE FROM runs WHERE thread = $1",
+        "DELETE FROM approvals WHERE thread = $1",
+        "DELETE FROM turns WHERE thread = $1",
+        "DELETE FROM conversations WHERE thread = $1 AND model IS NULL AND mode IS NULL AND agent IS NULL",
+        "INSERT INTO deleted_threads (id) VALUES ($1) ON CONFLICT (id) DO NOTHING",
+    ];
+    for sql in ROWS {
+        sqlx::query(sql).bind(thread).execute(&mut *tx).await?;
+    }
+    let sql = "UPDATE conversations SET thread = $1 WHERE thread = $2";
+    sqlx::query(sql).bind(next).bind(thread).execute(&mut *tx).await?;
+    Ok(Deletion::Done)
+}
+
+async fn forget_deleted(tx: &mut AnyConnection, thread: &str) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM deleted_threads WHERE id = $1").bind(thread).execute(tx).await?;
+    Ok(())
+}

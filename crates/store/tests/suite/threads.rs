@@ -1,0 +1,104 @@
+use crate::{
+    audit::deed,
+    fixture::{NOW, accept, turn},
+    log::said,
+};
+use pudu_base::{Outcome, ThreadLog, Update, Usage};
+use pudu_store::{AuditLimits, AuditSize, Db, Deed, Deletion, FileSize, NewTurn, TurnId};
+
+fn bytes(updates: &[Update]) -> i64 {
+    updates.iter().map(|update| serde_json::to_string(update).unwrap().len() as i64).sum()
+}
+
+pub(crate) async fn a_thread_is_as_large_as_its_log_and_its_files(db: Db) {
+    db.bind("key", "telegram", "-100", &"a".into(), NOW).await.unwrap();
+    let rows = [said("1", "grüße"), said("2", "two"), said("3", "three")];
+    db.append(&"a".into(), &"run".into(), 0, &rows[..1]).await.unwrap();
+    db.append(&"a".into(), &"run".into(), 1, &rows[1..]).await.unwrap();
+    db.thread_used(&"b".into(), "telegram", NOW).await.unwrap();
+
+    let mut unmeasured = db.unmeasured(10).await.unwrap();
+    unmeasured.sort();
+    assert_eq!(unmeasured.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    let (thread, updated) = unmeasured[0].clone();
+    db.measured(vec![FileSize { thread, updated, bytes: 70 }]).await.unwrap();
+    assert_eq!(db.unmeasured(10).await.unwrap(), unmeasured[1..]);
+
+    let mut threads = db.threads("telegram").await.unwrap();
+    threads.sort_by(|a, b| a.id.cmp(&b.id));
+    let sizes: Vec<_> = threads.iter().map(|row| (row.id.as_str(), row.log_bytes, row.file_bytes)).collect();
+    assert_eq!(sizes, [("a", bytes(&rows), 70), ("b", 0, 0)]);
+    assert_eq!(db.accounts().await.unwrap(), ["telegram"]);
+    // Whose it is was said before.
+    db.thread_used(&"a".into(), "slack", NOW).await.unwrap();
+    assert_eq!(db.threads("slack").await.unwrap(), []);
+}
+
+pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
+    for key in ["plain", "chosen"] {
+        db.bind(key, "telegram", "-100", &"thread".into(), NOW).await.unwrap();
+    }
+    db.set_model("chosen", Some("gpt")).await.unwrap();
+    let rows = vec![said("1", &"long ".repeat(20_000)); 4];
+    db.append(&"thread".into(), &"run".into(), 0, &rows).await.unwrap();
+    db.load(&"thread".into()).await.unwrap();
+    db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
+    db.run_ended(&"run".into(), &Outcome::Success, Usage { input: 1, output: 1 }, NOW).await.unwrap();
+    db.ask(&crate::approvals::question("1", "call")).await.unwrap();
+    db.deed_begins(deed("ls")).await.unwrap();
+
+    let id = "thread".into();
+    assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Done);
+    assert_eq!(db.load(&id).await.unwrap(), (0, pudu_base::ThreadState::default()));
+    assert_eq!(db.usage(&id).await.unwrap(), (Usage::default(), 0));
+    assert_eq!(db.approval("1").await.unwrap(), None);
+    assert_eq!(db.deeds(None, 10).await.unwrap().len(), 1);
+    assert_eq!(db.conversation("plain").await.unwrap(), None);
+    let chosen = db.conversation("chosen").await.unwrap().unwrap();
+    assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("next", Some("gpt")));
+
+    assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Unknown);
+    assert_eq!(db.files_to_remove().await.unwrap(), [id.clone()]);
+    db.files_removed(&id).await.unwrap();
+    assert_eq!(db.files_to_remove().await.unwrap(), []);
+    // One that comes under the same name is another one, and keeps its files.
+    assert!(
+        db.append(&id, &"run".into(), 4, &rows).await.is_err(),
+        "a run that outlived its thread has none"
+    );
+    db.append(&id, &"run".into(), 0, &rows[..1]).await.unwrap();
+    db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap();
+    db.append(&id, &"run".into(), 0, &rows[..1]).await.unwrap();
+    assert_eq!(db.files_to_remove().await.unwrap(), []);
+}
+
+pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
+    let id = "thread".into();
+    db.thread_used(&id, "telegram", NOW).await.unwrap();
+    let item = accept(&db, "1").await;
+    db.open_turn(&NewTurn { thread: Some(id.clone()), ..turn("turn", &[item]) }).await.unwrap();
+    let delete = async |since| db.delete_thread(&id, since, &"next".into()).await.unwrap();
+    assert_eq!((delete(NOW).await, db.is_unused(&id, NOW).await.unwrap()), (Deletion::InUse, false));
+    db.delivered(&TurnId("turn".into()), None, false, NOW).await.unwrap();
+    assert_eq!((delete(NOW - 1).await, db.is_unused(&id, NOW - 1).await.unwrap()), (Deletion::InUse, false));
+    assert!(db.is_unused(&id, NOW).await.unwrap());
+    assert_eq!(delete(NOW).await, Deletion::Done);
+}
+
+pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
+    for n in 0..1_210 {
+        let account = if n % 2 == 0 { "telegram" } else { "slack" };
+        db.deed_begins(Deed { at: NOW + n, account: account.into(), ..deed("ls") }).await.unwrap();
+    }
+    db.ask(&crate::approvals::question("1", "call")).await.unwrap();
+    let limits = AuditLimits { since: Some(NOW + 1_180), rows: Some(20) };
+    let size = async |account: &str, limits| db.audit_size(account, limits).await.unwrap();
+    assert_eq!(size("telegram", limits).await, AuditSize { rows: 605, due: 590 });
+    assert_eq!(db.prune_audit("telegram", AuditLimits::default()).await.unwrap(), 0);
+    // The approval is as old as the first row.
+    assert_eq!(db.prune_audit("telegram", limits).await.unwrap(), 591);
+    assert_eq!(size("telegram", limits).await, AuditSize { rows: 15, due: 0 });
+    assert_eq!(db.prune_audit("slack", AuditLimits { since: None, rows: Some(20) }).await.unwrap(), 585);
+    let left = db.deeds(None, 1000).await.unwrap();
+    assert_eq!((left.len(), left.last().unwrap().at), (35, NOW + 1_171));
+}
