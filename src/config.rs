@@ -30,6 +30,7 @@ mod problem;
 mod protections;
 mod raw;
 mod reader;
+mod retention;
 mod sandbox;
 mod setting;
 mod skills;
@@ -64,8 +65,11 @@ pub(crate) use {
 pub(crate) use elsewhere::{Home, Kubernetes};
 
 use indexmap::IndexMap;
-use pudu_client::harness::{LoopRules, RestRules};
-use pudu_client::net::scrub;
+use pudu_client::{
+    Retention, RetentionRules,
+    harness::{LoopRules, RestRules},
+    net::scrub,
+};
 use raw::Node;
 pub(crate) use raw::Pos;
 use reader::{Key, Reader, Section};
@@ -151,6 +155,8 @@ pub(crate) struct Live {
     pub(crate) accounts: Vec<Account>,
     /// How each bot that is on behaves, by its name.
     pub(crate) manners: IndexMap<String, Manners>,
+    /// How long what accounts leave behind is kept where they do not say otherwise.
+    pub(crate) retention: Retention,
 }
 
 impl Live {
@@ -161,6 +167,12 @@ impl Live {
                 && self.manners.get(&account.name).is_some_and(Manners::admits_everybody)
         };
         self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
+    }
+
+    /// Returns how long what each account leaves behind is kept.
+    pub(crate) fn retention(&self) -> RetentionRules {
+        let own = self.manners.iter().map(|(name, manners)| (name.clone(), manners.retention));
+        RetentionRules { usual: self.retention, accounts: own.collect() }
     }
 
     /// Returns the tools that the agent is offered: without a shell a model is better off not to know of one.
@@ -376,6 +388,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
     }
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
+    let retention = retention::read(top, None);
     Live {
         models,
         tool_groups: sandbox::groups(top),
@@ -393,7 +406,8 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         runs: limits::runs(top),
         timing: channel::timing(top),
         accounts: Vec::new(),
-        manners: channel::manners(top),
+        manners: channel::manners(top, &retention),
+        retention,
     }
 }
 

@@ -19,10 +19,12 @@ use super::{
     problem::nearest,
     raw::{Entry, Value},
     reader::{Effect, Key, Section},
+    retention,
 };
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use pudu_channels::{Channel, ChannelError, Command};
+use pudu_client::Retention;
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::Session;
 use std::{
@@ -125,6 +127,8 @@ pub(crate) struct Manners {
     pub(crate) agent_choice: Option<Choosing>,
     /// The time zone of its people, which the model is told.
     pub(crate) timezone: TimeZone,
+    /// How long what it leaves behind is kept.
+    pub(crate) retention: Retention,
 }
 
 impl Manners {
@@ -269,7 +273,7 @@ fn refuse_twins(found: &[(Account, Section<'_>)]) {
 }
 
 /// Reads how each account behaves, by its name.
-pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
+pub(super) fn manners(top: &Section<'_>, kept: &Retention) -> IndexMap<String, Manners> {
     let wide = top.section("channels");
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUps::Queue);
     let told = "create; fixed where `session` names an agent";
@@ -289,6 +293,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, Manners> {
                 .optional("`channels.agent_choice`")
                 .or(choosing),
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
+            retention: retention::read(&section, Some(kept)),
         };
         section.is_needed().then(|| (name.to_owned(), manners))
     };

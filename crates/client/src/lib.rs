@@ -14,6 +14,7 @@ mod look;
 mod results;
 mod run;
 mod setup;
+mod storage;
 mod threads;
 mod uploads;
 
@@ -34,6 +35,7 @@ pub use audit::killed;
 pub use results::FOLDER as RESULTS_FOLDER;
 pub use run::{Asker, Authoring, Control, Ended, Run, Task};
 pub use setup::{Groups, ModelInfo, Setup};
+pub use storage::{AccountUsage, Limits, Pruned, Retention, RetentionRules, Storage};
 
 use agents::{Agents, Persona, Roster};
 use futures_util::FutureExt;
@@ -180,6 +182,22 @@ impl Client {
     /// When the store fails.
     pub async fn state(&self, thread: &base::ThreadId) -> Result<base::ThreadState, base::LogError> {
         self.0.threads.peek(thread).await
+    }
+
+    /// Returns the place that fills up with what chats leave behind.
+    #[must_use]
+    pub fn storage(&self) -> Storage {
+        Storage::new(self.0.db.clone(), self.0.folders.clone())
+    }
+
+    /// Deletes a thread with its log, its runs and its files, unless a turn of it is open.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete_thread(&self, thread: &base::ThreadId) -> Result<store::Deletion, store::StoreError> {
+        let deletion = self.storage().delete(thread).await?;
+        self.0.threads.forget(thread);
+        Ok(deletion)
     }
 
     /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops

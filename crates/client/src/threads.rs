@@ -63,6 +63,11 @@ impl Threads {
         }
     }
 
+    /// Forgets a thread: it was deleted.
+    pub(crate) fn forget(&self, thread: &ThreadId) {
+        self.lock().remove(thread);
+    }
+
     pub(crate) fn trim(&self) {
         let mut kept = self.lock();
         kept.retain(|_, kept| kept.used.elapsed() < IDLE);

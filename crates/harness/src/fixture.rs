@@ -7,8 +7,8 @@ use crate::{
 use futures_util::{StreamExt, stream};
 use pudu_base::{
     Assistant, BoxFuture, Command, Delta, Entry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ThreadId, ThreadLog,
-    ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ThreadId,
+    ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use serde_json::{Value, json};
 use std::{

@@ -2,13 +2,14 @@
 //! the daemon puts files in and takes files out here, whoever runs the commands.
 
 use crate::{
-    ROOT, Upload,
+    ROOT, Upload, discard,
     files::{Files, Owner},
-    results, share,
+    results, share, watch,
 };
-use pudu_base::{SandboxError, SharedFile, ThreadId};
+use pudu_base::{MessageId, SandboxError, SharedFile, ThreadId};
 use std::{
-    fs::File,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -44,6 +45,40 @@ impl Folders {
     /// Returns a thread's own folder on this machine. What the agent sees is in folders below it.
     pub(crate) fn thread(&self, thread: &ThreadId) -> PathBuf {
         self.home.join("users/default/threads").join(safe(thread.as_str()))
+    }
+
+    /// Returns how much of the disk the files of a thread take, in bytes; `None` where they cannot be counted: there are
+    /// too many, in folders too deep, or something among them cannot be looked at. It blocks.
+    #[must_use]
+    pub fn size(&self, thread: &ThreadId) -> Option<u64> {
+        watch::bytes(&self.thread(thread))
+    }
+
+    /// Removes all files of a thread: they are moved out of its way, so that a thread that begins under the same id has
+    /// none of them, and then removed. It blocks.
+    ///
+    /// # Errors
+    /// When they cannot be moved, or not all be removed: [`Folders::remove_deleted`] tries that again.
+    pub fn remove(&self, thread: &ThreadId) -> io::Result<()> {
+        let deleted = self.deleted();
+        fs::create_dir_all(&deleted)?;
+        let moved = fs::rename(self.thread(thread), deleted.join(MessageId::fresh().as_str()));
+        match moved {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            moved => moved.and_then(|()| discard::all(&deleted)),
+        }
+    }
+
+    /// Removes what is left of files that were removed. It blocks.
+    ///
+    /// # Errors
+    /// When something is left still.
+    pub fn remove_deleted(&self) -> io::Result<()> {
+        discard::all(&self.deleted())
+    }
+
+    fn deleted(&self) -> PathBuf {
+        self.home.join("users/default/deleted")
     }
 
     /// Returns whom the files of threads belong to where that is not the daemon's own user.

@@ -11,6 +11,7 @@
 
 mod capture;
 mod cell;
+mod discard;
 mod files;
 mod folders;
 #[cfg(any(test, feature = "fuzzing"))]

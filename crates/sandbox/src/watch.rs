@@ -284,6 +284,11 @@ pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
+/// What a folder takes of the disk, in bytes; `None` where it cannot be counted.
+pub(crate) fn bytes(folder: &Path) -> Option<u64> {
+    size(folder).map(|size| size.bytes)
+}
+
 /// What a folder takes of the disk; `None` where it cannot be counted: it has too many entries, is too deep,
 /// or something in it cannot be looked at.
 fn size(folder: &Path) -> Option<Size> {

@@ -4,8 +4,8 @@ use crate::{
     fixture::{Bench, Reply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId, ThreadLog, ThreadState,
-    ToolResult, Wish,
+    Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId, ThreadLog,
+    ThreadState, ToolResult, Wish,
 };
 use serde_json::json;
 use std::{

@@ -1,0 +1,365 @@
+//! What chats leave behind: how large it is, how long it is kept, and how it is deleted.
+//!
+//! The rules are an account's own. A thread goes with its log, its runs and its files; files may go before their
+//! thread does; the audit has limits of its own, because it has to outlive what it tells of.
+
+use pudu_base::ThreadId;
+use pudu_sandbox::Folders;
+use pudu_store::{AuditLimits, AuditSize, Db, Deletion, FileSize, StoreError, ThreadRow};
+use std::{collections::BTreeMap, time::Duration};
+
+/// A thread that was used within this time, in milliseconds, is never deleted for its size.
+const RECENT: i64 = 60 * 60 * 1000;
+/// Threads whose files are measured at a time.
+const MEASURED_AT_ONCE: u16 = 200;
+
+/// How long something of an account is kept, and how large all of it may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it is kept without being used; for good, if `None`.
+    pub age: Option<Duration>,
+    /// How many bytes all of it may have; those unused for longest go first.
+    pub bytes: Option<u64>,
+}
+
+/// How much of what an account leaves behind is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Threads, with their logs, runs and files.
+    pub threads: Limits,
+    /// The files of threads: uploads, workspace and outputs.
+    pub files: Limits,
+    /// How long the audit is kept; for good, if `None`.
+    pub audit_age: Option<Duration>,
+    /// How many rows of the audit are kept.
+    pub audit_rows: Option<u32>,
+}
+
+/// The retention of each account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetentionRules {
+    /// Of accounts that are not listed.
+    pub usual: Retention,
+    /// Of single accounts.
+    pub accounts: BTreeMap<String, Retention>,
+}
+
+/// What an account leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountUsage {
+    /// The account; empty where nobody knows whose it is.
+    pub account: String,
+    /// Its threads.
+    pub threads: u64,
+    /// The size of their logs, in bytes.
+    pub log_bytes: u64,
+    /// The size of their files, in bytes.
+    pub file_bytes: u64,
+    /// When the thread that is unused for longest was used last, in milliseconds since 1970.
+    pub oldest: Option<i64>,
+    /// Rows of the audit.
+    pub audit_rows: u64,
+    /// What its rules have deleted next.
+    pub due: Pruned,
+}
+
+/// What was deleted, or is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Threads, with their files.
+    pub threads: u64,
+    /// Threads that stay and lose their files.
+    pub stripped: u64,
+    /// The size of all that, in bytes.
+    pub bytes: u64,
+    /// Rows of the audit, and approvals.
+    pub audit_rows: u64,
+}
+
+/// The store and the folders, as a place that fills up.
+#[derive(Clone)]
+pub struct Storage {
+    db: Db,
+    folders: Folders,
+}
+
+/// What the rules say of an account's threads.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan<'a> {
+    delete: Vec<&'a ThreadRow>,
+    strip: Vec<&'a ThreadRow>,
+}
+
+impl RetentionRules {
+    /// Returns an account's retention.
+    #[must_use]
+    pub fn of(&self, account: &str) -> &Retention {
+        self.accounts.get(account).unwrap_or(&self.usual)
+    }
+}
+
+impl Storage {
+    /// Looks after a store and the folders of its threads.
+    #[must_use]
+    pub fn new(db: Db, folders: Folders) -> Self {
+        Self { db, folders }
+    }
+
+    /// Returns what each account leaves behind, and what its rules have deleted next.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn usage(&self, rules: &RetentionRules, now: i64) -> Result<Vec<AccountUsage>, StoreError> {
+        self.measure().await?;
+        let mut usage = Vec::new();
+        for account in self.db.accounts().await? {
+            let retention = rules.of(&account);
+            let threads = self.db.threads(&account).await?;
+            let AuditSize { rows, due } = self.db.audit_size(&account, audit_limits(retention, now)).await?;
+            let sum = |of: fn(&ThreadRow) -> i64| threads.iter().map(|row| count(of(row))).sum();
+            usage.push(AccountUsage {
+                threads: threads.len() as u64,
+                log_bytes: sum(|row| row.log_bytes),
+                file_bytes: sum(|row| row.file_bytes),
+                oldest: threads.last().map(|row| row.updated),
+                audit_rows: count(rows),
+                due: Pruned { audit_rows: count(due), ..plan(&threads, retention, now).size() },
+                account,
+            });
+        }
+        Ok(usage)
+    }
+
+    /// Deletes what the rules do not keep.
+    ///
+    /// # Errors
+    /// When the store fails. What was deleted before stays deleted.
+    pub async fn prune(&self, rules: &RetentionRules, now: i64) -> Result<Pruned, StoreError> {
+        self.remove_left_files().await?;
+        self.measure().await?;
+        let mut pruned = Pruned::default();
+        for account in self.db.accounts().await? {
+            let retention = rules.of(&account);
+            let threads = self.db.threads(&account).await?;
+            let plan = plan(&threads, retention, now);
+            for row in plan.strip {
+                pruned.stripped += u64::from(self.strip(row).await?);
+                pruned.bytes += count(row.file_bytes);
+            }
+            for row in plan.delete {
+                if self.delete_unused(&row.id, row.updated).await? == Deletion::Done {
+                    pruned.threads += 1;
+                    pruned.bytes += size(row);
+                }
+            }
+            pruned.audit_rows += self.db.prune_audit(&account, audit_limits(retention, now)).await?;
+        }
+        Ok(pruned)
+    }
+
+    /// Deletes a thread with its log, its runs and its files.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete(&self, thread: &ThreadId) -> Result<Deletion, StoreError> {
+        self.delete_unused(thread, i64::MAX).await
+    }
+
+    async fn delete_unused(&self, thread: &ThreadId, since: i64) -> Result<Deletion, StoreError> {
+        let deletion = self.db.delete_thread(thread, since, &ThreadId::fresh()).await?;
+        if deletion == Deletion::Done {
+            self.remove_files(thread).await?;
+        }
+        Ok(deletion)
+    }
+
+    /// Removes the files of a thread that stays; tells whether it was unused.
+    async fn strip(&self, row: &ThreadRow) -> Result<bool, StoreError> {
+        if !self.db.is_unused(&row.id, row.updated).await? || !self.remove_folder(&row.id).await {
+            return Ok(false);
+        }
+        let nothing = FileSize { thread: row.id.clone(), updated: row.updated, bytes: 0 };
+        self.db.measured(vec![nothing]).await?;
+        Ok(true)
+    }
+
+    /// Removes the files of a thread whose rows are gone.
+    async fn remove_files(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        if self.remove_folder(thread).await {
+            self.db.files_removed(thread).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_folder(&self, thread: &ThreadId) -> bool {
+        let (folders, id) = (self.folders.clone(), thread.clone());
+        match tokio::task::spawn_blocking(move || folders.remove(&id)).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%thread, %error, "failed to remove the files of a thread; trying again later");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Removes what a death or a failure left of files that were to go.
+    async fn remove_left_files(&self) -> Result<(), StoreError> {
+        for thread in self.db.files_to_remove().await? {
+            self.remove_files(&thread).await?;
+        }
+        let folders = self.folders.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || folders.remove_deleted()).await {
+            tracing::warn!(%error, "failed to remove files of deleted threads; trying again later");
+        }
+        Ok(())
+    }
+
+    /// Measures the files of threads that were used since that was done last.
+    async fn measure(&self) -> Result<(), StoreError> {
+        loop {
+            let threads = self.db.unmeasured(MEASURED_AT_ONCE.into()).await?;
+            let is_last = threads.len() < usize::from(MEASURED_AT_ONCE);
+            let folders = self.folders.clone();
+            let measure = move |(thread, updated)| {
+                let bytes = folders.size(&thread).unwrap_or_else(|| {
+                    tracing::warn!(%thread, "failed to measure the files of a thread; they count as none");
+                    0
+                });
+                FileSize { thread, updated, bytes: i64::try_from(bytes).unwrap_or(i64::MAX) }
+            };
+            let measured = move || threads.into_iter().map(measure).collect();
+            let Ok(sizes) = tokio::task::spawn_blocking(measured).await else { return Ok(()) };
+            self.db.measured(sizes).await?;
+            // Threads that are in use just now would keep this going.
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Plan<'_> {
+    fn size(&self) -> Pruned {
+        let deleted: u64 = self.delete.iter().map(|row| size(row)).sum();
+        let stripped: u64 = self.strip.iter().map(|row| count(row.file_bytes)).sum();
+        Pruned {
+            threads: self.delete.len() as u64,
+            stripped: self.strip.len() as u64,
+            bytes: deleted + stripped,
+            audit_rows: 0,
+        }
+    }
+}
+
+/// Says what becomes of an account's threads, which are sorted by their last use, newest first.
+fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> Plan<'a> {
+    let mut plan = Plan::default();
+    let mut excess = Excess {
+        threads: beyond(threads.iter().map(size).sum(), retention.threads.bytes),
+        files: beyond(threads.iter().map(|row| count(row.file_bytes)).sum(), retention.files.bytes),
+    };
+    for row in threads.iter().rev() {
+        let idle = now.saturating_sub(row.updated);
+        let (old, recent) =
+            (|limits: Limits| limits.age.is_some_and(|age| idle > millis(age)), idle < RECENT);
+        if old(retention.threads) || (excess.threads > 0 && !recent) {
+            excess.relieve(size(row), count(row.file_bytes));
+            plan.delete.push(row);
+        } else if row.file_bytes > 0 && (old(retention.files) || (excess.files > 0 && !recent)) {
+            excess.relieve(count(row.file_bytes), count(row.file_bytes));
+            plan.strip.push(row);
+        }
+    }
+    plan
+}
+
+/// By how many bytes there is too much.
+struct Excess {
+    threads: u64,
+    files: u64,
+}
+
+impl Excess {
+    fn relieve(&mut self, bytes: u64, file_bytes: u64) {
+        self.threads = self.threads.saturating_sub(bytes);
+        self.files = self.files.saturating_sub(file_bytes);
+    }
+}
+
+fn beyond(bytes: u64, limit: Option<u64>) -> u64 {
+    limit.map_or(0, |limit| bytes.saturating_sub(limit))
+}
+
+fn size(row: &ThreadRow) -> u64 {
+    count(row.log_bytes).saturating_add(count(row.file_bytes))
+}
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn millis(age: Duration) -> i64 {
+    i64::try_from(age.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn audit_limits(retention: &Retention, now: i64) -> AuditLimits {
+    AuditLimits {
+        since: retention.audit_age.map(|age| now.saturating_sub(millis(age))),
+        rows: retention.audit_rows.map(i64::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const NOW: i64 = 1_000_000_000_000;
+
+    /// Threads that are unused for so many hours, with so many bytes of log and of files.
+    fn rows(threads: &[(i64, i64, i64)]) -> Vec<ThreadRow> {
+        let row = |(hours, log_bytes, file_bytes): &(i64, i64, i64)| ThreadRow {
+            id: hours.to_string().as_str().into(),
+            account: "telegram".into(),
+            created: 0,
+            updated: NOW - hours * millis(HOUR),
+            log_bytes: *log_bytes,
+            file_bytes: *file_bytes,
+        };
+        threads.iter().map(row).collect()
+    }
+
+    fn limits(hours: u32, bytes: u64) -> Limits {
+        Limits { age: (hours > 0).then_some(HOUR * hours), bytes: (bytes > 0).then_some(bytes) }
+    }
+
+    #[test]
+    fn what_is_old_or_too_much_goes_the_longest_unused_first() {
+        let all = rows(&[(0, 10, 90), (2, 10, 20), (5, 10, 0), (9, 10, 30)]);
+        let table: &[(Limits, Limits, &[&str], &[&str])] = &[
+            (limits(0, 0), limits(0, 0), &[], &[]),
+            (limits(5, 0), limits(0, 0), &["9"], &[]),
+            (limits(4, 0), limits(1, 0), &["9", "5"], &["2"]),
+            (limits(0, 180), limits(0, 0), &[], &[]),
+            (limits(0, 179), limits(0, 0), &["9"], &[]),
+            (limits(0, 139), limits(0, 0), &["9", "5"], &[]),
+            // What was used just now stays, however large it is.
+            (limits(0, 1), limits(0, 0), &["9", "5", "2"], &[]),
+            (limits(0, 0), limits(0, 110), &[], &["9"]),
+            (limits(0, 0), limits(0, 100), &[], &["9", "2"]),
+            // A thread that goes takes its files along, and they count.
+            (limits(6, 0), limits(0, 110), &["9"], &[]),
+            (limits(0, 170), limits(1, 0), &["9"], &["2"]),
+        ];
+        for (threads, files, deleted, stripped) in table {
+            let retention = Retention { threads: *threads, files: *files, ..Retention::default() };
+            let plan = plan(&all, &retention, NOW);
+            let ids = |rows: &[&ThreadRow]| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
+            let told = (ids(&plan.delete), ids(&plan.strip));
+            let wanted =
+                [deleted, stripped].map(|ids| ids.iter().map(ToString::to_string).collect::<Vec<_>>());
+            assert_eq!(told, wanted.into(), "{retention:?}");
+        }
+    }
+}

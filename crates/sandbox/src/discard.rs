@@ -1,0 +1,96 @@
+//! Removes folders that commands have filled: as deep, as many and as forbidding as they like.
+//!
+//! Nothing here is recursive. Each folder within a discarded one is moved up beside it before its own turn comes, so
+//! that no path is long and one folder is open at a time. No symlink is followed: what is moved up has a name that
+//! nobody else knows, in a folder that is the daemon's.
+
+use pudu_base::MessageId;
+use std::{
+    fs::{self, DirEntry, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+/// Removes everything in a folder, which may not be there. What cannot be removed stays, and the rest goes all the
+/// same; the first error is returned.
+pub(crate) fn all(folder: &Path) -> io::Result<()> {
+    let mut outcome = Ok(());
+    // What was moved up is found by the next round.
+    while let Some(entries) = entries(folder)? {
+        let mut gone = 0;
+        for entry in entries {
+            let discarded = discard(&entry, folder);
+            gone += usize::from(discarded.is_ok());
+            outcome = outcome.and(discarded);
+        }
+        if gone == 0 {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Returns what is in a folder; `None` if that is nothing.
+fn entries(folder: &Path) -> io::Result<Option<Vec<DirEntry>>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        entries => Ok(Some(entries?.collect::<io::Result<Vec<_>>>()?).filter(|found| !found.is_empty())),
+    }
+}
+
+/// Removes an entry of the folder; of a folder, what is no folder in it, and what is one is moved up.
+fn discard(entry: &DirEntry, up: &Path) -> io::Result<()> {
+    let path = entry.path();
+    if !entry.file_type()?.is_dir() {
+        return fs::remove_file(path);
+    }
+    allow(&path);
+    for inner in fs::read_dir(&path)? {
+        let inner = inner?;
+        if inner.file_type()?.is_dir() {
+            allow(&inner.path());
+            fs::rename(inner.path(), up.join(MessageId::fresh().as_str()))?;
+        } else {
+            fs::remove_file(inner.path())?;
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// Lets the owner into a folder: a command may have forbidden that. Where it cannot be allowed, what comes next fails.
+fn allow(folder: &Path) {
+    fs::set_permissions(folder, Permissions::from_mode(0o700)).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::{ambient_authority, fs::Dir};
+
+    #[test]
+    fn a_folder_goes_however_deep_it_is_and_nothing_outside_of_it() {
+        let home = tempfile::tempdir().unwrap();
+        let (outside, folder) = (home.path().join("outside"), home.path().join("deleted"));
+        for path in [&outside, &folder] {
+            fs::create_dir(path).unwrap();
+        }
+        fs::write(outside.join("kept"), "kept").unwrap();
+        let mut deep = Dir::open_ambient_dir(&folder, ambient_authority()).unwrap();
+        for _ in 0..5_000 {
+            deep.create_dir("a").unwrap();
+            deep.write("file", "x").unwrap();
+            deep = deep.open_dir("a").unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, folder.join("link")).unwrap();
+        std::os::unix::fs::symlink(&outside, folder.join("a/link")).unwrap();
+        fs::create_dir_all(folder.join("shut/in")).unwrap();
+        for path in ["shut/in", "shut"] {
+            fs::set_permissions(folder.join(path), Permissions::from_mode(0)).unwrap();
+        }
+        all(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(fs::read_to_string(outside.join("kept")).unwrap(), "kept");
+        all(&home.path().join("none")).unwrap();
+    }
+}

@@ -1,0 +1,53 @@
+//! How long what chats leave behind is kept, and how large it may become.
+
+use super::reader::Section;
+use pudu_client::{Limits, Retention};
+use std::time::Duration;
+
+const DAY: u64 = 24 * 60 * 60;
+/// The longest age that can be said, in days: a hundred years.
+const MAX_DAYS: u32 = 36_500;
+/// The largest size that can be said, in bytes: a pebibyte.
+const MAX_BYTES: u64 = 1 << 50;
+
+/// Reads the `retention` of all accounts, or of one: what that one does not say is as it is for all.
+pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
+    let section = of.section("retention").needed(of.is_needed());
+    let usual = common.copied().unwrap_or_else(usual);
+    let days = |key: &str, usual: Option<Duration>| {
+        let number = section.number(key, 0..=MAX_DAYS);
+        let usual = usual.map_or(0, |age| u32::try_from(age.as_secs() / DAY).unwrap_or(MAX_DAYS));
+        let days = match common {
+            None => number.or(usual),
+            Some(_) => number.or_told(usual, &format!("`retention.{key}`")),
+        };
+        (days > 0).then(|| Duration::from_secs(u64::from(days) * DAY))
+    };
+    let bytes = |key: &str, usual: Option<u64>| {
+        let number = section.number(key, 0..=MAX_BYTES);
+        let bytes = match common {
+            None => number.or(usual.unwrap_or(0)),
+            Some(_) => number.or_told(usual.unwrap_or(0), &format!("`retention.{key}`")),
+        };
+        (bytes > 0).then_some(bytes)
+    };
+    let rows = bytes("audit_max_rows", usual.audit_rows.map(u64::from));
+    Retention {
+        threads: Limits {
+            age: days("threads_max_age_days", usual.threads.age),
+            bytes: bytes("threads_max_bytes", usual.threads.bytes),
+        },
+        files: Limits {
+            age: days("files_max_age_days", usual.files.age),
+            bytes: bytes("files_max_bytes", usual.files.bytes),
+        },
+        audit_age: days("audit_max_age_days", usual.audit_age),
+        audit_rows: rows.map(|rows| u32::try_from(rows).unwrap_or(u32::MAX)),
+    }
+}
+
+/// The retention where nothing is said: what nobody has used for a year is of no use.
+fn usual() -> Retention {
+    let days = |days: u64| Some(Duration::from_secs(days * DAY));
+    Retention { threads: Limits { age: days(365), bytes: None }, audit_age: days(90), ..Retention::default() }
+}
