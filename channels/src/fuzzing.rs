@@ -78,7 +78,7 @@ pub fn webhooks(body: &[u8]) {
 
 const SECRET: &str = "fuzzed-secret";
 
-/// Whom nobody may pass without a signature.
+/// A webhook that nobody may pass without a signature.
 struct Door {
     open: bool,
 }

@@ -7,9 +7,9 @@
 //! a wrong place, and Telegram's answer tells which message it answers and in which topic. A message that the
 //! journal knows is never touched.
 //!
-//! What cannot be had: certainty about a message which more than a few dozen unseen ones of other people
-//! follow, or which Telegram takes up only after the search. Drafts (`sendMessageDraft`) are left out: the
-//! recorded message is on the screen already, and a draft would show the same words a second time below it.
+//! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
+//! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on
+//! the screen already, and a draft would show the same words a second time below it.
 
 use super::{
     api::{self, Call, Posted, Text, Thread},
@@ -102,7 +102,8 @@ impl TelegramMessages {
         Ok(())
     }
 
-    /// Tells whether a message stands where ours would. What it answers may have been deleted meanwhile.
+    /// Returns whether a message stands where ours would. The message it answers may have been deleted
+    /// meanwhile.
     fn fits(&self, found: Thread) -> bool {
         let answers_ours = found.reply_to.is_none() || found.reply_to == self.thread.reply_to;
         found.topic == self.thread.topic && answers_ours
