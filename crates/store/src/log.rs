@@ -6,7 +6,7 @@
 //! rows that it spares. A thread that only grows gets none: its snapshot would be a second copy of it.
 //! Rows stay in any case: a snapshot is a shortcut, never the only copy.
 //!
-//! What is deliberately absent: a cache. Who runs threads keeps their state between runs.
+//! Deliberately absent: a cache. Callers that run threads keep their state between runs.
 
 use crate::{Db, StoreError, crash, error::unreadable};
 use futures_util::TryStreamExt;
@@ -54,9 +54,9 @@ struct Loaded {
     state: ThreadState,
     /// The newest snapshot, in bytes; 0 without one.
     snapshot_bytes: usize,
-    /// What came after the snapshot, in bytes.
+    /// Size of the rows after the snapshot, in bytes.
     tail_bytes: usize,
-    /// What was read: the entries of the snapshot and the rows after it.
+    /// Number of entries read: those of the snapshot and the rows after it.
     read: usize,
 }
 
@@ -153,7 +153,7 @@ async fn append(tx: &mut AnyConnection, rows: &Rows) -> Result<Seq, StoreError> 
     Ok(seq)
 }
 
-/// Of two loads that come together, the one that read further wins.
+/// Stores a snapshot. If two loads come together, the one that read further wins.
 async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO snapshots (thread, seq, body) VALUES ($1, $2, $3)
         ON CONFLICT (thread) DO UPDATE SET seq = excluded.seq, body = excluded.body

@@ -36,7 +36,7 @@ const APPROVALS: &str =
     "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE asked < $1 LIMIT $2)";
 const AUDIT: &str = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 LIMIT $2)";
 
-/// What a sweep threw away.
+/// Counts of the rows that a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Done events.
@@ -45,7 +45,7 @@ pub struct Swept {
     pub turns: u64,
     /// Known messages.
     pub messages: u64,
-    /// What people approved or not.
+    /// Approval requests.
     pub approvals: u64,
     /// Lines of the audit.
     pub deeds: u64,

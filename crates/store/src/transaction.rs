@@ -1,4 +1,4 @@
-//! What became of a transaction whose connection was lost.
+//! Outcome of a transaction whose connection was lost.
 //!
 //! A server that goes away at a commit may have made it, or not; to run the jobs again then would call an event a
 //! duplicate that nobody has seen, or a thread moved on that nobody moved. PostgreSQL remembers.
@@ -26,8 +26,8 @@ impl Transaction {
         Ok((Self { id, pid }, owner))
     }
 
-    /// Tells whether it was committed. One that goes on is ended: its connection is lost, and what it locks would be
-    /// waited for.
+    /// Returns whether it was committed. A transaction that goes on is ended: its connection is lost, and
+    /// others would wait for its locks.
     pub(crate) async fn was_committed(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
         loop {
             let sql = "SELECT COALESCE(txid_status($1), 'aborted')";
