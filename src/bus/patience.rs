@@ -1,4 +1,4 @@
-//! What the store says in the end. The store waits out its database's failures by itself.
+//! Retries of store calls until there is an answer. The store waits out its database's failures by itself.
 
 use pudu_client::store::StoreError;
 use std::time::Duration;
