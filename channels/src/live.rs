@@ -3,10 +3,10 @@
 //! The same for every platform; the differences are behind [`Messages`]. Every message of a reply goes
 //! through four steps:
 //!
-//! 1. *intend*: the journal keeps that a message is about to be sent, and what is needed to find it again;
-//! 2. *send*: under a key by which platforms that have such keys know a repetition;
-//! 3. *record*: the journal keeps the message's id;
-//! 4. *change*: more words go in by changes, which may be repeated.
+//! 1. *intend*: the journal records that a message is about to be sent, and how to find it again;
+//! 2. *send*: under an idempotency key, on platforms that have such keys;
+//! 3. *record*: the journal records the message's id;
+//! 4. *change*: further text is added by edits, which may be repeated.
 //!
 //! If an intent has no id, after a crash or a call without an answer, the platform's [`Messages::find`] is
 //! asked first, and the message is sent under the same intent if that finds nothing.

@@ -113,7 +113,7 @@ impl Inbox {
         left
     }
 
-    /// Hands out again what is kept and nobody holds: the one who looked after it failed.
+    /// Hands out events again that are stored and nobody holds: their handler failed.
     pub(crate) async fn sweep(&self) {
         let Ok(items) = self.0.db.pending().await else { return };
         // What the store has just taken after an outage is handed out by the one who brought it.
@@ -214,8 +214,8 @@ impl Inbox {
         })
     }
 
-    /// Returns the address of the waiting message that an edit changes, if the edited text is not addressed
-    /// to the bot. The new words of a message to the bot need not name it any more.
+    /// Returns the address of the waiting message that an unaddressed change is about. New words of a message
+    /// to the bot need not name it any more.
     fn waiting(&self, change: &Inbound) -> Option<Address> {
         self.0.held().place(&change.address, &change.message)
     }

@@ -19,7 +19,7 @@ const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Clone, Default)]
 pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
 
-/// Messages for a lane's task. The inbox bounds it: there is an event behind each reply.
+/// Work handed to a lane's task. The inbox bounds it: there is an event behind each reply.
 #[derive(Default)]
 struct Lane {
     bell: Arc<Notify>,

@@ -59,8 +59,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Somebody waits for it. Once that counts for more than what was asked for: perhaps a file alone waits, which is
-    /// given up then.
+    /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
+    /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
     pub(super) fn hasten(&mut self) {
         if !std::mem::replace(&mut self.hastened, true) {
             self.due = Instant::now();

@@ -2,8 +2,8 @@
 //!
 //! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, every
 //! supergroup has its own. A reply that does not know whether its message was sent looks for it among the
-//! numbers that nobody knows. So that it never takes a message which another reply of the same chat has
-//! sent a moment ago, sending with its record, and looking, take turns in a chat.
+//! numbers that nobody knows. It must not take a message that another reply of the same chat sent a moment
+//! ago, so replies of one chat take turns at sending (with its record) and at looking.
 
 use std::{
     collections::HashMap,

@@ -1,11 +1,11 @@
 //! The messages of one reply on Telegram, and how one is found that was perhaps sent.
 //!
-//! Telegram has no idempotency key: to send again what may have been sent makes two. An edit, though, may be
-//! repeated. A growing reply is therefore sent as a neutral sign, and an intent without a number is looked for
-//! ([`super::search`]): the numbers that nobody knows are tried to be changed into the sign, which a message
-//! of ours in this chat allows and anything else refuses. What it says then is the sign, so no word gets into
-//! a wrong place, and Telegram's answer tells which message it answers and in which topic. A message that the
-//! journal knows is never touched.
+//! Telegram has no idempotency key: sending a message again that may have been sent makes two. An edit,
+//! though, may be repeated. A growing reply is therefore sent as a neutral sign, and an intent without a
+//! number is looked for ([`super::search`]): the search tries to edit each unknown number into the sign,
+//! which works for a message of ours in this chat and fails for anything else. The found message shows the
+//! sign, so no word gets into a wrong place, and Telegram's answer tells which message it answers and in
+//! which topic. A message that the journal knows is never touched.
 //!
 //! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
 //! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on

@@ -125,7 +125,7 @@ impl Setup {
         Self { policy: Arc::new(policy), patience, ..self }
     }
 
-    /// Sets how long results are shortened, and the folder of a thread's outputs that stores them.
+    /// Sets the rules for long results, and the folder of a thread's outputs that stores them.
     #[must_use]
     pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
         Self { results: Arc::new(rules), results_folder: folder.into(), ..self }

@@ -17,11 +17,11 @@ pub struct ResultRules {
     pub enabled: bool,
     /// Longer results are stored in a file; 0 stores none.
     pub longest: usize,
-    /// Shown beginning and end of a stored result.
+    /// Characters shown of the beginning and of the end of a stored result.
     pub shown: (usize, usize),
     /// Longer results that could not be stored are cut; 0 cuts none.
     pub uncut: usize,
-    /// To this much of the beginning and of the end.
+    /// Characters left of the beginning and of the end of a cut result.
     pub left: (usize, usize),
     /// Tools whose results are left alone: by them the rest is read.
     pub exempt: BTreeSet<String>,

@@ -31,7 +31,7 @@ const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
 /// What a list's paths may take, in bytes: there may be many, and each may be very long.
 const MAX_LISTED_BYTES: usize = 16 << 20;
-/// Tells parts of files apart that are written at the same time.
+/// Number of the next partial file, so that files written at the same time have different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// Owner of a thread's files, if that is not the daemon: user and group.

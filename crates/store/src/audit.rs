@@ -1,6 +1,6 @@
 //! Audit log of sandboxes, for people to look at: who, where, what, whether it was let through, and how it
-//! ended. A line is there before the deed. One whose end was never noted ended with its run, or with the
-//! process that died at it: a run that is over, and a process that is no more, have no command at work.
+//! ended. A row is written before the deed. A row without an end belongs to a run that is over or to a
+//! process that died: neither has a command at work any more.
 
 use crate::{Db, StoreError, crash};
 use pudu_base::{RunId, ThreadId};

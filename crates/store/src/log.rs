@@ -1,10 +1,10 @@
 //! Threads: an append-only log per thread, and a snapshot where it saves reading.
 //!
-//! An append writes its own rows and looks at nothing but the position. A load reads the newest
-//! snapshot and what came after it. A snapshot is kept when most of what was read is history (replaced,
-//! removed, ended): then a load costs what the thread still holds, and the snapshot costs less than the
-//! rows that it spares. A thread that only grows gets none: its snapshot would be a second copy of it.
-//! Rows stay in any case: a snapshot is a shortcut, never the only copy.
+//! An append writes its own rows and checks nothing but the position. A load reads the newest snapshot and
+//! the rows after it. A snapshot is stored when most of the rows read are history (replaced, removed, ended):
+//! then a load costs as much as the thread's present state, and the snapshot costs less than the rows that it
+//! spares. A thread that only grows gets none: its snapshot would be a second copy of it. Rows stay in any
+//! case: a snapshot is a shortcut, never the only copy.
 //!
 //! Deliberately absent: a cache. Callers that run threads keep their state between runs.
 

@@ -1,7 +1,8 @@
 //! Outcome of a transaction whose connection was lost.
 //!
-//! A server that goes away at a commit may have made it, or not; to run the jobs again then would call an event a
-//! duplicate that nobody has seen, or a thread moved on that nobody moved. PostgreSQL remembers.
+//! A server that goes away during a commit may have made it, or not. Running the jobs again would then report
+//! an unseen event as a duplicate, or a conflict on a thread that nobody moved. PostgreSQL remembers the
+//! outcome.
 
 use crate::StoreError;
 use sqlx::AnyConnection;
