@@ -1,4 +1,4 @@
-//! What the configuration means for the agent: models, tools and bounds.
+//! The agent's setup from the configuration: models, tools and bounds.
 
 use crate::{
     cli::READ_DOCUMENT,
@@ -78,7 +78,7 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
     foreign
 }
 
-/// Says which tools belong together. What an agent has whatever is listed is in no group.
+/// Returns the groups of tools. Built-in tools, which every agent has, are in no group.
 pub(crate) fn groups(live: &Live) -> Groups {
     let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));

@@ -1,6 +1,6 @@
-//! What comes in and what goes out, kept until it is done.
+//! Events that come in and replies that go out, stored until they are done.
 //!
-//! What is deliberately absent: who may speak and what is answered; that is the dispatcher's.
+//! Deliberately absent: who may speak and what is answered; that is the dispatcher's.
 
 mod inbox;
 mod lane;

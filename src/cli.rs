@@ -29,7 +29,7 @@ struct Cli {
     /// The configuration file.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the HTTP API and the page listen: HOST:PORT, HOST or :PORT.
+    /// Address of the HTTP API and the page: HOST:PORT, HOST or :PORT.
     #[arg(long, global = true, value_name = "ADDRESS")]
     bind: Option<String>,
     #[command(subcommand)]

@@ -5,9 +5,10 @@
 //! in, every variable put in, nothing left to look up. After this no part of pudu sees the environment, a
 //! `$NAME` or a default.
 //!
-//! What needs a restart is in [`Fixed`], which the daemon takes apart when it is built. What is picked up for
-//! the next message is in [`Live`], which [`Watcher`] reads anew when the file has changed. The same split
-//! marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test holds the three together.
+//! Settings that need a restart are in [`Fixed`], which the daemon takes apart when it is built. Those that
+//! are picked up for the next message are in [`Live`], which [`Watcher`] reads anew when the file has
+//! changed. The same split marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test
+//! holds the three together.
 //!
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).
@@ -93,13 +94,13 @@ pub(crate) const EXAMPLE: &str = include_str!("../config.example.yaml");
 /// All that was configured.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// What needs a restart.
+    /// Settings that need a restart.
     pub(crate) fixed: Fixed,
-    /// What is picked up for the next message.
+    /// Settings that are picked up for the next message.
     pub(crate) live: Arc<Live>,
 }
 
-/// What the daemon is built from; a change needs a restart.
+/// Settings that the daemon is built from; a change needs a restart.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
     /// The folder for everything that pudu keeps.
@@ -112,13 +113,13 @@ pub(crate) struct Fixed {
     pub(crate) database: Database,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
-    /// Where skills are.
+    /// Folders of skills.
     pub(crate) skills: Shelf,
-    /// Where commands run.
+    /// Sandboxes of commands.
     pub(crate) provider: Provider,
 }
 
-/// What is looked up for each message.
+/// Settings that are looked up for each message.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     /// The models, the default first. Empty where none is configured and the environment has no key.
@@ -129,13 +130,13 @@ pub(crate) struct Live {
     pub(crate) tool_groups: Vec<String>,
     /// Whether agents are told of, made and changed by the HTTP API.
     pub(crate) agents_api: bool,
-    /// What may be reached from here though it is not the open internet: names, addresses, networks.
+    /// Names, addresses and networks that may be reached from here though they are not the open internet.
     pub(crate) reachable: Vec<String>,
-    /// What may be done in the sandbox.
+    /// Limits and rights in the sandbox.
     pub(crate) sandbox: Sandbox,
-    /// What the agent does not do unasked.
+    /// Actions of the agent that need approval.
     pub(crate) approvals: Approvals,
-    /// What becomes of results of tools that are too long for a model.
+    /// Handling of tool results that are too long for a model.
     pub(crate) results: LongResults,
     /// Whether tools of MCP servers are found by searching.
     pub(crate) tool_search: bool,
@@ -186,13 +187,13 @@ impl Live {
 pub(crate) enum LogLevel {
     /// Everything.
     Trace,
-    /// What a developer wants to know.
+    /// Details for developers.
     Debug,
-    /// What an operator wants to know.
+    /// Events for operators.
     Info,
-    /// What is odd.
+    /// Anomalies.
     Warn,
-    /// What failed.
+    /// Failures.
     Error,
 }
 
@@ -215,11 +216,11 @@ pub(crate) struct Loaded {
     pub(crate) report: Report,
     /// The keys that were asked for, by their path.
     keys: IndexMap<String, Key>,
-    /// What the file looked like from outside before it was read.
+    /// Fingerprint of the file before it was read.
     stamp: Option<watch::Stamp>,
     /// Whether the file says anything.
     says: bool,
-    /// What nobody may read.
+    /// Secrets in the configuration.
     secrets: Vec<SecretString>,
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct Daemon {
     tasks: TaskTracker,
 }
 
-/// What a daemon is built for.
+/// Extent of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Everything.
@@ -72,17 +72,17 @@ pub(crate) enum Scope {
     Local,
 }
 
-/// What the daemon tells a person who started it.
+/// Message of the daemon to the person who started it.
 pub(crate) struct Greeting {
-    /// Where the page is.
+    /// Address of the page.
     pub(crate) address: Option<SocketAddr>,
     /// Which model answers, and why that one.
     pub(crate) model: String,
-    /// Where the token is that was made for the gateway, if one was.
+    /// Path of the token that was made for the gateway, if one was.
     pub(crate) token: Option<PathBuf>,
-    /// Where things are kept.
+    /// Description of the store.
     pub(crate) store: String,
-    /// What commands run in.
+    /// Description of the sandbox.
     pub(crate) sandbox: String,
     /// The accounts.
     pub(crate) accounts: Vec<String>,
@@ -387,7 +387,7 @@ pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db>
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
 }
 
-/// Says in a few words where things are kept.
+/// Describes the store in a few words.
 pub(crate) fn store_words(backend: &Backend) -> String {
     match backend {
         Backend::Memory => "memory: nothing outlives this process".to_owned(),

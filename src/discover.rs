@@ -50,7 +50,7 @@ const EMBEDDING_FAMILIES: [&str; 3] = ["bert", "nomic-bert", "xlm-roberta"];
 /// What the names of such models have in them, also where the family is that of a model that talks.
 const EMBEDDING_NAMES: [&str; 6] = ["embed", "minilm", "bge-", "gte-", "e5-", "rerank"];
 
-/// Tells whether a model answers people.
+/// Returns whether a model answers people.
 fn talks(model: &Value) -> bool {
     let details = model.get("details");
     let family =

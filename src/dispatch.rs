@@ -1,6 +1,6 @@
 //! From what came in to who answers it: access, then a command or a conversation, then a turn.
 //!
-//! What is deliberately absent: platforms' bytes and the agent's loop.
+//! Deliberately absent: platforms' bytes and the agent's loop.
 
 mod access;
 mod account;
@@ -42,16 +42,16 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// What holds for all accounts. Changes for the next message.
+/// Rules for all accounts. A change takes effect with the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// Follow-ups that come within this time of each other are answered together.
     pub(crate) follow_up_window: Duration,
-    /// What of files is taken from people with one turn.
+    /// Limits of files that people send with one turn.
     pub(crate) uploads: Uploads,
 }
 
-/// What dispatching works with, shared by all conversations.
+/// State of dispatching, shared by all conversations.
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) client: Client,
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// Tells a stranger, once an hour, that nothing will be answered.
+    /// Answers a stranger, once an hour, that nothing will be answered.
     fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
         let inbound = &arrival.inbound;
         if !self.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {

@@ -140,7 +140,7 @@ fn wrong(path: &Path, problem: Problem) -> Report {
 /// Refuses to have the file changed where it names programs and is not the operator's: written anew it would be.
 ///
 /// # Errors
-/// Says whose it is and what to do.
+/// Returns its owner and the remedy.
 pub(crate) fn may_be_changed(path: &Path, start: &Start) -> Result<(), Report> {
     match std::fs::read_to_string(path) {
         Ok(text) if !text.trim().is_empty() => parse(&text, path, start).map(drop),

@@ -1,7 +1,7 @@
 //! The HTTP server: health, the page, the local chats, and the platforms' webhooks.
 //!
-//! What is deliberately absent: any logic. A handler checks its input and hands it to the room, the
-//! dispatcher or the client.
+//! Deliberately absent: any logic. A handler checks its input and hands it to the room, the dispatcher or the
+//! client.
 
 mod agents;
 mod artifacts;
@@ -41,7 +41,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 /// No request's body is larger, in bytes, but those with files.
 const LARGEST: usize = 1024 * 1024;
 
-/// What handlers work with.
+/// State that handlers share.
 #[derive(Clone)]
 pub(crate) struct Gateway(Arc<Inner>);
 
@@ -53,7 +53,7 @@ struct Inner {
     guard: guard::Guard,
     /// One permit a request with files.
     uploads: Semaphore,
-    /// Of posts to webhooks.
+    /// Failed posts to webhooks.
     failures: failures::Failures,
     started: Instant,
     stop: CancellationToken,

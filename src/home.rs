@@ -42,13 +42,13 @@ impl Home {
         Ok(Self { lock })
     }
 
-    /// Says where this process answers.
+    /// Writes the address at which this process answers into the lock file.
     pub(crate) fn announce(&mut self, url: &str) -> Result<()> {
         self.lock.write_all(url.as_bytes()).context("cannot say where pudu answers")
     }
 }
 
-/// Tells whether a process works in this home.
+/// Returns whether a process works in this home.
 pub(crate) fn is_taken(path: &Path) -> bool {
     let lock = OpenOptions::new().read(true).open(path.join(FILE));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -25,13 +25,13 @@ pub(crate) struct Lines {
     book: Mutex<Book>,
 }
 
-/// What there is, and what there was.
+/// Connections of the accounts, open and retired.
 #[derive(Default)]
 struct Book {
     open: HashMap<String, Line>,
     /// Accounts that are not configured any more. Conversations that are awake still know them.
     retired: HashMap<String, Arc<Account>>,
-    /// What could not be connected, so that it is told once.
+    /// Accounts that could not be connected, so that each failure is told once.
     failed: HashMap<String, u64>,
     /// The page and the terminal, which no configuration changes.
     local: Option<Listener>,
@@ -39,7 +39,7 @@ struct Book {
 
 /// One account's connection.
 struct Line {
-    /// What it was made from.
+    /// Fingerprint of the settings that it was made from.
     print: u64,
     listener: Listener,
 }

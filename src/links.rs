@@ -28,7 +28,7 @@ pub(crate) struct Links {
     base: Option<Url>,
 }
 
-/// What a link opens.
+/// Content of a link.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Opened {
     /// The thread.

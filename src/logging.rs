@@ -88,7 +88,7 @@ impl Flood {
     }
 }
 
-/// Where a log goes.
+/// Destination of a log.
 #[derive(Clone)]
 enum Target {
     Stderr,

@@ -1,4 +1,4 @@
-//! What this machine has to offer: models that answer on it, and what commands run in: its kernel, or an engine.
+//! This machine's means: models that answer on it, and the sandboxes of commands: its kernel, or an engine.
 
 mod elsewhere;
 
@@ -29,11 +29,11 @@ const GOODBYE: Duration = Duration::from_secs(15);
 /// As whom commands run in containers where the daemon is root and the kernel's means have no user for that.
 const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
-/// What was found when the daemon started. It does not change while it runs.
+/// Facts found when the daemon started. They do not change while it runs.
 pub(crate) struct Machine {
     /// Models, for when none is configured.
     pub(crate) models: Vec<ModelConfig>,
-    /// Where threads have their folders.
+    /// Folders of threads.
     pub(crate) folders: Folders,
     jail: Result<Arc<Jail>, Unconfined>,
     provider: Provider,
@@ -58,7 +58,7 @@ impl Exposed {
     }
 }
 
-/// What an engine makes containers by.
+/// Settings by which an engine makes containers.
 #[derive(PartialEq)]
 enum Recipe {
     Docker(Box<Settings>),
@@ -251,7 +251,7 @@ impl Machine {
         self.exposed.clone()
     }
 
-    /// Tells whether a configuration's commands reach what listens on this machine's loopback.
+    /// Returns whether a configuration's commands reach the ports of this machine's loopback.
     fn exposes(&self, live: &Live) -> bool {
         match (&self.provider, &self.jail) {
             (Provider::Local, Ok(_)) => live.sandbox.network == Network::Full,
@@ -260,7 +260,7 @@ impl Machine {
         }
     }
 
-    /// Says in one line what commands run in.
+    /// Returns one line about the sandbox of commands.
     pub(crate) fn words(&self, live: &Live) -> String {
         let network = match live.sandbox.network {
             Network::None => "no network",
@@ -300,7 +300,7 @@ impl Machine {
         }
     }
 
-    /// Says in the log what is not as it should be.
+    /// Logs the state of the sandbox, and its missing mounts.
     pub(crate) fn tell(&self, live: &Live) {
         match (&self.provider, &self.jail, live.sandbox.allow_host_bash) {
             (Provider::Local, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
@@ -335,9 +335,9 @@ fn rules(live: &Live) -> Rules {
     Rules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
 }
 
-/// Whom the files of threads belong to, where that is not the daemon's own user: only root can give files away, and
-/// nobody's commands run as root but those of the host's shell. File tools have this user's rights, also where there
-/// are no commands.
+/// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
+/// and nobody's commands run as root but those of the host's shell. File tools have this user's rights, also
+/// if there are no commands.
 fn owner(provider: &Provider, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();
     match provider {

@@ -1,4 +1,4 @@
-//! Where the daemon and the command line have their skills.
+//! Skills of the daemon and the command line.
 
 use crate::{
     config::{Fixed, Start},

@@ -1,4 +1,4 @@
-//! Where a conversation takes place.
+//! Address of a conversation on a platform.
 
 use serde::{Deserialize, Serialize};
 

@@ -35,7 +35,7 @@ impl Bucket {
     /// Waits for a place; the next call that is spent has it.
     ///
     /// # Cancel safety
-    /// Who goes away has taken the place all the same: one call more than was made is counted.
+    /// A caller that is dropped while it waits has taken its place: one call more than was made is counted.
     pub(crate) async fn ready(&self) {
         let at = self.with(|fill, now| {
             let ahead = self.interval * self.burst.saturating_sub(1);

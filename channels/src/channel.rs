@@ -17,10 +17,10 @@ pub trait Channel: Send + Sync {
     /// Returns the platform's name, as `type:` of an account names it.
     fn platform(&self) -> &'static str;
 
-    /// Tells what the platform can do.
+    /// Returns the platform's capabilities.
     fn limits(&self) -> Limits;
 
-    /// Tells how the connection is doing.
+    /// Returns the state of the connection.
     fn health(&self) -> Health;
 
     /// Receives events until `stop`, each accepted by `intake` before the platform is told that it
@@ -70,7 +70,7 @@ pub trait Channel: Send + Sync {
     ) -> BoxFuture<'a, Result<u64, SendError>>;
 }
 
-/// What a platform can do.
+/// Capabilities of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest file that can be fetched, in bytes.
@@ -82,7 +82,7 @@ pub struct Limits {
     pub threads: bool,
 }
 
-/// Where a reply goes.
+/// Target of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// The place.
@@ -91,17 +91,17 @@ pub struct Placement {
     pub private: bool,
     /// The message that is answered.
     pub reply_to: Option<String>,
-    /// Who wrote it, by the platform's stable id.
+    /// The author's stable platform id.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sender: String,
-    /// What [`Inbound::hint`] was.
+    /// Copy of [`Inbound::hint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
-    /// What the journal kept of this reply before a restart.
+    /// State of this reply that the journal kept before a restart.
     pub saved: Option<ReplyHandle>,
 }
 
-/// What a channel keeps to find its own messages of one reply again.
+/// State by which a channel finds its own messages of one reply again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyHandle {
     /// The channel's own record; nobody else reads it.
@@ -151,8 +151,8 @@ pub trait Intake: Send + Sync {
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
 
-    /// Tells whether a message belongs to a conversation. Where in its chat that goes on does not matter: of
-    /// the address only account and chat are looked at.
+    /// Returns whether a message belongs to a conversation. Only account and chat of the address are
+    /// compared; the topic is ignored.
     fn knows<'a>(
         &'a self,
         address: &'a Address,
@@ -160,7 +160,7 @@ pub trait Intake: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, JournalError>>;
 }
 
-/// Where an account's stream of events goes on, in its channel's own words.
+/// Resume position of an account's event stream, in its channel's own encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPosition(pub String);
 

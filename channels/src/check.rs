@@ -1,4 +1,4 @@
-//! What `pudu doctor` finds out about an account.
+//! Results of `pudu doctor` for an account.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,27 +9,27 @@ const SKEW: Duration = Duration::from_secs(30);
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at, in a few words: `token`, `scope chat:write`.
+    /// The subject of the check, in a few words: `token`, `scope chat:write`.
     pub what: String,
-    /// What came out.
+    /// The check's result.
     pub found: Found,
 }
 
-/// What came out.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// It is as it should be; what exactly, without secrets.
     Good(String),
     /// It works, but not everything will.
     Poor {
-        /// What is missing.
+        /// The missing part.
         why: String,
         /// How to mend it.
         mend: String,
     },
     /// The account cannot work like this.
     Bad {
-        /// What is wrong.
+        /// The cause.
         why: String,
         /// How to mend it.
         mend: String,

@@ -5,8 +5,8 @@
 pub struct Command {
     /// Its name without the slash.
     pub name: String,
-    /// What may stand behind it; empty for nothing.
+    /// Placeholder for the command's argument; empty where it takes none.
     pub argument: String,
-    /// What it does.
+    /// Help text of the command.
     pub help: String,
 }

@@ -60,15 +60,15 @@ pub struct Config {
     pub client_secret: SecretString,
     /// The robot's code; mostly the client id.
     pub robot_code: String,
-    /// Where the API is; [`API_URL`] unless a proxy or a simulator stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy or a simulator stands in.
     pub api_url: Url,
-    /// Where the older API is; [`OAPI_URL`] unless something stands in.
+    /// Base URL of the older API; [`OAPI_URL`] unless something stands in.
     pub oapi_url: Url,
     /// How cards look; without it answers are ordinary messages.
     pub card: Option<CardStyle>,
     /// How often a growing answer may change.
     pub stream_interval: Duration,
-    /// Where conversations begin and end in a group.
+    /// Boundaries of conversations in a group.
     pub group_conversations: GroupConversations,
 }
 
@@ -82,7 +82,7 @@ pub struct DingTalk {
     health: HealthCell,
 }
 
-/// What the replies of one account share.
+/// State that the replies of one account share.
 struct Office {
     api: Arc<Api>,
     robot_code: String,
@@ -109,7 +109,7 @@ impl Office {
     /// How long it is believed that messages are taken back, or are not.
     const BELIEVED: Duration = Duration::from_secs(60 * 60);
 
-    /// Tells whether a message can be taken back; asks where that is not known.
+    /// Returns whether a message can be taken back; asks DingTalk where that is not known.
     async fn takes_back(&self, robot: &Robot) -> bool {
         let known = *self.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((taken, _)) = known.filter(|(_, until)| *until > Instant::now()) {

@@ -63,7 +63,8 @@ pub struct Config {
     pub account: String,
     /// The bot's token.
     pub bot_token: SecretString,
-    /// Where the API is, without its version; [`API_URL`] unless a proxy stands in. It tells where the gateway is.
+    /// Base URL of the API, without its version; [`API_URL`] unless a proxy stands in. It names the gateway's
+    /// address.
     pub api_url: Url,
     /// To what it listens.
     pub rules: Rules,

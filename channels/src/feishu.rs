@@ -59,7 +59,7 @@ pub struct Config {
     pub app_id: String,
     /// The app's secret.
     pub app_secret: SecretString,
-    /// Where the platform is; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
+    /// Base URL of the platform; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
     pub domain: Url,
     /// How events come.
     pub mode: Mode,
@@ -76,9 +76,9 @@ pub enum Mode {
     LongConnection,
     /// Feishu posts them.
     Webhook {
-        /// What they are sealed and signed with.
+        /// Key by which posts are sealed and signed.
         encrypt_key: SecretString,
-        /// What stands in each.
+        /// Token that stands in each post.
         verification_token: SecretString,
     },
 }

@@ -78,7 +78,7 @@ pub fn webhooks(body: &[u8]) {
 
 const SECRET: &str = "fuzzed-secret";
 
-/// Whom nobody may pass without a signature.
+/// Intake that panics on an event while it is closed: no unsigned post may pass.
 struct Door {
     open: bool,
 }

@@ -28,7 +28,7 @@ pub struct Health {
     pub state: HealthState,
     /// When the platform last sent an event, in milliseconds since 1970.
     pub last_event: Option<i64>,
-    /// What went wrong last, without secrets; cleared when it works again.
+    /// The last error, without secrets; cleared when it works again.
     pub last_error: Option<String>,
 }
 

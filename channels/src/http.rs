@@ -1,4 +1,4 @@
-//! What every platform's client does with HTTP: answers of bounded size, and errors that tell no secret.
+//! HTTP helpers of every platform's client: answers of bounded size, and errors that tell no secret.
 
 use pudu_net::reqwest::{Error, Response};
 use std::error::Error as _;

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells a reply that is being delivered whether somebody waits for its end. A clone is the same one.
+/// Signals to a reply that is being delivered whether somebody waits for its end. A clone is the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Hurry {
     waits: CancellationToken,
@@ -39,13 +39,13 @@ impl Hurry {
         self.stops.cancelled().await;
     }
 
-    /// Tells whether somebody wants the end at once.
+    /// Returns whether somebody wants the end at once.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stops.is_cancelled()
     }
 
-    /// Tells whether somebody waits for the end.
+    /// Returns whether somebody waits for the end.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.waits.is_cancelled()

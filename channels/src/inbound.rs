@@ -1,4 +1,4 @@
-//! What comes in from a platform, decoded.
+//! Decoded events from a platform.
 
 use crate::Address;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct EventKey(pub String);
 pub struct Inbound {
     /// By which a redelivery is recognised.
     pub key: EventKey,
-    /// Where it happened. In a group without topics the topic is `None`; `reply_to` tells of a chain.
+    /// Address of the event. In a group without topics the topic is `None`; `reply_to` tells of a chain.
     pub address: Address,
     /// Whether only this person and the bot are in the chat.
     pub private: bool,
@@ -23,20 +23,21 @@ pub struct Inbound {
     /// The message that this one answers, where the platform says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// Who did it.
+    /// The person who acted.
     pub sender: Sender,
     /// Whether the bot was addressed: a private chat, a mention, a reply to its message, a command to it.
     pub addressed: bool,
     /// When, in milliseconds since 1970 by the platform's clock.
     pub at: i64,
-    /// What the channel itself needs to answer this: a team, a token of an interaction. Nobody else reads it.
+    /// Data that the channel itself needs to answer this: a team, a token of an interaction. Nobody else
+    /// reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
-    /// What it was.
+    /// The action.
     pub kind: Kind,
 }
 
-/// Who did something. Only the id decides anything; names are for people to read.
+/// Author of an event. Only the id decides anything; names are for people to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
     /// The platform's stable id.
@@ -45,7 +46,7 @@ pub struct Sender {
     pub name: String,
 }
 
-/// What a person did.
+/// Action of a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
@@ -69,7 +70,7 @@ pub enum Kind {
     Recall,
     /// Pressed a button under one of our messages. It means what typing `action` would mean.
     Press {
-        /// What the button says is typed. Comes from outside: no more trusted than typed text.
+        /// The button's text, as if typed. It comes from outside: no more trusted than typed text.
         action: String,
     },
 }

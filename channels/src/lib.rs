@@ -1,9 +1,9 @@
 //! Chat platforms, one folder each, and what they share.
 //!
 //! A channel turns a platform's bytes into [`Inbound`]s and views of a reply into the platform's calls.
-//! What is deliberately absent: the agent, the store and the HTTP API. A channel asks its [`Intake`] to
-//! keep what came in before it acknowledges anything, and its [`Journal`] to keep what it needs to find
-//! its own messages again after a restart.
+//! Deliberately absent: the agent, the store and the HTTP API. A channel asks its [`Intake`] to keep what
+//! came in before it acknowledges anything, and its [`Journal`] to keep what it needs to find its own
+//! messages again after a restart.
 
 mod address;
 mod bucket;

@@ -1,17 +1,17 @@
 //! One reply: messages that grow in place, there exactly once whatever is killed in between.
 //!
-//! The same for every platform; what differs is behind [`Messages`]. Every message of a reply goes through
-//! four steps:
+//! The same for every platform; the differences are behind [`Messages`]. Every message of a reply goes
+//! through four steps:
 //!
-//! 1. *intend*: the journal keeps that a message is about to be sent, and what is needed to find it again;
-//! 2. *send*: under a key by which platforms that have such keys know a repetition;
-//! 3. *record*: the journal keeps the message's id;
-//! 4. *change*: more words go in by changes, which may be repeated.
+//! 1. *intend*: the journal records that a message is about to be sent, and how to find it again;
+//! 2. *send*: under an idempotency key, on platforms that have such keys;
+//! 3. *record*: the journal records the message's id;
+//! 4. *change*: further text is added by edits, which may be repeated.
 //!
-//! Whoever finds an intent without an id, after a crash or a call without an answer, asks the platform's
-//! [`Messages::find`] first, and sends under the same intent if that finds nothing.
+//! If an intent has no id, after a crash or a call without an answer, the platform's [`Messages::find`] is
+//! asked first, and the message is sent under the same intent if that finds nothing.
 //!
-//! What cannot be had: certainty about files where a platform has neither keys nor a history (see [`outgoing`]).
+//! Files stay uncertain where a platform has neither keys nor a history (see [`outgoing`]).
 
 mod ask;
 mod messages;
@@ -53,9 +53,9 @@ pub(crate) struct Reply<M: Messages> {
     journal: Box<dyn Journal>,
     /// Whether the record is ahead of the journal.
     unsaved: bool,
-    /// What each part shows, as far as this process knows.
+    /// The page that each part shows, as far as this process knows.
     shown: Vec<Option<M::Page>>,
-    /// What is asked in words, as long as it is.
+    /// The numbered question, as long as it is open.
     offer: Option<Offer>,
     /// Whether it was asked before a restart and nothing was shown since.
     taken_up: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Reply<M: Messages> {
     lists: bool,
     /// Whether the messages that are there only get a note more: they are not made anew for it.
     noting: bool,
-    /// Tells when somebody waits for the end.
+    /// Signals that somebody waits for the end.
     hurry: Hurry,
     /// When the sending of a file last had no answer, as far as this process knows.
     lost: Option<Instant>,
@@ -182,7 +182,8 @@ impl<M: Messages> Reply<M> {
         }
     }
 
-    /// Says a note alone, behind the messages that do not take it, and sends the files that are not there yet.
+    /// Sends a note alone, behind the messages that do not take it, and sends the files that are not there
+    /// yet.
     async fn alone(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
         let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();
         let at = *self.record.noted.get_or_insert(there);
@@ -205,8 +206,8 @@ impl<M: Messages> Reply<M> {
         }
     }
 
-    /// Says that the platform does not take the answer, in its place: nothing half is left. That is no answer,
-    /// and stays a refusal.
+    /// Sends a notice that the platform does not take the answer, in its place: nothing half is left. That is
+    /// no answer, and stays a refusal.
     async fn instead(&mut self, view: &FinalView, why: String) -> Result<(), SendError> {
         tracing::error!(platform = M::PLATFORM, why, "an answer is refused for good; people are told so");
         let text = format!("⚠️ {} does not take my answer.", M::PLATFORM);
@@ -355,7 +356,7 @@ impl<M: Messages> Reply<M> {
         self.save().await
     }
 
-    /// What is kept of a message may change with it.
+    /// Updates the record of a sent message, which may change with an edit.
     fn now_is_sent(&mut self, n: usize, sent: M::Sent) {
         if let Some(Part::Sent(known)) = self.record.parts.get_mut(n)
             && *known != sent

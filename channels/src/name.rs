@@ -44,7 +44,7 @@ pub(crate) fn extension_of(mime: &str) -> Option<&'static str> {
     })
 }
 
-/// Tells whether people expect to see a file of this name as a picture.
+/// Returns whether people expect to see a file of this name as a picture.
 pub(crate) fn is_picture(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["jpg", "jpeg", "png", "webp", "gif", "bmp"].iter().any(|known| extension.eq_ignore_ascii_case(known))

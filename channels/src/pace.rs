@@ -80,7 +80,7 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
         self.with(chat, |pace| pace.not_before = pace.not_before.max(until));
     }
 
-    /// Tells how long nothing may be sent to the chat; `None` when something may.
+    /// Returns how long nothing may be sent to the chat; `None` when something may.
     pub fn held(&self, chat: &K) -> Option<Duration> {
         let until = self.with(chat, |pace| pace.not_before);
         let left = until.saturating_duration_since(Instant::now());

@@ -1,12 +1,12 @@
-//! Tells when a platform that failed answers again, so that nobody waits longer than it does.
+//! Detects when a platform that failed answers again, so that nobody waits longer than it does.
 //!
-//! Every call of an account says how it went. While calls fail, those who wait to try again take turns: one of them
-//! tries every few seconds, the others wait, so that a platform which is down is asked seldom however much waits
-//! for it. The first call that succeeds wakes all. A platform may be read where it takes nothing, so that those who
-//! write are woken by what writes alone.
+//! Every call of an account reports its outcome. While calls fail, the callers that wait to try again take
+//! turns: one of them tries every few seconds, the others wait, so that a platform which is down gets few
+//! calls however many wait for it. The first call that succeeds wakes all. A platform may answer reads while
+//! it refuses writes, so that writers are woken by successful writes alone.
 //!
-//! Who is woken and fails all the same has a trouble of its own: [`Backoff`] keeps each to a pace that falls with its
-//! own failures, whatever else works.
+//! A caller that is woken and fails all the same has a problem of its own: [`Backoff`] slows each down with
+//! its own failures, whatever else works.
 //!
 //! Deliberately absent: waits that a platform asks for (see [`crate::pace`]). They are kept to whatever else works.
 
@@ -42,7 +42,7 @@ pub(crate) struct Recovery(Arc<Inner>);
 struct Inner {
     failing: AtomicBool,
     recovered: Notify,
-    /// Whose turn it is to try.
+    /// Lock of the caller whose turn it is to try.
     probe: Mutex<()>,
 }
 
@@ -59,7 +59,7 @@ impl Recovery {
         self.0.failing.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether the platform failed and did not answer since.
+    /// Returns whether the platform failed and did not answer since.
     pub(crate) fn is_failing(&self) -> bool {
         self.0.failing.load(Ordering::Relaxed)
     }

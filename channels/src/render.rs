@@ -39,7 +39,7 @@ pub struct Rich {
 /// A marked range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where, in bytes of the text.
+    /// The range, in bytes of the text.
     pub range: Range<usize>,
     /// How it looks.
     pub style: Style,
@@ -70,7 +70,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Tells whether white space in it has a meaning.
+    /// Returns whether white space in it has a meaning.
     pub(crate) fn is_block_code(&self) -> bool {
         matches!(self, Self::Pre(_) | Self::Table { .. })
     }

@@ -52,7 +52,7 @@ pub struct Config {
     pub account: String,
     /// The bot's token, `xoxb-`.
     pub bot_token: SecretString,
-    /// Where the API is; [`API_URL`] unless a proxy stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy stands in.
     pub api_url: Url,
     /// How events come.
     pub delivery: Delivery,

@@ -28,7 +28,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// megabytes; one that is not taken ends the connection, and comes again over the next.
 const LARGEST: usize = 32 * 1024 * 1024;
 
-/// What keeps a connection alive.
+/// Keep-alive settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pulse {
     /// How often the peer is pinged.
@@ -47,7 +47,7 @@ pub(crate) struct Socket {
     heard_at: i64,
 }
 
-/// What the peer said.
+/// A frame from the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// Text.
@@ -126,17 +126,17 @@ impl Socket {
         self.heard_at
     }
 
-    /// Says something.
+    /// Sends a text frame.
     pub(crate) async fn send_text(&mut self, text: String) -> Result<(), SocketError> {
         self.put(Message::text(text)).await
     }
 
-    /// Says something in bytes.
+    /// Sends a binary frame.
     pub(crate) async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<(), SocketError> {
         self.put(Message::binary(bytes)).await
     }
 
-    /// Says goodbye, so that the platform sends no more events here.
+    /// Closes the connection, so that the platform sends no more events here.
     pub(crate) async fn close(mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         // A peer that is gone needs no goodbye.

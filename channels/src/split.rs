@@ -9,7 +9,7 @@
 use crate::render::{Rich, Span, Style};
 use unicode_segmentation::GraphemeCursor;
 
-/// What a platform counts.
+/// Unit in which a platform counts length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of UTF-8.
@@ -50,7 +50,7 @@ impl Unit {
 /// How much a message holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What is counted.
+    /// The unit that is counted.
     pub unit: Unit,
     /// How many of them; at least 8, so that any character fits.
     pub max: usize,

@@ -49,7 +49,7 @@ pub struct Config {
     pub account: String,
     /// The bot's token.
     pub token: SecretString,
-    /// Where the API is; [`API_URL`] unless a proxy or an own server stands in.
+    /// Base URL of the API; [`API_URL`] unless a proxy or an own server stands in.
     pub api_url: Url,
     /// How updates come.
     pub mode: Mode,
@@ -66,9 +66,9 @@ pub enum Mode {
     Polling,
     /// Telegram posts them.
     Webhook {
-        /// Where to.
+        /// The webhook's public URL.
         url: Url,
-        /// What proves that a post is Telegram's: 1 to 256 letters, digits, `_` and `-`.
+        /// Secret that proves a post to be Telegram's: 1 to 256 letters, digits, `_` and `-`.
         secret_token: SecretString,
     },
 }

@@ -1,4 +1,4 @@
-//! What a person is to see of a reply.
+//! Views of a reply for people.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 pub struct ReplyView {
     /// The words so far, Markdown, whole.
     pub text: String,
-    /// What the agent does at the moment, a few words of plain text.
+    /// The agent's current activity, a few words of plain text.
     pub activity: Option<String>,
-    /// What has to be decided before it goes on.
+    /// Question that has to be decided before the reply goes on.
     pub ask: Option<Ask>,
-    /// What may be clicked meanwhile, besides what decides.
+    /// Choices that may be clicked meanwhile, besides those that decide.
     pub choices: Vec<Choice>,
 }
 
@@ -32,7 +32,7 @@ impl ReplyView {
 pub struct Ask {
     /// The question, Markdown.
     pub text: String,
-    /// What decides it. The actions name this very question.
+    /// Choices that decide it. The actions name this very question.
     pub choices: Vec<Choice>,
 }
 
@@ -44,7 +44,7 @@ pub struct FinalView {
     /// Files to send with it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<OutFile>,
-    /// What may be clicked now.
+    /// Choices that may be clicked now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     /// Whether the work failed, as the words say. Programs want to know; people read it.
@@ -54,8 +54,8 @@ pub struct FinalView {
     /// said in messages, and where that cannot be either the reply is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// What the words have more than those that were shown before. It is said alone where the messages that show
-    /// those take no change.
+    /// Text that is new since the last view. It is sent alone where the messages that show the rest take no
+    /// change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -63,9 +63,9 @@ pub struct FinalView {
 /// Something to click. Clicking it means what typing `action` would mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What the button says.
+    /// Label of the button.
     pub label: String,
-    /// What is typed by clicking it, for example `/stop`. At most 64 bytes.
+    /// Text that a click types, for example `/stop`. At most 64 bytes.
     pub action: String,
 }
 
@@ -74,6 +74,6 @@ pub struct Choice {
 pub struct OutFile {
     /// The name that people see.
     pub name: String,
-    /// Where it is on this machine.
+    /// Path on this machine.
     pub path: PathBuf,
 }

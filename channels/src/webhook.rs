@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Takes what a platform posts for one account.
 pub trait Webhook: Send + Sync {
-    /// Tells from the headers alone whose a post is, before a body is waited for.
+    /// Judges from the headers alone who sent a post, before its body is read.
     fn glance(&self, headers: &HeaderMap) -> Glance;
 
     /// Checks that a post is the platform's, has what it tells kept, and says what to answer. The secret or
@@ -17,7 +17,7 @@ pub trait Webhook: Send + Sync {
     fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer>;
 }
 
-/// What the headers of a post tell.
+/// Result of looking at a post's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glance {
     /// They prove that it is the platform's.
@@ -28,7 +28,7 @@ pub enum Glance {
     Foreign,
 }
 
-/// What was posted.
+/// A received post.
 #[derive(Clone, Copy, Debug)]
 pub struct Post<'a> {
     /// The headers.
@@ -50,7 +50,7 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a [u8] {
     headers.get(name).map(|value| value.as_bytes()).unwrap_or_default()
 }
 
-/// What to answer.
+/// Answer to a post.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// 200, with JSON if the platform wants to be told something. What was posted is kept, or concerns nobody.

@@ -31,7 +31,7 @@ const MIN_QUEUED_EVENTS: usize = 1024;
 pub(crate) struct Arrival {
     /// Its number in the inbox.
     pub(crate) id: ItemId,
-    /// What happened.
+    /// The event.
     pub(crate) inbound: Inbound,
     /// When this process got it.
     pub(crate) came: Instant,
@@ -51,7 +51,7 @@ struct Inner {
     out: mpsc::Sender<Arrival>,
 }
 
-/// Where a person's message stands: its address and number.
+/// Location of a person's message: its address and number.
 type Place = (Address, String);
 
 /// An event on its way in.
@@ -62,7 +62,7 @@ struct Incoming {
     told: oneshot::Sender<Result<Kept, Refusal>>,
 }
 
-/// What this process looks after.
+/// Events that this process looks after.
 #[derive(Default)]
 struct Held {
     items: HashMap<ItemId, HeldEvent>,
@@ -77,7 +77,7 @@ struct Held {
 /// An event that this process looks after.
 struct HeldEvent {
     account: String,
-    /// Of a person's message, where it stands.
+    /// Location of a person's message; `None` for other events.
     place: Option<Place>,
 }
 
@@ -113,7 +113,7 @@ impl Inbox {
         left
     }
 
-    /// Hands out again what is kept and nobody holds: the one who looked after it failed.
+    /// Hands out events again that are stored and nobody holds: their handler failed.
     pub(crate) async fn sweep(&self) {
         let Ok(items) = self.0.db.pending().await else { return };
         // What the store has just taken after an outage is handed out by the one who brought it.
@@ -145,7 +145,7 @@ impl Inbox {
         }
     }
 
-    /// Says that events are done that get no reply of their own.
+    /// Marks events as done that get no reply of their own.
     pub(crate) async fn finish(&self, ids: &[ItemId]) {
         if let Err(error) = self.0.db.finish(ids, clock::now()).await {
             tracing::error!(%error, "events could not be marked as done; they are looked at again");
@@ -214,8 +214,8 @@ impl Inbox {
         })
     }
 
-    /// Tells what a change of talk to others is about: of a message that waits, where that stands. The new
-    /// words of one to us need not name us any more.
+    /// Returns the address of the waiting message that an unaddressed change is about. New words of a message
+    /// to the bot need not name it any more.
     fn waiting(&self, change: &Inbound) -> Option<Address> {
         self.0.held().place(&change.address, &change.message)
     }
@@ -225,7 +225,7 @@ impl Inbox {
         self.0.limit
     }
 
-    /// Tells whether no more events of an account are taken.
+    /// Returns whether no more events of an account are taken.
     pub(crate) fn is_full(&self, account: &str) -> bool {
         self.0.held().count_of(account) >= self.0.limit
     }

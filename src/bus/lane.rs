@@ -19,7 +19,7 @@ const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Clone, Default)]
 pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
 
-/// What a lane's task is told. The inbox bounds it: there is an event behind each reply.
+/// Work handed to a lane's task. The inbox bounds it: there is an event behind each reply.
 #[derive(Default)]
 struct Lane {
     bell: Arc<Notify>,
@@ -27,7 +27,8 @@ struct Lane {
     coming: Vec<Delivery>,
     /// Somebody waits for what waits, and for the end of a round.
     rounds: Option<Vec<oneshot::Sender<()>>>,
-    /// Of what waits, or waited lately: it is told at once, also in the midst of a try.
+    /// Signals of the waiting replies, and of those that waited lately: they are told at once, also in the
+    /// midst of a try.
     hurries: Vec<Hurry>,
 }
 

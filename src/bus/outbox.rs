@@ -59,8 +59,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Somebody waits for it. Once that counts for more than what was asked for: perhaps a file alone waits, which is
-    /// given up then.
+    /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
+    /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
     pub(super) fn hasten(&mut self) {
         if !std::mem::replace(&mut self.hastened, true) {
             self.due = Instant::now();
@@ -77,7 +77,7 @@ impl Delivery {
     }
 }
 
-/// What came of a try.
+/// Result of a try.
 pub(super) enum Attempt {
     /// Nothing is left to do.
     Settled,
@@ -91,7 +91,7 @@ pub(crate) struct Outbox {
     db: Db,
     inbox: Inbox,
     lanes: Lanes,
-    /// Where replies wait for their next try.
+    /// Tasks of the lanes, in which replies wait for their next try.
     pub(super) tasks: TaskTracker,
     /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
     /// milliseconds; changes with the configuration.
@@ -235,7 +235,7 @@ impl Outbox {
         }
     }
 
-    /// Tells whether a reply is too old to be sent.
+    /// Returns whether a reply is too old to be sent.
     pub(crate) fn too_old(&self, parcel: &Parcel) -> bool {
         let age = clock::now().saturating_sub(parcel.created);
         u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
@@ -282,7 +282,7 @@ fn wait(error: &SendError, attempt: u32) -> Duration {
     }
 }
 
-/// What one reply keeps of itself.
+/// State that one reply keeps of itself.
 struct Record {
     db: Db,
     parcel: Parcel,

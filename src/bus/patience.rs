@@ -1,4 +1,4 @@
-//! What the store says in the end. The store waits out its database's failures by itself.
+//! Retries of store calls until there is an answer. The store waits out its database's failures by itself.
 
 use pudu_client::store::StoreError;
 use std::time::Duration;
@@ -9,9 +9,9 @@ const MEND_INTERVAL: Duration = Duration::from_secs(30);
 /// Callers with a client that waits, on a platform or over HTTP, wait no longer for the store.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks the store until it has an answer: going on without it would break a promise. `None` when there never will be
-/// one, because somebody was first: nothing is left to do. A store that is closed answers nobody any more: what is
-/// left is the next process's.
+/// Retries a store call until it has an answer: going on without one would break a promise. Returns `None` on
+/// a conflict, which no retry resolves: somebody was first, and nothing is left to do. Never returns once the
+/// store is closed: the next process does the rest.
 pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
     what: &str,
     call: impl Fn() -> F,

@@ -37,7 +37,7 @@ pub(super) enum Verb {
     New {
         /// Its name: letters, digits and hyphens.
         name: String,
-        /// What it is for, in one line.
+        /// Purpose of the agent, in one line.
         #[arg(long, default_value = "")]
         description: String,
         /// A file with its SOUL.md, or - for standard input.

@@ -61,7 +61,7 @@ pub(super) struct Args {
     /// Say what is in this text file, after the question; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// What to say, and behind it what comes through a pipe or from a file as input; without either there is a prompt.
+    /// Message to send, followed by the input of a pipe or a file; without either there is a prompt.
     question: Vec<String>,
 }
 

@@ -193,7 +193,7 @@ fn changes(file: &Path, old: &str, new: &Upgraded) -> String {
     }
 }
 
-/// Tells an error with its causes, which its own text leaves out.
+/// Returns an error with its causes, which its own text leaves out.
 fn told(error: &ConfigError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("error: {error}: {source}"),

@@ -115,7 +115,7 @@ async fn connection(account: &Account, live: &Live) -> Vec<Check> {
     checks
 }
 
-/// Says what commands run in, and proves it by trying to get out.
+/// Checks the sandbox of commands, and proves it by trying to get out.
 async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
     let words = machine.words(live);
     if let Provider::Docker(docker) = machine.provider() {

@@ -44,7 +44,7 @@ pub(super) fn load(start: &Start) -> Result<Loaded, ExitCode> {
     }
 }
 
-/// Says what went wrong.
+/// Prints the error.
 pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     let text = format!("{error:#}");
     let text = scrub::hide(&text);

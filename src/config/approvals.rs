@@ -1,13 +1,13 @@
-//! What the agent does not do unasked.
+//! Actions of the agent that need approval.
 
 use super::{problem::nearest, reader::Section, sandbox::ToolConfig};
 use pudu_client::{harness::Dangerous, tools::NAMES};
 use std::{collections::BTreeSet, time::Duration};
 
-/// What the agent does not do unasked.
+/// Actions of the agent that need approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Approvals {
-    /// What becomes of commands that look dangerous.
+    /// Handling of commands that look dangerous.
     pub(crate) dangerous: Dangerous,
     /// Whether an agent that changes itself needs somebody's approval.
     pub(crate) agent_changes: bool,

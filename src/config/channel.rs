@@ -40,7 +40,7 @@ use std::{
 pub(crate) struct Account {
     /// Its key under `channels:`.
     pub(crate) name: String,
-    /// Where it is, and what it takes to be there.
+    /// Its platform, with the settings to connect to it.
     pub(crate) platform: Arc<dyn Platform>,
     /// Another number after an edit that needs a new connection.
     pub(crate) print: u64,
@@ -58,23 +58,23 @@ impl Account {
     }
 }
 
-/// What an account on a platform needs to be there.
+/// Platform of an account, with the settings to connect to it.
 pub(crate) trait Platform: fmt::Debug + Send + Sync {
     /// Returns the platform's name.
     fn name(&self) -> &'static str;
 
-    /// Tells in a word how events come.
+    /// Returns in a word how events come.
     fn transport(&self) -> &'static str;
 
     /// Returns what no log may say; first that by which the platform knows the bot.
     fn secrets(&self) -> Vec<&SecretString>;
 
-    /// Tells whether everybody in the world can write to the bot, where nobody is listed.
+    /// Returns whether everybody in the world can write to the bot, if nobody is listed.
     fn is_public(&self) -> bool {
         false
     }
 
-    /// Tells of credentials that cannot be what they should be: the key, what is wrong, and the mend.
+    /// Returns the credentials that cannot be right: the key, the problem, and the remedy.
     fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         Vec::new()
     }
@@ -98,7 +98,7 @@ struct Reader {
     user: ReadId,
     /// Reads the id of a chat, likewise.
     chat: ReadId,
-    /// What ids look like, in a few words.
+    /// Form of ids, in a few words.
     ids: &'static str,
 }
 
@@ -111,15 +111,15 @@ const READERS: &[&Reader] =
 /// How an account behaves; looked up for each message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Manners {
-    /// Who may speak to it.
+    /// People who may speak to it.
     pub(crate) allowed_users: Allow,
-    /// Where it may be spoken to.
+    /// Chats in which it may be spoken to.
     pub(crate) allowed_chats: Allow,
     /// Whether people make themselves known by a code.
     pub(crate) pairing: bool,
-    /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
+    /// Ids of the approvers; if empty, the person for whom the run works.
     pub(crate) approvers: BTreeSet<String>,
-    /// What becomes of a message that comes during a run.
+    /// Handling of messages that come during a run.
     pub(crate) follow_ups: FollowUps,
     /// The agent that answers, and how.
     pub(crate) session: Session,
@@ -132,7 +132,7 @@ pub(crate) struct Manners {
 }
 
 impl Manners {
-    /// Tells whether nobody is kept out.
+    /// Returns whether nobody is kept out.
     pub(crate) fn admits_everybody(&self) -> bool {
         !self.pairing && self.allowed_users == Allow::Everyone && self.allowed_chats == Allow::Everyone
     }
@@ -151,7 +151,7 @@ pub(crate) enum Allow {
 }
 
 impl Allow {
-    /// Tells whether this id may.
+    /// Returns whether this id is allowed.
     pub(crate) fn permits(&self, id: &str) -> bool {
         match self {
             Self::Everyone => true,
@@ -160,7 +160,7 @@ impl Allow {
     }
 }
 
-/// What becomes of a message that comes while the conversation's run goes on.
+/// Handling of a message that comes while the conversation's run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FollowUps {
     /// It waits for the next turn.
@@ -182,7 +182,7 @@ pub(crate) enum Choosing {
     Create,
 }
 
-/// What holds for all accounts and is picked up for the next message.
+/// Times for all accounts, picked up for the next message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timing {
     /// How long running turns may go on after the order to stop.

@@ -10,7 +10,7 @@ use super::{
     web::{Provider, WebKind},
 };
 
-/// What a path stands for.
+/// Meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// A model that speaks the OpenAI-compatible chat completions, with its own ways.

@@ -6,7 +6,7 @@ use super::{Start, elsewhere::Provisioner, reader::Section};
 use pudu_client::{base::Network, containers::Api, sandbox::Limits};
 use std::{path::PathBuf, time::Duration};
 
-/// Where commands run. A change needs a restart: whom the files of threads belong to hangs on it.
+/// Sandboxes of commands. A change needs a restart: it decides the owner of threads' files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Provider {
     /// On this machine, confined by its kernel.
@@ -26,7 +26,7 @@ pub(crate) enum Provider {
 pub(crate) struct Docker {
     /// The engine's address.
     pub(crate) host: String,
-    /// Where the certificates for it are.
+    /// Folder of the certificates for it.
     pub(crate) certificates: Option<PathBuf>,
     /// The image.
     pub(crate) image: String,
@@ -38,7 +38,7 @@ pub(crate) struct Docker {
     pub(crate) bind: String,
     /// The name or address under which it is reached.
     pub(crate) reach: String,
-    /// What the names of containers begin with.
+    /// Prefix of the containers' names.
     pub(crate) prefix: String,
     /// The home as the engine sees it, if that is elsewhere.
     pub(crate) host_home: Option<PathBuf>,
@@ -75,7 +75,7 @@ impl Provider {
         matches!(self, Self::Docker(Docker { api: Api::Aio, .. }))
     }
 
-    /// What commands reach of the network if nobody says otherwise. The all-in-one image is spoken to over one.
+    /// Returns the default network access of commands. The all-in-one image is spoken to over the network.
     pub(super) fn network(&self) -> Network {
         match self {
             // What it really is, the provisioner does not tell.
@@ -85,7 +85,7 @@ impl Provider {
         }
     }
 
-    /// What a command, or a whole container, may use up if nobody says otherwise.
+    /// Returns the default resource limits of a command, or of a whole container.
     pub(super) fn limits(&self) -> Limits {
         let usual = Limits::default();
         if self.is_aio() { Limits { memory: 8 << 30, processes: 4096, ..usual } } else { usual }

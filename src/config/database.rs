@@ -1,4 +1,4 @@
-//! Where pudu keeps what it must not forget.
+//! The database section: storage of durable state.
 //!
 //! DeerFlow's older `checkpointer` section is read where there is no `database` section. DeerFlow lets both be
 //! in force, one for threads and one for the rest; pudu keeps everything in one place, so `database` wins.

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::path::PathBuf;
 use url::Url;
 
-/// Where a provisioner is.
+/// Address and settings of a provisioner.
 #[derive(Clone, Debug)]
 pub(crate) struct Provisioner {
     /// Its address.
@@ -20,15 +20,15 @@ pub(crate) struct Provisioner {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
 pub(crate) struct Kubernetes {
-    /// Where the cluster is written down.
+    /// Path of the kubeconfig.
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Which of its contexts.
     pub(crate) context: Option<String>,
     /// The namespace.
     pub(crate) namespace: Option<String>,
-    /// What holds pudu's home there.
+    /// The volume that holds pudu's home there.
     pub(crate) home: Home,
-    /// What names of Pods begin with.
+    /// Prefix of the Pods' names.
     pub(crate) prefix: String,
     /// The image.
     pub(crate) image: String,
@@ -38,7 +38,7 @@ pub(crate) struct Kubernetes {
     pub(crate) run_as: Option<u32>,
 }
 
-/// What holds pudu's home in a cluster.
+/// Volume that holds pudu's home in a cluster.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(not(feature = "kubernetes"), allow(dead_code, reason = "read, and refused"))]
 pub(crate) enum Home {
@@ -108,7 +108,7 @@ pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernet
     Some(Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as })
 }
 
-/// Of what begins the names of containers, a Pod's may have less.
+/// Returns the prefix of names. A Pod's name allows fewer characters than a container's.
 fn prefix(section: &Section<'_>) -> String {
     let prefix = container_prefix(section);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

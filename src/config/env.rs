@@ -68,7 +68,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Env {
     }
 }
 
-/// Tells whether this can be the name of a variable.
+/// Returns whether this can be the name of a variable.
 pub(crate) fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -1,9 +1,9 @@
-//! Where the configuration is, and where pudu keeps its own things.
+//! Location of the configuration, and of pudu's own files.
 
 use super::{ConfigError, Env, trust};
 use std::path::{Path, PathBuf};
 
-/// What is known before the configuration is read.
+/// Facts known before the configuration is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Start {
     /// `--config`.

@@ -1,4 +1,4 @@
-//! Where people's browsers and programs reach pudu.
+//! The gateway section: the address at which people's browsers and programs reach pudu.
 //!
 //! The address comes from, first one first: `--bind`, `GATEWAY_HOST` and `GATEWAY_PORT`, `gateway.host` and
 //! `gateway.port`, and the defaults.
@@ -15,9 +15,9 @@ pub(crate) struct Gateway {
     pub(crate) host: String,
     /// The port; 0 takes any free one.
     pub(crate) port: u16,
-    /// What a caller must show; without it whoever reaches the port may use pudu.
+    /// Token that a caller must show; without it whoever reaches the port may use pudu.
     pub(crate) token: Option<SecretString>,
-    /// Where people reach it from outside; links to files begin with it.
+    /// Public URL; links to files begin with it.
     pub(crate) public_url: Option<Url>,
 }
 

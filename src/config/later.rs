@@ -1,4 +1,4 @@
-//! What DeerFlow's configuration has and this version of pudu does not use.
+//! Sections of DeerFlow's configuration that this version of pudu does not use.
 //!
 //! Such sections are accepted, so that a DeerFlow file works as it is, and they are named in one line at the
 //! start, so that nobody believes that they do something. A part of pudu that begins to use one takes it out

@@ -30,7 +30,7 @@ pub(crate) struct ModelConfig {
     pub(crate) model: String,
     /// How its server departs from the plain OpenAI-compatible chat completions, which all of them speak.
     pub(crate) dialect: Dialect,
-    /// Where its API is; the path of a call is added to it.
+    /// Base URL of its API; the path of a call is added to it.
     pub(crate) base_url: Url,
     /// The key; a local server needs none.
     pub(crate) api_key: Option<SecretString>,
@@ -54,17 +54,17 @@ pub(crate) struct ModelConfig {
     pub(crate) stream_chunk_timeout: Duration,
     /// How often a call that may succeed later is made again.
     pub(crate) max_retries: u32,
-    /// What is added to the request as it is.
+    /// Fields added to the request as they are.
     pub(crate) extra_body: Map<String, Json>,
-    /// What is added to the request's headers. A header may be a secret.
+    /// Headers added to the request. A header may be a secret.
     pub(crate) default_headers: IndexMap<String, SecretString>,
-    /// What is merged into the request when it shall think.
+    /// Fields merged into the request when it shall think.
     pub(crate) when_thinking_enabled: Map<String, Json>,
-    /// What is merged into the request when it shall not think.
+    /// Fields merged into the request when it shall not think.
     pub(crate) when_thinking_disabled: Map<String, Json>,
 }
 
-/// What is known of a dialect's usual server.
+/// Defaults of a dialect's usual server.
 struct Home {
     base_url: &'static str,
     /// The variables that name another server, as the provider's own clients read them.
@@ -238,7 +238,7 @@ fn api_key(
     key
 }
 
-/// Tells whether an address is on this machine.
+/// Returns whether an address is on this machine.
 pub(super) fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",

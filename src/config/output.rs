@@ -1,4 +1,4 @@
-//! What becomes of results of tools that are too long for a model, and whether it has to search for tools.
+//! Handling of tool results that are too long for a model, and whether it has to search for tools.
 
 use super::reader::Section;
 use pudu_client::{RESULTS_FOLDER, harness::ResultRules};
@@ -10,7 +10,7 @@ const MOST: u32 = 10_000_000;
 /// The folder's name is no longer, in bytes.
 const LONGEST: usize = 200;
 
-/// What becomes of long results.
+/// Handling of long results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LongResults {
     /// When they are kept in files, and what is shown of them.

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, said so that a person can mend it.
+//! Problems of a configuration, described so that a person can mend them.
 //!
 //! One problem is one line that editors can jump to (`file:line:column: error: key: what`) and one that says
 //! what to do. Values of secrets and of environment variables never get in here.
@@ -33,13 +33,13 @@ impl fmt::Display for Severity {
 pub(crate) struct Problem {
     /// How bad it is.
     pub(crate) severity: Severity,
-    /// Where; `None` where it is about something that the file does not have.
+    /// Position in the file; `None` if it is about something that the file does not have.
     pub(crate) at: Option<Pos>,
     /// The dotted key, or empty.
     pub(crate) key: String,
-    /// What was found and what was expected.
+    /// The actual and the expected value.
     pub(crate) what: String,
-    /// What to do, or empty.
+    /// The remedy, or empty.
     pub(crate) mend: String,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Problem {
 pub(crate) struct Report {
     /// The file, as it was named; `None` when there is none.
     pub(crate) file: Option<PathBuf>,
-    /// What was found, worst first, then by place.
+    /// The problems, worst first, then by place.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -109,7 +109,7 @@ impl Report {
         Self { file, problems }
     }
 
-    /// Tells whether nothing can start with this.
+    /// Returns whether nothing can start with this.
     pub(crate) fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }

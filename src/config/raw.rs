@@ -30,13 +30,13 @@ pub(crate) struct Pos {
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// Where it begins; of an alias, where the alias stands.
+    /// Position of its beginning; for an alias, the position of the alias.
     pub(crate) at: Pos,
-    /// What it is.
+    /// The value.
     pub(crate) value: Value,
 }
 
-/// What was typed.
+/// A value, as it was typed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// Nothing, `null` or `~`.
@@ -60,7 +60,7 @@ pub(crate) enum Value {
 pub(crate) struct Entry {
     /// The key as text, also where it looks like a number.
     pub(crate) key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub(crate) at: Pos,
     /// Its value.
     pub(crate) node: Node,

@@ -29,16 +29,16 @@ pub(super) struct Reader<'a> {
     log: RefCell<Log>,
 }
 
-/// What a reading found out.
+/// Results of a reading.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// What is wrong.
+    /// Problems that were found.
     pub(super) problems: Vec<Problem>,
     /// The keys that were asked for, by their path in this file.
     pub(super) keys: IndexMap<String, Key>,
     /// Keys that are understood and have no effect yet.
     pub(super) unused: BTreeSet<String>,
-    /// What nobody may read.
+    /// Secrets in the configuration.
     pub(super) secrets: Vec<SecretString>,
     /// The known keys of each section that was read.
     sections: BTreeMap<String, BTreeSet<String>>,
@@ -51,13 +51,13 @@ pub(super) struct Key {
     pub(super) pattern: String,
     /// Its type, for people.
     pub(super) kind: String,
-    /// What stands in for its absence, for people.
+    /// Description of its default, for people.
     pub(super) default: String,
     /// When a change counts.
     pub(super) effect: Effect,
-    /// Tells two values apart without keeping them.
+    /// Fingerprint that distinguishes two values without keeping them.
     pub(super) value: u64,
-    /// Where its value stands, or else its section.
+    /// Position of its value, or else of its section.
     pub(super) at: Option<Pos>,
     /// Whether the file says it.
     pub(super) said: bool,
@@ -254,12 +254,12 @@ impl<'r> Section<'r> {
         Self { aliases, ..self }
     }
 
-    /// Says whether the section has an effect. If not, nothing that it lacks is an error; wrong types are.
+    /// Sets whether the section has an effect. If not, nothing that it lacks is an error; wrong types are.
     pub(super) fn needed(self, needed: bool) -> Self {
         Self { needed: self.needed && needed, ..self }
     }
 
-    /// Tells whether what the section lacks is an error.
+    /// Returns whether a missing key of the section is an error.
     pub(super) fn is_needed(&self) -> bool {
         self.needed
     }
@@ -302,7 +302,7 @@ impl<'r> Section<'r> {
         self.node.map(Node::entries).unwrap_or_default().iter()
     }
 
-    /// Tells whether the file has this section.
+    /// Returns whether the file has this section.
     pub(super) fn exists(&self) -> bool {
         self.node.is_some()
     }
@@ -395,7 +395,7 @@ impl<'r> Section<'r> {
 }
 
 impl Section<'_> {
-    /// Says how the section is written, by the word that stands in its place where it may be shown.
+    /// Returns how to write the section, with the word that stands in its place if that may be shown.
     fn shape(&self, value: &Value) -> String {
         match value {
             Value::Text(word) if self.path.starts_with("models[") && is_name(word) => {
@@ -411,7 +411,7 @@ fn is_name(word: &str) -> bool {
     (1..=40).contains(&word.len()) && word.chars().all(plain) && !scrub::looks_secret(word)
 }
 
-/// Says what was found. Long text is cut; an address that may have a password in it is not shown.
+/// Returns the value for a message. Long text is cut; an address that may have a password in it is not shown.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Bool(value) => format!("`{value}`"),
@@ -428,7 +428,7 @@ pub(super) fn describe(value: &Value) -> String {
     }
 }
 
-/// Says what kind of value was found, for where its words may be a secret.
+/// Returns the kind of a value, for messages about values that may be secret.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",

@@ -1,4 +1,4 @@
-//! Where the agent's commands run, what a tool may return, and which tools there are.
+//! Sandbox settings of the agent's commands, limits of tool results, and the list of tools.
 
 use super::{
     Start,
@@ -18,20 +18,20 @@ use pudu_client::{
 use serde_json::Value as Json;
 use std::time::Duration;
 
-/// What may be done in a sandbox, and how much of it is shown to the model.
+/// Rights in a sandbox, and how much of its output is shown to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sandbox {
     /// Whether the shell of this very machine may be used where commands cannot be confined.
     pub(crate) allow_host_bash: bool,
-    /// What commands reach of the network.
+    /// Network access of commands.
     pub(crate) network: Network,
     /// Which domains they reach through the proxy.
     pub(crate) allowed_domains: Vec<Domain>,
-    /// What they find in their environment besides the usual.
+    /// Environment variables of commands, besides the usual.
     pub(crate) environment: Vec<(String, String)>,
     /// Folders of this machine that all threads find.
     pub(crate) mounts: Vec<Mount>,
-    /// What a command may use up.
+    /// Resource limits of a command.
     pub(crate) limits: Limits,
     /// How long containers are kept, where there are any.
     pub(crate) keep: Keep,

@@ -30,7 +30,7 @@ pub(super) struct Setting<'s, 'r, T> {
 }
 
 impl<T> Setting<'_, '_, T> {
-    /// Tells whether there is a value that cannot be used, which is reported already.
+    /// Returns whether there is a value that cannot be used, which is reported already.
     pub(super) fn is_spoilt(&self) -> bool {
         self.spoilt
     }
@@ -322,7 +322,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// Says what was found; of a variable only its name.
+/// Returns the value for a message; of a variable only its name.
 fn found(value: &Value) -> String {
     match value {
         Value::Text(text) if text.starts_with('$') && !text.starts_with("$$") => {

@@ -1,4 +1,4 @@
-//! Where skills are, on this machine and for the agent.
+//! Folders of skills, on this machine and for the agent.
 
 use super::{Start, reader::Section};
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct Shelf {
     /// The operator's own folder of skills, with `public` and `custom` in it.
     pub(crate) path: PathBuf,
-    /// Where the agent finds skills: below `/mnt`, without a slash at the end.
+    /// Folder of skills in the sandbox: below `/mnt`, without a slash at the end.
     pub(crate) container_path: String,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn read(top: &Section<'_>, start: &Start) -> Shelf {
     }
 }
 
-/// Tells whether a path is below `/mnt` and meets nothing else that is there.
+/// Returns whether a path is below `/mnt` and meets nothing else that is there.
 fn is_free(path: &str) -> bool {
     let plain = Path::new(path).components().skip(1).all(|part| matches!(part, Component::Normal(_)));
     let clean = !path.contains("//")

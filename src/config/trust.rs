@@ -28,7 +28,7 @@ pub(crate) struct Untrusted {
     pub(crate) mend: String,
 }
 
-/// Who we are, as far as files know.
+/// User and group of the process, as files know them.
 #[derive(Clone, Copy)]
 struct Us {
     user: u32,

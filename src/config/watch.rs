@@ -41,10 +41,10 @@ struct State {
     restart: Vec<String>,
 }
 
-/// What tells that a file was changed.
+/// Fingerprint of a file that tells whether it was changed.
 pub(super) type Stamp = (SystemTime, u64, u64);
 
-/// What became of an edited file.
+/// Result of reading an edited file.
 #[derive(Debug)]
 pub(crate) enum News {
     /// It is in force.
@@ -153,7 +153,8 @@ impl Watcher {
 }
 
 impl State {
-    /// Tells whether a file lost what it said, or all its accounts: one that is not wanted is switched off.
+    /// Returns whether a file lost all its settings, or all its accounts: an unwanted account is switched off
+    /// instead.
     fn loses_all(&self, new: &Loaded) -> bool {
         let switched_off =
             || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));

@@ -9,11 +9,11 @@ use url::Url;
 /// A tool of the web.
 #[derive(Clone, Debug)]
 pub(crate) struct WebConfig {
-    /// What it does.
+    /// The kind of tool.
     pub(crate) kind: WebKind,
-    /// Who does it.
+    /// Its provider.
     pub(crate) provider: Provider,
-    /// Where that is, if not at its usual place.
+    /// Base URL of the provider, if not its usual one.
     pub(crate) base_url: Option<Url>,
     /// The key.
     pub(crate) api_key: Option<SecretString>,
@@ -23,7 +23,7 @@ pub(crate) struct WebConfig {
     pub(crate) max_chars: usize,
     /// How long one request may take.
     pub(crate) timeout: Duration,
-    /// Whose results.
+    /// Region of the results.
     pub(crate) region: Option<String>,
     /// How strictly a search leaves out what is not for everybody.
     pub(crate) safesearch: SafeSearch,

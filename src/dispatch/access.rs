@@ -1,4 +1,4 @@
-//! Who may speak. One gate for messages, edits, buttons and commands; ids decide, never names.
+//! Access of people. One gate for messages, edits, buttons and commands; ids decide, never names.
 
 use crate::config::Allow;
 use pudu_channels::Inbound;
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Whom an account listens to.
+/// People and chats that an account listens to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     /// People.
@@ -19,7 +19,7 @@ pub(crate) struct Access {
     pub(crate) pairing: bool,
 }
 
-/// What the gate says.
+/// Verdict of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Speak.
@@ -41,7 +41,7 @@ impl Access {
         Self { users: Allow::Only(BTreeSet::new()), chats: Allow::Only(BTreeSet::new()), pairing: false }
     }
 
-    /// Tells whether a person is listed, or `known` by a code.
+    /// Returns whether a person is listed, or `known` by a code.
     pub(crate) fn knows(&self, person: &str, known: bool) -> bool {
         known
             || match self.users {
@@ -82,7 +82,7 @@ const MOST: usize = 4096;
 pub(crate) struct Refusals(Mutex<HashMap<String, Instant>>);
 
 impl Refusals {
-    /// Tells whether this stranger is to be told now.
+    /// Returns whether this stranger is to be told now.
     pub(crate) fn due(&self, account: &str, sender: &str, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_, at| now.duration_since(*at) < EVERY);

@@ -29,7 +29,7 @@ pub(crate) struct Policy {
     pub(crate) access: Access,
     pub(crate) mode: Mode,
     pub(crate) session: config::Session,
-    /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
+    /// Ids of the approvers; if empty, the person for whom the run works.
     pub(crate) approvers: BTreeSet<String>,
     /// Whether people choose who answers, where the configuration says so.
     pub(crate) agent_choice: Option<Choosing>,
@@ -37,7 +37,7 @@ pub(crate) struct Policy {
     pub(crate) timezone: TimeZone,
 }
 
-/// Who answers a person, and with what settings.
+/// Agent and settings for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Session {
     /// The agent; `None` is the lead agent.
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     pub(crate) model: Option<String>,
     /// How many model calls a run may take.
     pub(crate) steps: Option<u32>,
-    /// What a run may do to agents.
+    /// Rights of a run to change agents.
     pub(crate) authoring: Authoring,
 }
 
@@ -81,12 +81,12 @@ impl Policy {
         }
     }
 
-    /// Says whether others than this person approve what must not be done unasked.
+    /// Returns whether approvers other than this person decide.
     pub(super) fn has_others_decide(&self, person: &str) -> bool {
         !self.approvers.is_empty() && !self.approvers.contains(person)
     }
 
-    /// Says whether a person chooses who answers. Whoever names an agent means that one.
+    /// Returns whether a person can choose the agent. An account that names an agent means that one.
     pub(super) fn choosing(&self, person: &str) -> Choosing {
         self.choosing_with(self.session(person).agent.is_some())
     }

@@ -27,7 +27,7 @@ const NEW: &str = "new:";
 /// Said where people may not choose.
 const FIXED: &str = "Who answers here is fixed by whoever runs this bot.";
 
-/// What people chose.
+/// The agent chosen in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Choice {
     Lead,
@@ -55,7 +55,7 @@ impl Choice {
     }
 }
 
-/// Says who answers a person: what people chose in the conversation, or else what the account says.
+/// Returns the session for a person: with the agent chosen in the conversation, or else the account's.
 pub(super) async fn settle(
     shared: &Shared,
     policy: &Policy,
@@ -143,7 +143,7 @@ impl Conversation {
         self.shared.db.set_agent(&self.key, stored.as_deref()).await
     }
 
-    /// Says who answers from now on, and what is odd about them.
+    /// Returns the message that introduces the agent from now on, with its problems.
     async fn introduce(&self, person: &str) -> String {
         let Some(persona) = self.persona(person).await else {
             return format!("`{}` answers here from now on.", self.session(person).await.agent_name());
@@ -208,7 +208,7 @@ impl Conversation {
         }
     }
 
-    /// Says that a skill that a message asks for is not one of the agent's.
+    /// Returns the refusal of a skill that a message asks for and the agent does not have.
     pub(super) async fn withheld(&self, text: &str, person: &str) -> Option<String> {
         let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
         let catalog = self.shared.client.catalog().await;
@@ -267,7 +267,7 @@ impl Session {
     }
 }
 
-/// Says what an agent is for, behind its name.
+/// Returns an agent's purpose, to stand behind its name.
 fn about(persona: &Persona) -> String {
     match command::brief(&persona.profile.about) {
         about if about.is_empty() => String::new(),

@@ -1,4 +1,4 @@
-//! What the slash commands do. Each is one visible answer, kept and delivered like any reply.
+//! Answers to the slash commands. Each is one visible answer, kept and delivered like any reply.
 
 use super::{
     Mode,
@@ -144,7 +144,7 @@ impl Conversation {
         }
     }
 
-    /// Tells whether somebody has asked something in this thread.
+    /// Returns whether somebody has asked something in this thread.
     async fn asked(&self, thread: &ThreadId) -> bool {
         let state = self.shared.client.state(thread).await.unwrap_or_default();
         state.messages.values().any(|message| matches!(**message, Message::Human(_)))

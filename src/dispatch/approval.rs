@@ -16,7 +16,7 @@ const DENY: &str = "/deny ";
 /// Said to whoever approves what nobody can have read.
 const UNREAD: &str = "The whole text has not reached this chat yet: wait for it, read it and press again. You can always press Deny.";
 
-/// What a button for a question does.
+/// Returns the action of a button for a question.
 pub(super) fn action(key: &str, approve: bool) -> String {
     format!("{}{key}", if approve { APPROVE } else { DENY })
 }
@@ -88,7 +88,7 @@ impl Shared {
         }
     }
 
-    /// Tells a person once an hour what came of their press.
+    /// Answers a press that decides nothing, once an hour for each person.
     fn excuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, key: &str, why: &str) {
         let inbound = &arrival.inbound;
         let who = format!("approval:{key}:{}", inbound.sender.id);
@@ -102,7 +102,7 @@ impl Shared {
     }
 }
 
-/// Tells whether the sender may decide: where approvers are named, only they.
+/// Returns whether the sender may decide: if approvers are named, only they.
 fn may_decide(account: &Account, arrival: &Arrival, asked: &Approval) -> bool {
     let (address, sender) = (&arrival.inbound.address, &arrival.inbound.sender);
     let policy = account.policy();

@@ -4,7 +4,7 @@
 use pudu_client::base::Skill;
 use std::fmt::Write;
 
-/// What a person can ask for with a slash.
+/// A slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// `/new`
@@ -41,9 +41,9 @@ pub(crate) enum Command {
 pub(crate) struct Row {
     /// The command without its slash.
     pub(crate) name: &'static str,
-    /// What may stand behind it.
+    /// Placeholder for its argument.
     pub(crate) argument: &'static str,
-    /// What it does.
+    /// Its help text.
     pub(crate) help: &'static str,
     make: Make,
 }
@@ -180,7 +180,7 @@ pub(crate) fn brief(about: &str) -> String {
     if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
 }
 
-/// Says that a command is unknown and which was probably meant: a command or a skill.
+/// Returns the answer to an unknown command, with the nearest command or skill.
 pub(crate) fn unknown(name: &str, skills: &[Skill]) -> String {
     let names = || TABLE.iter().map(|row| row.name);
     let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));

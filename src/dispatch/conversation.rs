@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Files sent together arrive one by one; the last is awaited for so long.
 const ALBUM: Duration = Duration::from_millis(600);
 
-/// What reaches a conversation.
+/// An event for a conversation.
 pub(super) enum Mail {
     /// Somebody said something.
     Say(Box<Arrival>),
@@ -66,7 +66,7 @@ pub(super) struct Running {
     pub(super) turn: TurnId,
     pub(super) control: Control,
     pub(super) since: Instant,
-    /// Who answers, with what settings; nobody where a reply is only delivered.
+    /// Agent and settings; `None` if a reply is only delivered.
     session: Option<Session>,
     /// Arrivals that were handed to the run while it works.
     steered: Vec<Arrival>,
@@ -76,7 +76,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Tells whether the run works, and not only its reply is being delivered.
+    /// Returns whether the run works, and not only its reply is being delivered.
     pub(super) fn works(&self) -> bool {
         !self.delivering.has_begun()
     }
@@ -93,7 +93,7 @@ impl Running {
     }
 }
 
-/// What wakes the actor.
+/// Cause of the actor's next step.
 enum Wake {
     Mail(Option<Mail>),
     Over(Option<TurnEnd>),
@@ -256,7 +256,7 @@ impl Conversation {
         });
     }
 
-    /// Tells when what waits is to be answered: at once, unless more is probably on its way.
+    /// Returns when the waiting messages are to be answered: at once, unless more is probably on its way.
     fn starts(&self) -> Option<Instant> {
         if self.running.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! What a message does while a run works, in words.
+//! Descriptions of what a message does while a run works.
 
 pub(crate) use crate::config::FollowUps as Mode;
 
@@ -15,7 +15,7 @@ impl Mode {
         }
     }
 
-    /// Says what it does.
+    /// Returns its description.
     pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Queue => "a message waits until I am done",

@@ -19,7 +19,7 @@ use std::{
 /// How long a code is good.
 pub(crate) const GOOD_FOR: Duration = Duration::from_secs(600);
 
-/// Who is known to which account, as the store has it.
+/// People known to each account, as the store has them.
 #[derive(Default)]
 pub(crate) struct Known(RwLock<BTreeSet<(String, String)>>);
 

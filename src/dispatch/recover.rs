@@ -1,5 +1,5 @@
-//! What a process before this one left: its turns go on where they were, and what nobody had looked at
-//! is looked at now.
+//! Recovery after a restart: turns of the last process go on where they were, and unhandled events are
+//! handled now.
 
 use super::{
     Account, Shared, agent,
@@ -24,13 +24,13 @@ pub(crate) type Stranded = (TurnRow, Vec<Arrival>);
 /// A turn that was cut so often is taken to be the reason for it.
 const RESUMES: i64 = 12;
 
-/// What is said instead of a reply that is so old that it would surprise.
+/// Returns the answer that replaces a reply which is so old that it would surprise.
 fn too_late() -> FinalView {
     let text = "I was away for too long to answer this in time. Ask again if it still matters.";
     FinalView { text: text.to_owned(), failed: true, ..FinalView::default() }
 }
 
-/// What is said instead of trying once more.
+/// Returns the answer that replaces another try.
 fn given_up() -> FinalView {
     let text = format!("⚠️ I was interrupted {RESUMES} times while I worked on this, so I stopped trying.");
     FinalView { text, failed: true, ..FinalView::default() }

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A question that the platform did not take is shown again after this.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// What cut a turn. After a restart a call of it may want a tool that is not there yet.
+/// Interruption of a turn. After a restart a call of it may want a tool that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// Nothing.
@@ -46,9 +46,9 @@ pub(super) enum Cut {
 
 /// A turn to perform.
 pub(super) struct Job {
-    /// What the outbox knows of it.
+    /// The outbox's record of it.
     pub(super) parcel: Parcel,
-    /// Where the reply goes.
+    /// Target of the reply.
     pub(super) placement: Placement,
     /// The thread.
     pub(super) thread: ThreadId,
@@ -56,13 +56,13 @@ pub(super) struct Job {
     pub(super) run: RunId,
     /// The model that people chose.
     pub(super) model: Option<String>,
-    /// What the account says of runs for this person.
+    /// The account's settings of runs for this person.
     pub(super) session: Session,
-    /// What people said.
+    /// The people's messages.
     pub(super) said: Vec<Arrival>,
     /// Whether the last question is asked again, instead of what was said.
     pub(super) again: bool,
-    /// What cut it before.
+    /// Its last interruption.
     pub(super) cut: Cut,
     /// How to reach the run.
     pub(super) control: Control,
@@ -78,7 +78,7 @@ impl Job {
         Asker { account, name: name.unwrap_or_else(|| person.clone()), person, unheard }
     }
 
-    /// What the run is to do: people's choice of a model comes before the account's session.
+    /// Returns the run's task: people's choice of a model comes before the account's session.
     fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> Task {
         let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
@@ -91,12 +91,12 @@ impl Job {
     }
 }
 
-/// What a conversation and its turn know of each other while the reply is delivered.
+/// State that a conversation and its turn share while the reply is delivered.
 #[derive(Debug, Default)]
 pub(super) struct Delivering {
     /// Set when the run is over and only that is left.
     begun: AtomicBool,
-    /// Tells the reply when somebody waits for its end.
+    /// Signals to the reply that somebody waits for its end.
     pub(super) hurry: Hurry,
 }
 
@@ -106,7 +106,7 @@ impl Delivering {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether only the delivery is left.
+    /// Returns whether only the delivery is left.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }
@@ -278,7 +278,7 @@ fn hand_over<'a>(
     })
 }
 
-/// What became of an unfinished view.
+/// Result of sending an unfinished view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Shown,
@@ -364,13 +364,13 @@ async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec
     (input, notes)
 }
 
-/// What people are told of a document that could not be read.
+/// Returns the note on a document that could not be read.
 fn unread(file: &SharedFile) -> Option<String> {
     let Some(Reading::Failed { reason }) = &file.reading else { return None };
     Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
 }
 
-/// Tells whether the thread has a message already: a restart cut the turn after its files were fetched.
+/// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
 async fn known(shared: &Shared, job: &Job, id: &MessageId) -> bool {
     shared.client.state(&job.thread).await.is_ok_and(|state| state.messages.contains_key(id))
 }

@@ -1,4 +1,4 @@
-//! What people see of a run: the fold of its events while it works, and its end in words.
+//! People's view of a run: the fold of its events while it works, and its end in words.
 
 use super::{Shared, approval};
 use crate::{clock, sent};
@@ -80,7 +80,7 @@ fn decide(key: &str) -> Vec<Choice> {
     vec![choice("Approve", true), choice("Deny", false)]
 }
 
-/// Says what sub-agents do.
+/// Returns the line about the sub-agents' work.
 fn working(tasks: &[Working]) -> Option<String> {
     let one = |task: &Working| match task.doing.as_slice() {
         [] => task.about.clone(),
@@ -90,7 +90,7 @@ fn working(tasks: &[Working]) -> Option<String> {
     (!all.is_empty()).then(|| format!("Working on: {}…", all.join("; ")))
 }
 
-/// Says who decided what.
+/// Returns the lines about decisions.
 fn decisions(decisions: &[Decision]) -> String {
     let line = |Decision { wish, approved, by, unasked }: &Decision| match (approved, by) {
         _ if *unasked => format!("⛔ {wish} was not done. {UNHEARD}"),
@@ -204,7 +204,7 @@ async fn files(
     (files, missing.join("\n"))
 }
 
-/// Says which files do not go with an answer because there are too many.
+/// Returns the note on files that do not go with an answer because there are too many.
 fn too_many(paths: &[String]) -> Option<String> {
     let name = |path: &String| format!("`{}`", path.rsplit('/').next().unwrap_or(path).replace('`', "'"));
     let mut names: Vec<String> = paths.iter().take(MOST_FILES).map(name).collect();

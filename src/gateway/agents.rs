@@ -40,7 +40,7 @@ pub(super) struct Asked {
     name: String,
 }
 
-/// Says whether an agent of a name can be made.
+/// Answers whether an agent of a name can be made.
 pub(super) async fn check(State(gateway): State<Gateway>, Query(Asked { name }): Query<Asked>) -> Told {
     let name = match normal(&name) {
         Ok(name) => name,
@@ -80,8 +80,8 @@ pub(super) async fn create(State(gateway): State<Gateway>, Json(wish): Json<Wish
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
 
-/// What to change of an agent: what is not there stays, null stands for all or the default. What is misspelt would
-/// leave an agent with more than it should have, so no key is passed over.
+/// Change of an agent: a key that is missing stays, null stands for all or the default. A misspelt key would
+/// leave an agent with more than it should have, so unknown keys are refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Edit {
@@ -95,7 +95,7 @@ pub(super) struct Edit {
     soul: Option<String>,
 }
 
-/// Tells null from nothing.
+/// Distinguishes null from a missing key.
 fn there<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(value).map(Some)
 }

@@ -1,5 +1,5 @@
-//! What the agent made for people, and what they sent: files of a thread by their paths, and files inside
-//! skill archives.
+//! Files that the agent made for people, and that they sent: files of a thread by their paths, and files
+//! inside skill archives.
 
 use super::{
     Gateway,
@@ -110,7 +110,7 @@ async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: S
     }
 }
 
-/// What a sandbox's refusal is over HTTP.
+/// Maps a sandbox's refusal to an HTTP response.
 pub(super) fn refused(error: &SandboxError) -> Response {
     let status = match error {
         SandboxError::Missing { .. } => StatusCode::NOT_FOUND,
@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What an address says is taken apart before any file is looked for.
+        /// Addresses are taken apart before any file is looked for.
         #[test]
         fn whatever_the_address_a_path_is_of_the_outputs_or_the_uploads(
             begin in prop_oneof![Just(""), Just("mnt/user-data/"), Just("mnt/user-data/outputs/"), Just("/")],

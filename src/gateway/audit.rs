@@ -1,4 +1,4 @@
-//! What agents did with their sandboxes, for whoever runs pudu.
+//! The audit log of sandboxes, for whoever runs pudu.
 
 use super::Gateway;
 use crate::{bus::STORE_TIMEOUT, clock};

@@ -27,11 +27,11 @@ use std::{convert::Infallible, time::Duration};
 /// The longest message that is taken, in bytes.
 const LONGEST: usize = 256 * 1024;
 
-/// What somebody says.
+/// A message that is posted.
 #[derive(Deserialize)]
 pub(super) struct Said {
     text: String,
-    /// Says the same thing once, however often it is sent.
+    /// Deduplication key: a message with the same key is taken once, however often it is sent.
     key: Option<String>,
 }
 

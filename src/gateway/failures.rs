@@ -31,7 +31,7 @@ struct Count {
 }
 
 impl Failures {
-    /// Tells whether a peer has failed too often within the last minute.
+    /// Returns whether a peer has failed too often within the last minute.
     pub(super) fn are_too_many(&self, peer: Option<IpAddr>, now: Instant) -> bool {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = peer.and_then(|peer| counts.get(&peer));
@@ -82,7 +82,8 @@ fn may_be_proxy(peer: IpAddr) -> bool {
     }
 }
 
-/// Whoever has one address of IPv6 has a network of them.
+/// Returns the network by which a peer is counted: for IPv6 the /64, since whoever has one address of it has
+/// all.
 pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,

@@ -99,7 +99,7 @@ pub(super) fn send_bytes(bytes: Vec<u8>, name: &str, show: Show) -> Response {
     response
 }
 
-/// What a browser is told to make of a file.
+/// Returns the headers that tell a browser how to treat a file.
 fn described(name: &str, kind: &str, show: Show) -> HeaderMap {
     let attached = show == Show::Download || is_active(kind);
     let place = if attached { "attachment" } else { "inline" };
@@ -138,7 +138,7 @@ fn is_text(bytes: &[u8]) -> bool {
     !bytes.iter().take(usize::try_from(HEAD).unwrap_or(usize::MAX)).any(|byte| *byte == 0)
 }
 
-/// What tells a file from what it was before.
+/// Version of a file, for conditional requests.
 struct Seal {
     tag: String,
     date: String,
@@ -158,7 +158,7 @@ impl Seal {
     }
 }
 
-/// What is asked for of a file.
+/// The requested part of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     /// The asker has it already.

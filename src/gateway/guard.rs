@@ -1,11 +1,11 @@
-//! Who may use the HTTP API.
+//! Access control of the HTTP API.
 //!
-//! On a loopback address anybody on this machine may, but no web page of another site: the `Host` has to be this
-//! machine's own name (a rebound DNS name is not) and the `Origin`, where there is one, has to be ours. On any other
-//! address a token is asked for as well, in a header or in the page's cookie; never in a URL. So it is on a loopback
-//! address that the agent's own commands reach: else one could answer for people. Who may speak to the bots and how
-//! they are connected is changed only with the token, on a loopback address as well: not everybody on this machine
-//! runs the bots.
+//! On a loopback address anybody on this machine may use it, but no web page of another site: the `Host` has
+//! to be this machine's own name (a rebound DNS name is not) and the `Origin`, if there is one, has to be
+//! ours. On any other address a token is asked for as well, in a header or in the page's cookie; never in a
+//! URL. The same holds on a loopback address that the agent's own commands reach: else one could answer for
+//! people. The list of people who may speak to the bots and the bots' connections are changed only with the
+//! token, on a loopback address as well: not everybody on this machine runs the bots.
 
 use super::{
     Gateway,
@@ -59,7 +59,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Tells whether everything asks for it by now.
+    /// Returns whether everything asks for it by now.
     pub(crate) fn guards_all(&self) -> bool {
         self.everywhere || self.exposed.is()
     }
@@ -83,7 +83,7 @@ impl Guard {
         self.wrong.add(Some(network(from.to_canonical())), Instant::now());
     }
 
-    /// Tells whether a request comes from our own page or from no page at all.
+    /// Returns whether a request comes from our own page or from no page at all.
     fn same_site(&self, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(host) = text(header::HOST) else { return false };
@@ -169,7 +169,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     all.split(';').find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
 }
 
-/// Tells whether another site's page made the request. Its pictures and forms carry no origin, but browsers
+/// Returns whether another site's page made the request. Its pictures and forms carry no origin, but browsers
 /// say where they come from.
 fn embedded(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
@@ -216,7 +216,7 @@ pub(super) async fn same_site(State(gateway): State<Gateway>, request: Request, 
     next.run(request).await
 }
 
-/// What the page sends to be known.
+/// Login of the page.
 #[derive(Deserialize)]
 pub(super) struct Login {
     token: SecretString,

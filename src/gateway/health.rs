@@ -6,7 +6,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use pudu_channels::HealthState;
 use serde_json::{Value, json};
 
-/// Says that the process lives.
+/// Answers that the process lives.
 pub(super) async fn health(State(gateway): State<Gateway>) -> Json<Value> {
     Json(
         json!({ "status": "healthy", "service": "pudu", "uptime_seconds": gateway.0.started.elapsed().as_secs() }),

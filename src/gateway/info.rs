@@ -1,4 +1,4 @@
-//! What there is: models, channels and commands.
+//! Lists of models, channels and commands.
 
 use super::Gateway;
 use crate::dispatch::command;

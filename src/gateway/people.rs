@@ -1,4 +1,4 @@
-//! Who is known to an account by a code, and codes for those who are to be.
+//! People who are known to an account by a code, and codes for new ones.
 
 use super::Gateway;
 use crate::{bus::STORE_TIMEOUT, dispatch::GOOD_FOR};

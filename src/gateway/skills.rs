@@ -1,6 +1,6 @@
 //! Skills: which there are, switching them, and installing one from a thread's files. Shapes are DeerFlow's.
 //!
-//! Whoever may ask the API sees them. What changes them asks for the operator's token: a skill tells the agent
+//! Everybody with access to the API sees them. Changes ask for the operator's token: a skill tells the agent
 //! what to do, for everybody.
 
 use super::{Gateway, thread};
@@ -33,7 +33,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, Path(name): Path<String
     }
 }
 
-/// What a skill is switched to.
+/// New state of a skill's switch.
 #[derive(Deserialize)]
 pub(super) struct Switch {
     enabled: bool,
@@ -54,7 +54,7 @@ pub(super) async fn switch(
     }
 }
 
-/// Where the archive is.
+/// Location of the archive.
 #[derive(Deserialize)]
 pub(super) struct Wish {
     thread_id: String,

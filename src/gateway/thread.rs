@@ -1,4 +1,4 @@
-//! What names a thread in an address.
+//! The thread's id in an address.
 
 use super::guard::refuse;
 use axum::{http::StatusCode, response::Response};

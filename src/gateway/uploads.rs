@@ -233,7 +233,7 @@ pub(super) async fn list(State(gateway): State<Gateway>, Path(thread): Path<Stri
     }
 }
 
-/// Says how much is taken.
+/// Answers the limits of uploads.
 pub(super) async fn limits(State(gateway): State<Gateway>, Path(thread): Path<String>) -> Response {
     if let Err(refusal) = thread::id(&thread) {
         return *refusal;

@@ -1,5 +1,5 @@
-//! Where platforms deliver events by HTTP. The channel judges, decodes and keeps what is posted; here it is
-//! only carried: after a look at the headers, within a time, and not for who fails again and again.
+//! Webhooks, by which platforms deliver events. The channel judges, decodes and stores a post; here it is
+//! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
 
 use super::{Gateway, LARGEST, failures, guests::Visitor};
 use axum::{

@@ -8,7 +8,7 @@ use pudu_client::{Client, store::Db};
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
 
-/// What a reader hears.
+/// Change of a transcript, as a reader receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The whole transcript: it replaces what was known.

@@ -19,14 +19,14 @@ const BEHIND: usize = 64;
 pub(crate) struct Line {
     /// Its id: a line with the same id replaces the older one.
     pub(crate) id: String,
-    /// Who speaks.
+    /// The speaker.
     pub(crate) from: From,
     /// The words, Markdown.
     pub(crate) text: String,
-    /// What the agent does at the moment.
+    /// The agent's current activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<String>,
-    /// What may be clicked.
+    /// Choices that may be clicked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) choices: Vec<Choice>,
     /// Files that came with it, by name. Where they are on this machine is nobody's business.
@@ -44,7 +44,7 @@ pub(crate) struct Line {
     pub(super) paths: Vec<OutFile>,
 }
 
-/// Who speaks.
+/// The speaker of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum From {
@@ -85,12 +85,12 @@ impl Default for Room {
     }
 }
 
-/// What a reader gets.
+/// A reader's view of the room.
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// The transcript so far.
     pub(crate) lines: Vec<Line>,
-    /// What changes from then on.
+    /// Changes from then on.
     pub(crate) changes: broadcast::Receiver<Line>,
 }
 
@@ -116,7 +116,7 @@ impl Room {
         }
     }
 
-    /// Tells whether the room knows its past already; from then on it does.
+    /// Returns whether the room still has to load its past. Only the first call returns true.
     pub(crate) fn needs_past(&self) -> bool {
         !self.seeded.swap(true, Ordering::SeqCst)
     }
@@ -142,7 +142,7 @@ impl Room {
         self.lines().iter().find(|other| other.id == line)?.paths.get(index).cloned()
     }
 
-    /// Tells whether somebody reads.
+    /// Returns whether somebody reads.
     pub(super) fn read(&self) -> bool {
         self.changes.receiver_count() > 0
     }

@@ -9,7 +9,7 @@ use pudu_client::{
     sandbox::{Folders, Limits, Mount},
 };
 
-/// What of the configuration such sandboxes are made of; where it changes, so do they.
+/// The part of the configuration that such sandboxes are made of; when it changes, so do they.
 #[derive(Clone, PartialEq)]
 pub(super) struct Wanted {
     network: Network,
@@ -43,7 +43,7 @@ pub(super) fn provisioner(
     })
 }
 
-/// Says in a few words where a provisioner's sandboxes are, and how files come there.
+/// Returns in a few words the place of a provisioner's sandboxes, and how files come there.
 pub(super) fn words(provisioner: &Provisioner) -> String {
     let files = if provisioner.shared { "folders are shared" } else { "files are carried" };
     let host = provisioner.url.host_str().unwrap_or_default();

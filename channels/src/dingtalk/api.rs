@@ -46,7 +46,7 @@ struct Token {
     until: Instant,
 }
 
-/// What the token endpoint says besides the token.
+/// Clock reading from the token endpoint's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     /// DingTalk's time, where it tells it.

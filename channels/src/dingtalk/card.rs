@@ -27,7 +27,7 @@ pub struct CardStyle {
     pub buttons_key: Option<String>,
 }
 
-/// What is kept in a card's name is all that there is to it.
+/// A card. Its name carries all of its state.
 pub(super) struct Card<'a> {
     pub(super) api: &'a Api,
     pub(super) style: &'a CardStyle,
@@ -106,8 +106,8 @@ impl Card<'_> {
         self.call(Method::PUT, "/v1.0/card/instances", &body).await.map(drop)
     }
 
-    /// Makes a call that counts once however often it is made: again at once where its outcome is unknown.
-    /// What was perhaps done once stays so, whatever the last try met.
+    /// Makes an idempotent call, and repeats it at once where its outcome is unknown. A try that was perhaps
+    /// done keeps the result uncertain, whatever the last try met.
     async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
         let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;

@@ -14,7 +14,7 @@ const WHOLE_GROUP: &str = "all";
 /// The longest action of a button, in bytes.
 const ACTION: usize = 64;
 
-/// Where conversations begin and end in a group.
+/// Boundaries of conversations in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupConversations {
     /// The whole group is one conversation.
@@ -31,7 +31,7 @@ pub(super) struct Decoder {
     pub(super) seal: Seal,
 }
 
-/// What is kept from a message until its answer.
+/// Data of a message that its answer needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hint {
     /// Whether the person has a staff id, without which no robot message reaches them.
@@ -182,7 +182,7 @@ fn answered(data: &Value) -> Option<String> {
     candidates.into_iter().find(|id| !id.is_empty())
 }
 
-/// What the pressed button stands for.
+/// Returns the action of the pressed button.
 fn action(data: &Value) -> Option<String> {
     let content = object(&data["content"]);
     let pressed = &content["cardPrivateData"];

@@ -1,4 +1,4 @@
-//! What can be wrong with an account, asked of DingTalk itself.
+//! Doctor checks of an account, made against DingTalk's API.
 
 use super::{DingTalk, card::Card, failure::Failure, listen::PULSE};
 use crate::{Check, socket::Socket};

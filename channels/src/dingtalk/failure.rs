@@ -1,4 +1,4 @@
-//! What DingTalk's errors mean: statuses, codes in words, numbers, and pages without either.
+//! Mapping of DingTalk's errors: statuses, codes in words, numbers, and pages without either.
 //!
 //! Two traps: HTTP 403 is mostly "too fast" and only sometimes "not allowed", and HTTP 200 is a failure where
 //! a number in it is not 0.
@@ -48,7 +48,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Of a call that shows nothing to anybody: where its outcome is unknown, nothing was done.
+    /// Maps the error of a call that nobody sees the effect of: an unknown outcome counts as not done.
     pub(super) fn unseen(self) -> Self {
         match self {
             Self::Strange(what) | Self::Unknown(what) => Self::Unconnected(what),

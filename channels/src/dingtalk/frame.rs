@@ -7,7 +7,7 @@ pub(super) const MESSAGES: &str = "/v1.0/im/bot/messages/get";
 /// The topic of presses on cards.
 pub(super) const CARDS: &str = "/v1.0/card/instances/callback";
 
-/// What a frame is.
+/// A frame of the stream, by its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Frame {
     /// A person wrote to the bot.
@@ -22,7 +22,7 @@ pub(super) enum Frame {
     Nothing,
 }
 
-/// What a frame is answered by.
+/// Identifies the frame that an answer belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// The frame's id: the same when it is delivered again.

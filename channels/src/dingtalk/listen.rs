@@ -172,7 +172,7 @@ enum Left {
 /// Events that could not be kept yet.
 struct Held<'a> {
     intake: &'a dyn Intake,
-    /// Tells of what cannot be kept.
+    /// Receives the errors of events that could not be stored.
     health: &'a HealthCell,
     queue: Mutex<Queue>,
     /// Something began to wait.

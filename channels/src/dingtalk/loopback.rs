@@ -34,7 +34,7 @@ impl Loopback {
         server
     }
 
-    /// What the replies of a bot share whose API this is.
+    /// Returns the state that the replies of a bot with this API share.
     pub(super) fn office(&self, cards: bool) -> Arc<Office> {
         channel(&self.url, cards).office
     }

@@ -5,9 +5,9 @@
 //! not delivered or takes no words) the reply is ordinary messages, which cannot change: one holds the place,
 //! is taken back when the answer is there, and the answer follows.
 //!
-//! What cannot be had: certainty about an ordinary message whose sending had no answer. DingTalk knows no key
-//! for it and shows nobody what was sent. An answer is therefore sent until DingTalk says that it has it: there
-//! twice is better than nowhere. A sign that could not be taken back is not sent at all.
+//! An ordinary message whose sending had no answer stays uncertain: DingTalk knows no key for it and does not
+//! list sent messages. An answer is therefore sent until DingTalk confirms it: a duplicate is better than a
+//! loss. A placeholder that could not be taken back is not sent at all.
 
 mod kept;
 
@@ -304,7 +304,8 @@ impl Messages for DingMessages {
         page.is_overfull()
     }
 
-    /// What grows is finished by a change, so that what finishes it can be kept first.
+    /// Returns the first form of a page: unfinished, since a card is finished by a change whose record is
+    /// kept first.
     fn first(&self, page: &Page) -> Page {
         Page { done: false, ..page.clone() }
     }

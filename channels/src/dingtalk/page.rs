@@ -1,4 +1,4 @@
-//! What one message shows, as a card and as an ordinary message.
+//! Content of one message, as a card and as an ordinary message.
 
 use crate::{
     Choice,
@@ -23,7 +23,7 @@ pub(super) struct Page {
     pub(super) words: String,
     /// The first words, without marks.
     pub(super) title: String,
-    /// What can be chosen.
+    /// The choices that can be pressed.
     pub(super) choices: Vec<Choice>,
     /// Whether it will not change any more.
     pub(super) done: bool,
@@ -51,8 +51,8 @@ impl Page {
         self.words.len() > LARGEST
     }
 
-    /// What an ordinary message says: it does not change, so that one which is not the answer yet holds only
-    /// the place.
+    /// Returns the text of an ordinary message. It cannot change, so a page that is not the answer yet is
+    /// only a placeholder.
     pub(super) fn message(&self) -> String {
         if self.done || self.neutral { self.words.clone() } else { SIGN.to_owned() }
     }

@@ -14,7 +14,7 @@ const NOTHING: &str = "pudu-asks-whether-messages-are-taken-back";
 /// A session's address is not used so shortly before its end, in milliseconds.
 const SESSION_RESERVE: i64 = 60_000;
 
-/// Whom messages go to.
+/// Recipient of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A person of the organisation, by staff id.
@@ -25,7 +25,7 @@ pub(super) enum Target {
     Session,
 }
 
-/// What is sent.
+/// Content of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Words.
@@ -132,7 +132,8 @@ impl Robot {
         }
     }
 
-    /// Tells whether messages are taken back here, by one that is none; `None` where that cannot be told now.
+    /// Returns whether messages can be taken back here, by recalling one that does not exist; `None` where
+    /// that cannot be determined now.
     pub(super) async fn takes_back(&self, api: &Api) -> Option<bool> {
         match self.recall(api, NOTHING).await {
             Ok(()) | Err(Failure::Refused(_)) => Some(true),

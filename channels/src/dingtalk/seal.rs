@@ -27,7 +27,7 @@ impl Seal {
         format!("{kind}-{key}-{}", self.over(key, private, address))
     }
 
-    /// Tells from a name whether its card is in a private chat; `None` when it is not one of ours.
+    /// Returns whether the card of this name is in a private chat; `None` when the name is not one of ours.
     pub(super) fn private(name: &str) -> Option<bool> {
         match name.split_once('-')?.0 {
             "p" => Some(true),
@@ -36,7 +36,7 @@ impl Seal {
         }
     }
 
-    /// Tells whether a name was made for this place.
+    /// Returns whether a name was made for this place.
     pub(super) fn fits(&self, name: &str, address: &Address) -> bool {
         let mut parts = name.splitn(3, '-');
         let (Some(kind), Some(key), Some(seal)) = (parts.next(), parts.next(), parts.next()) else {

@@ -1,7 +1,7 @@
-//! What is said to Discord beside replies: that a button or a command was seen, and which commands there are.
+//! Calls to Discord beside replies: acknowledging buttons and commands, and registering the commands.
 //!
-//! Discord waits three seconds for the first of these, whatever becomes of the connection over which the event
-//! came: so they are nobody's business but their own.
+//! Discord waits three seconds for the first of these, whatever becomes of the connection over which the
+//! event came. They run on their own for that reason.
 
 use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
 use crate::Command;
@@ -85,7 +85,7 @@ impl Discord {
         true
     }
 
-    /// Tells Discord which commands there are. The same list again changes nothing.
+    /// Registers the commands with Discord. Sending the same list again changes nothing.
     async fn register(&self, registered: &AtomicBool) {
         if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
             return;

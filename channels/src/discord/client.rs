@@ -120,7 +120,7 @@ impl Client {
         self.http.get(url).timeout(patience).send().await.map_err(unreachable)
     }
 
-    /// Tells whether a file's address is Discord's own, or that of what stands in for it.
+    /// Returns whether a file's address is Discord's own, or that of the configured stand-in.
     fn keeps(&self, url: &Url) -> bool {
         let discords = url.scheme() == "https" && url.port().is_none();
         let host = url.host_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! From an event to an inbound one: pure, no IO, no clock.
 //!
-//! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
+//! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
 use super::{
     deferred::{Hint, given},
@@ -33,7 +33,7 @@ pub struct Rules {
     pub threads: bool,
 }
 
-/// What an account needs to know to read its events.
+/// Decodes the events of one account.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decoder<'a> {
     pub(super) account: &'a str,
@@ -142,7 +142,7 @@ impl Decoder<'_> {
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 
-    /// Tells whether a message is one of the bot's commands: the talk about it needs no thread.
+    /// Returns whether a message is one of the bot's commands: these need no thread.
     fn commands(&self, message: &Message) -> bool {
         let text = self.text(message);
         let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());

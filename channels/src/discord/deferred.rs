@@ -1,7 +1,7 @@
-//! What a reply needs to know from its event, and how commands are answered through their interaction.
+//! The reply's hint from its event, and how commands are answered through their interaction.
 //!
-//! Discord shows "thinking…" when a command is deferred, and the reply takes that place. Who writes there
-//! before Discord has taken the deferral is refused; so the reply waits for it.
+//! Discord shows "thinking…" when a command is deferred, and the reply takes that place. Discord refuses a
+//! write there before it has taken the deferral, so the reply waits for it.
 
 use super::wire::made;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Hint {
     }
 }
 
-/// Tells whether the right to answer an interaction still lasts. The id tells when Discord gave it.
+/// Returns whether an interaction can still be answered. `at` is when Discord issued it.
 pub(super) fn is_good(at: i64, now: i64) -> bool {
     now.saturating_sub(at) < GOOD_FOR
 }
@@ -109,7 +109,7 @@ impl Deferred {
         });
     }
 
-    /// Tells whether a reply has begun.
+    /// Returns whether a reply has begun.
     pub(super) fn is_answered(&self, token: &str) -> bool {
         self.with(|entries| entries.iter().any(|entry| entry.token == token && entry.answered))
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with an account, asked of Discord itself.
+//! Doctor checks of an account, made against Discord's API.
 
 use super::{
     Discord,

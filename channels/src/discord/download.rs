@@ -14,7 +14,7 @@ use std::path::Path;
 /// The largest file that is fetched, in bytes: what people with the dearest subscription can send.
 pub(super) const LARGEST: u64 = 500 * 1024 * 1024;
 
-/// Where a file is: kept in [`Attachment::handle`].
+/// Locates a file; stored in [`Attachment::handle`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Handle {
     channel: String,

@@ -1,4 +1,4 @@
-//! What becomes of an event: read, completed by what has to be asked for, and kept.
+//! Handling of an event: it is decoded, completed by look-ups, and stored.
 
 use super::{
     Config,
@@ -21,14 +21,14 @@ use std::{
 
 /// So many messages are remembered for the case that they are taken back.
 const MOST: usize = 2000;
-/// What listens for one account.
+/// Event handler of one account.
 pub(super) struct Ears {
     pub(super) account: String,
     pub(super) office: Arc<Office>,
     pub(super) rules: Rules,
     commands: Vec<Command>,
     pub(super) health: HealthCell,
-    /// Who wrote the messages of late: Discord does not say it when one is deleted.
+    /// Authors of recent messages: Discord does not name the author when a message is deleted.
     written: Mutex<VecDeque<Written>>,
     /// The channels and servers that are not looked up again yet: the last try failed.
     pub(super) failed_looks: Pacer<String>,
@@ -36,7 +36,7 @@ pub(super) struct Ears {
     pub(super) unplaced: Unplaced,
 }
 
-/// What a deletion needs to know of its message.
+/// Data of a message that its deletion needs.
 #[derive(Clone, Debug)]
 struct Written {
     message: String,
@@ -55,7 +55,7 @@ pub(super) enum NotKept {
     Unknown(#[from] ApiError),
 }
 
-/// What is still to be done about an event that was kept.
+/// Work that remains after an event was stored.
 #[derive(Clone, Debug)]
 pub(super) enum Todo {
     Nothing,

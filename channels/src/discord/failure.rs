@@ -1,4 +1,4 @@
-//! What Discord's errors mean: the status says little, the code of its own says more.
+//! Mapping of Discord's errors: the status says little, the code of its own says more.
 
 use crate::{
     ChannelError, SendError,
@@ -38,13 +38,13 @@ pub(super) enum ApiError {
 }
 
 impl ApiError {
-    /// Tells whether Discord, or the way to it, does not work now.
+    /// Returns whether Discord, or the way to it, does not work now.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))
     }
 }
 
-/// What a wait is for.
+/// Scope of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Calls like this one.
@@ -157,7 +157,7 @@ impl From<ApiError> for SendError {
     }
 }
 
-/// What a code means by which the gateway closes.
+/// Meaning of a code by which the gateway closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
     /// The session goes on over another connection.

@@ -40,7 +40,7 @@ const LARGEST: usize = 32 * 1024 * 1024;
 /// How connections to the gateway are made.
 pub(super) struct Gateway {
     config: Config<AtOnce>,
-    /// Where to go on.
+    /// The session to resume.
     session: Option<GatewaySession>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Link {
     silent: Instant,
 }
 
-/// What comes over it.
+/// A message from the gateway.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// An event.
@@ -100,7 +100,7 @@ impl Gateway {
         self.session.as_ref()
     }
 
-    /// Tells whether a session can be taken up.
+    /// Returns whether a session can be resumed.
     pub(super) fn resumes(&self) -> bool {
         self.session.is_some()
     }

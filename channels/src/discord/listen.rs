@@ -34,7 +34,7 @@ const SERVERS: Duration = Duration::from_secs(5);
 /// After how long what could not be kept is looked for in the history.
 const LATER: Duration = Duration::from_secs(30);
 
-/// Where the gateway is, and how often a session may still begin.
+/// The gateway's address, and how often a session may still begin.
 #[derive(Deserialize)]
 struct Where {
     url: String,
@@ -139,9 +139,9 @@ struct Talk<'a> {
     discord: &'a Discord,
     intake: &'a dyn Intake,
     gateway: &'a mut Gateway,
-    /// What is to be done that nothing here waits for.
+    /// Queue for work that this loop does not wait for.
     todo: &'a mpsc::Sender<Todo>,
-    /// Tells whether the history was read to its end, and how often that was tried.
+    /// Yields whether the history was read to its end, and the retry state.
     catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
     /// When the history may be read again.
     backoff: Backoff,

@@ -34,14 +34,14 @@ impl Ears {
         unplaced(message.guild_id.as_deref(), error)
     }
 
-    /// Tells where a channel is, for an event that waits for it.
+    /// Returns the place of a channel, for an event that waits for it.
     pub(super) async fn place_of(&self, channel: &str, guild: Option<&str>) -> Result<Place, ApiError> {
         let look = Box::pin(within(LOOK_TIMEOUT, self.look(channel)));
         self.place_by(channel, guild, self.soon(channel, look)).await
     }
 
-    /// Tells where a channel is. One that Discord has not told of is asked for by `look`: it may be a thread. So is
-    /// its server, of which a session that was taken up tells nothing.
+    /// Returns the place of a channel. An unknown channel, which may be a thread, is asked for by `look`. An
+    /// unknown server is asked for as well, since a resumed session does not describe it.
     pub(super) async fn place_by(
         &self,
         channel: &str,

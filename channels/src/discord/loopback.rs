@@ -38,7 +38,7 @@ impl Loopback {
         server
     }
 
-    /// What the replies of a bot share that knows who it is.
+    /// Returns the state that the replies share, of a bot that knows its own id.
     pub(super) fn office(&self) -> Arc<Office> {
         let office = Office::new(Client::new(self.url.parse().unwrap(), "secret".into()).unwrap());
         let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };

@@ -52,7 +52,7 @@ pub(super) struct DiscordMessages {
     command: Option<Command>,
 }
 
-/// Where a reply stands.
+/// Place of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     chat: String,
@@ -76,7 +76,7 @@ struct Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Posted {
     id: String,
-    /// Where; empty in the record of a message of which only the id is known.
+    /// The message's channel; empty in the record of a message of which only the id is known.
     #[serde(default)]
     channel: String,
     /// Whether it took the place of an interaction's "thinking…".
@@ -103,7 +103,7 @@ pub(super) struct Mark {
     after: u64,
 }
 
-/// What is kept of the reply as a whole.
+/// State of the reply as a whole.
 #[derive(Default, Serialize, Deserialize)]
 struct Memo {
     /// No thread could begin: the reply stands in the channel.
@@ -114,7 +114,7 @@ struct Memo {
     used: bool,
 }
 
-/// What is read of a message of our own.
+/// Discord's response to sending or editing a message of our own.
 #[derive(Deserialize)]
 struct Made {
     id: String,
@@ -145,7 +145,7 @@ impl DiscordMessages {
         self.place.thread.as_deref().unwrap_or(&self.place.chat)
     }
 
-    /// Where a message is; of one whose record tells only the id, where it would be.
+    /// Returns a message's channel; for a record with only the id, the channel where it would be.
     fn channel_of<'a>(&'a self, sent: &'a Posted) -> &'a str {
         if sent.channel.is_empty() { self.channel() } else { &sent.channel }
     }
@@ -251,7 +251,7 @@ impl DiscordMessages {
         Posted { id: made.id, channel, original: false }
     }
 
-    /// Tells whether a message could be the one that was perhaps sent.
+    /// Returns whether a message could be the one that was perhaps sent.
     fn fits(&self, message: &Message, first: bool, known: &HashSet<String>) -> bool {
         let me = self.office.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
@@ -265,7 +265,7 @@ impl DiscordMessages {
         own && plain && place && !known.contains(&message.id)
     }
 
-    /// Tells whether a message is the answer to a command, written in its place: "thinking…" has no words.
+    /// Returns whether a message is the answer to a command, written in its place: "thinking…" has no words.
     fn took_place(&self, message: &Message) -> bool {
         self.command.is_some() && message.kind == 20 && !message.content.is_empty()
     }

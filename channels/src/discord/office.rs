@@ -1,5 +1,5 @@
-//! What the replies and the listener of one account share: the calls with the waits that Discord asks for,
-//! who the bot is, and what happens to interactions.
+//! State that the replies and the listener of one account share: the calls with the waits that Discord asks
+//! for, the bot's identity, and what happens to interactions.
 
 use super::{
     client::{Client, Told},
@@ -28,7 +28,7 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
 /// More channels than this are not remembered.
 const MOST: usize = 4096;
 
-/// What the replies and the listener of one account share.
+/// State that the replies and the listener of one account share.
 pub(super) struct Office {
     pub(super) client: Client,
     /// The bot's user, and its application.
@@ -37,14 +37,14 @@ pub(super) struct Office {
     pub(super) deferred: Deferred,
     /// When each channel may change again.
     pub(super) pacer: Pacer<String>,
-    /// What Discord asks to wait for.
+    /// The waits that Discord asked for.
     holds: Pacer<(Lane, String)>,
     turns: Mutex<HashMap<String, Weak<Semaphore>>>,
     /// The newest id that was seen anywhere: what comes is newer.
     newest: AtomicU64,
 }
 
-/// Who the bot is.
+/// Identity of the bot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Me {
     pub(super) user: String,
@@ -77,8 +77,8 @@ impl Office {
         }
     }
 
-    /// Tells who the bot is. Discord is asked where no session has said it yet: a reply that a restart cut is taken
-    /// up before the connection is there.
+    /// Returns the bot's identity. Asks Discord if no session has told it yet: a reply that a restart cut is
+    /// resumed before the connection is there.
     pub(super) async fn me(&self) -> Result<&Me, ApiError> {
         #[derive(Deserialize)]
         struct About {

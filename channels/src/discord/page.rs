@@ -14,7 +14,7 @@ const SUPPRESS_EMBEDS: u64 = 1 << 2;
 /// The most characters of a message.
 pub(super) const CONTENT: usize = 2000;
 
-/// What one message shows.
+/// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     /// As Discord's Markdown.

@@ -16,7 +16,7 @@ const THREADS: [u64; 3] = [10, 11, 12];
 /// Channels in which a message can begin a thread: text and announcements.
 const PARENTS: [u64; 2] = [0, 5];
 
-/// What is known of the servers.
+/// Cache of the servers and their channels.
 #[derive(Debug)]
 pub(super) struct Places {
     known: Mutex<Known>,
@@ -74,7 +74,7 @@ impl Places {
         self.expected.send_modify(|left| *left = left.saturating_sub(1));
     }
 
-    /// Tells whether it is known what a server has.
+    /// Returns whether a server's channels are known.
     pub(super) fn knows(&self, guild: &str) -> bool {
         self.lock().guilds.contains(guild)
     }
@@ -117,7 +117,7 @@ impl Places {
         self.lock().roles.get(id).cloned()
     }
 
-    /// Tells whether a role is the one that a server made for the bot: people take it for the bot itself.
+    /// Returns whether a role is the one that a server made for the bot: people mention it as the bot itself.
     pub(super) fn is_own_role(&self, id: &str) -> bool {
         self.lock().own_roles.contains(id)
     }

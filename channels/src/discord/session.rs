@@ -12,9 +12,9 @@ pub(super) struct GatewaySession {
     pub(super) id: String,
     /// The number of the last event that was kept.
     pub(super) seq: u64,
-    /// Where it is taken up; nothing when nobody was there.
+    /// The address for resuming the session; `None` when Discord gave none.
     pub(super) url: Option<String>,
-    /// Who the bot is: only a session that begins says so.
+    /// The bot's identity: only a new session tells it.
     pub(super) me: Me,
     /// Whether the history is still to be read for what was missed before it.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What people wrote, read: names in place of numbers, and whether the bot is meant.
+//! Parsing of people's messages: names in place of numbers, and whether the bot is meant.
 
 use super::{places::Places, wire::User};
 

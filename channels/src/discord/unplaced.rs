@@ -30,7 +30,7 @@ const ASK_INTERVAL: Duration = Duration::from_secs(5);
 /// In so many channels at once it is asked again where messages stand.
 const CHANNELS_AT_ONCE: usize = 8;
 
-/// Where one of them is found again. Stored: a change must read the old.
+/// Locates a message whose place is unknown. Stored: a change must read the old.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnplacedMessage {
     pub(super) id: String,
@@ -80,7 +80,7 @@ impl Unplaced {
         self.lock().retain(|(named, _)| named.id != id);
     }
 
-    /// Tells whether a message of this channel waits.
+    /// Returns whether a message of this channel waits.
     pub(super) fn holds(&self, channel: &str) -> bool {
         self.lock().iter().any(|(named, _)| named.channel == channel)
     }
@@ -96,7 +96,7 @@ impl Unplaced {
         }
     }
 
-    /// Tells whether a message waits still: it may be deleted meanwhile.
+    /// Returns whether a message still waits: it may be deleted meanwhile.
     fn names(&self, id: &str) -> bool {
         self.lock().iter().any(|(named, _)| named.id == id)
     }

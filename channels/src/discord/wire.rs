@@ -1,4 +1,4 @@
-//! What is read of Discord's objects: only what is used, and nothing that has to be there.
+//! The fields of Discord's objects that are used; none of them has to be there.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -110,7 +110,7 @@ pub(super) struct Message {
     pub(super) message_snapshots: Vec<Snapshot>,
 }
 
-/// What a message answers (type 0) or passes on (type 1).
+/// Reference to a message that this one answers (type 0) or forwards (type 1).
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Reference {
     #[serde(default, rename = "type", deserialize_with = "lenient")]
@@ -126,7 +126,7 @@ pub(super) struct Snapshot {
     pub(super) message: Passed,
 }
 
-/// What is passed on of it.
+/// Content of a forwarded message.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Passed {
     #[serde(default, deserialize_with = "lenient")]
@@ -203,7 +203,7 @@ pub(super) struct Role {
     pub(super) tags: Option<Tags>,
 }
 
-/// Whose role it is.
+/// Owner of a role.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Tags {
     #[serde(default, deserialize_with = "lenient")]
@@ -232,7 +232,7 @@ pub(super) struct Interaction {
     pub(super) data: Chosen,
 }
 
-/// What was pressed or taken.
+/// Data of a pressed button or an invoked command.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Chosen {
     #[serde(default, deserialize_with = "lenient")]
@@ -243,7 +243,7 @@ pub(super) struct Chosen {
     pub(super) options: Vec<Choice>,
 }
 
-/// What was typed behind a command.
+/// Value that was typed behind a command.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Choice {
     #[serde(default, deserialize_with = "lenient")]

@@ -1,4 +1,4 @@
-//! What one message shows: as a card, and as a post or a text where cards do not pass.
+//! Content of one message: as a card, and as a post or a text where cards do not pass.
 
 use crate::{
     Choice,
@@ -14,7 +14,7 @@ const LARGEST: usize = 28 * 1024;
 /// The longest preview in the list of chats, in characters.
 const SUMMARY: usize = 80;
 
-/// What a message shows.
+/// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     /// The words as a card's Markdown; never empty.
@@ -46,7 +46,7 @@ impl Page {
         Self::new(&Draft { rich: Rich::plain(SIGN), ..Draft::default() })
     }
 
-    /// Tells whether its markup makes it too long for a card.
+    /// Returns whether its markup makes it too long for a card.
     pub(super) fn is_overfull(&self) -> bool {
         self.card(true).to_string().len() > LARGEST
     }

@@ -40,7 +40,7 @@ struct Token {
     renew: Instant,
 }
 
-/// What stands in each answer.
+/// Common fields of every response.
 #[derive(Deserialize)]
 struct Envelope {
     code: i64,

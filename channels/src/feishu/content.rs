@@ -1,4 +1,4 @@
-//! What people write, of every kind, as words and files.
+//! Parsing of messages of every kind into text and files.
 
 use super::{event::lax, places::plain};
 use crate::{Attachment, name::clean};
@@ -12,7 +12,7 @@ const LONGEST: usize = 256 * 1024;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Mention {
-    /// What stands in the text in place of the name.
+    /// Placeholder that stands in the text for the name.
     #[serde(deserialize_with = "lax")]
     pub(super) key: String,
     #[serde(deserialize_with = "lax")]
@@ -44,7 +44,7 @@ impl Mention {
     }
 }
 
-/// What a message says.
+/// Content of a received message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) text: String,

@@ -24,17 +24,18 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis
 /// So many messages of a chat are looked through for one that was perhaps sent, a page of 50 at a time.
 const PAGES: usize = 4;
 
-/// Of each of its calls an app may make fifty a second, and a thousand a minute.
+/// Makes the rate limit of one call: an app may make each of its calls fifty times a second, and a thousand
+/// times a minute.
 pub(super) fn bucket() -> Bucket {
     Bucket::new(50, Duration::from_millis(60))
 }
 
-/// What the replies of one account share.
+/// State that the replies of one account share.
 #[derive(Clone)]
 pub(super) struct Office {
     pub(super) client: Arc<Client>,
     pub(super) pacer: Arc<Pacer<String>>,
-    /// What all chats share.
+    /// Rate limit that all chats share.
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
     pub(super) offers: Arc<Offers>,
@@ -261,7 +262,7 @@ impl Desk {
     }
 }
 
-/// Tells whether the platform fails, or whatever is between.
+/// Returns whether the platform, or the way to it, fails.
 fn is_outage(failure: &Failure) -> bool {
     matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
 }

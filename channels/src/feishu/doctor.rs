@@ -1,5 +1,5 @@
-//! What can be wrong with an account, asked of Feishu itself. Scopes are tried on messages that are not there:
-//! where the scope is missing the platform says so before it looks for them. A card is made that nobody is sent.
+//! Doctor checks of an account, made against Feishu's API. Scopes are tried on messages that do not exist:
+//! the platform reports a missing scope before it looks for them. A card is made and sent to nobody.
 
 use super::{Feishu, Mode, card::Page, client::Client, failure::Failure};
 use crate::{Check, live::CallError};
@@ -17,7 +17,7 @@ const UNASKED: &str = "which messages come hangs on im:message.p2p_msg:readonly 
 /// A scope, and a call that needs it and finds nothing.
 struct Probe {
     scope: &'static str,
-    /// What does not work without it; `None` is everything.
+    /// The feature that needs the scope; `None` if everything does.
     without: Option<&'static str>,
     method: Method,
     path: &'static str,

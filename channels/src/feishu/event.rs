@@ -49,7 +49,7 @@ impl Envelope {
     }
 }
 
-/// What an event tells.
+/// A decoded event.
 #[derive(Clone, Debug)]
 pub(super) enum Told {
     Message(Received),

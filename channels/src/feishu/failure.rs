@@ -1,4 +1,4 @@
-//! What the platform's errors mean. Many come as HTTP 200, rate limits come as 400, so that the code in the
+//! Mapping of the platform's errors. Many come as HTTP 200, rate limits come as 400, so that the code in the
 //! body decides and the status only where there is none.
 
 use crate::{
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub(super) struct Failure {
     /// The platform's code; 0 where it gave none.
     pub(super) code: i64,
-    /// What it means.
+    /// The error's meaning.
     pub(super) error: CallError,
 }
 
@@ -40,42 +40,42 @@ impl From<CallError> for Failure {
 }
 
 impl Failure {
-    /// Tells whether the app calls too often, whatever chat it is.
+    /// Returns whether the app as a whole exceeds its rate limit, not only in one chat.
     pub(super) fn is_everybodys(&self) -> bool {
         self.code == 99_991_400
     }
 
-    /// Tells whether the token is not good any more.
+    /// Returns whether the token is not good any more.
     pub(super) fn is_token(&self) -> bool {
         TOKEN.contains(&self.code)
     }
 
-    /// Tells whether the app has not the scope that the call needs.
+    /// Returns whether the app lacks the scope that the call needs.
     pub(super) fn is_scope(&self) -> bool {
         self.code == 99_991_672
     }
 
-    /// Tells whether the app's id or secret is wrong.
+    /// Returns whether the app's id or secret is wrong.
     pub(super) fn is_credentials(&self) -> bool {
         matches!(self.code, 10_003 | 10_014 | 10_012)
     }
 
-    /// Tells whether the message that is answered is gone, or takes no answers.
+    /// Returns whether the message that is answered is gone, or takes no answers.
     pub(super) fn is_unanswerable(&self) -> bool {
         matches!(self.code, 230_011 | 230_019 | 230_071)
     }
 
-    /// Tells whether a card's stream is closed, by the platform or by us.
+    /// Returns whether a card's stream is closed, by the platform or by us.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.code, 200_850 | 300_309)
     }
 
-    /// Tells whether an operation's number was not above the last one.
+    /// Returns whether an operation's number was not above the last one.
     pub(super) fn is_sequence(&self) -> bool {
         self.code == 300_317
     }
 
-    /// Tells whether the content is what the platform does not like: another form of it may pass.
+    /// Returns whether the platform rejects the content: another form of it may pass.
     pub(super) fn is_content(&self) -> bool {
         matches!(self.code, 230_001 | 230_025 | 230_054 | 230_055 | 230_099 | 200_621 | 11_310)
             || (300_301..=300_316).contains(&self.code)

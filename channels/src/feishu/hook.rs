@@ -60,7 +60,7 @@ impl Webhook for FeishuWebhook {
 }
 
 impl FeishuWebhook {
-    /// Tells how it is doing: there is no connection whose end would tell it.
+    /// Reports whether an event was stored: a webhook has no connection whose end would show a failure.
     fn tell(&self, why: Option<&NotTaken>) {
         match why {
             Some(why) => {
@@ -105,7 +105,7 @@ impl FeishuWebhook {
     }
 }
 
-/// What has no signature tells nothing about why it is refused.
+/// Returns the answer to an unreadable post. An unsigned one does not learn why it is refused.
 fn unreadable(signed: bool) -> Answer {
     if signed { Answer::Garbled } else { Answer::Forbidden }
 }

@@ -177,7 +177,7 @@ impl Inlet {
         Ok(Some(place))
     }
 
-    /// Tells whether a message stands in a thread that goes on with a conversation of its group: one under a
+    /// Returns whether a message stands in a thread that continues a conversation of its group: one under a
     /// message of it. Any other thread is a conversation of its own.
     async fn is_chain(&self, stand: &Stand, intake: &dyn Intake) -> Result<bool, NotTaken> {
         let threaded = stand.thread.is_some() && stand.room == Room::Group;
@@ -226,7 +226,8 @@ impl Inlet {
         }))
     }
 
-    /// Who pressed comes from the platform; where, from the message that it says the button is under.
+    /// Decodes the press of a button. The platform names the person; the place is that of the message which
+    /// holds the button.
     async fn press(
         &self,
         event: &str,

@@ -16,7 +16,7 @@ pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
 
 #[derive(Debug)]
 struct Lane {
-    /// Who has its one permit has the turn; it is given in the order of asking.
+    /// Send lock: the holder of its one permit has the turn. Permits are given in the order of asking.
     turn: Arc<Semaphore>,
     /// Those who have the turn or wait for it.
     inside: usize,

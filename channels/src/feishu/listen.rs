@@ -210,7 +210,7 @@ async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn Intake) -> Vec<u8> 
     delivery.acknowledge(answer, began.elapsed())
 }
 
-/// What a failed call means for listening.
+/// Maps a failed call to how the connection ended.
 fn ended(failure: &Failure) -> Ended {
     match &failure.error {
         _ if failure.is_credentials() => Ended::Fatal(ChannelError::Auth(failure.error.to_string())),

@@ -1,16 +1,16 @@
 //! The messages of one reply on Feishu.
 //!
 //! A message is a card of CardKit, whose text streams in. Its id is kept before the message is sent, so that
-//! whoever sends again after a crash shows the same card under the same key, and one message comes of it:
-//! the platform knows a key for an hour. After that the message is looked for in the chat.
+//! a repeated send after a crash shows the same card under the same key, and one message comes of it: the
+//! platform knows a key for an hour. After that the message is looked for in the chat.
 //!
 //! Operations on a card carry numbers that must grow, also over a restart. They are the milliseconds since the
 //! card was made, so that nothing has to be written down for them: one that is ahead of the clock, because the
 //! clock went back, is kept before it is used.
 //!
-//! Where cards of CardKit cannot be had (an older tenant, a scope that is missing) the message is a plain card
-//! that is replaced, and where cards do not pass at all a post or a text, sent when the answer is whole. What
-//! was found to work is kept for the whole reply.
+//! If cards of CardKit cannot be had (an older tenant, a scope that is missing) the message is a plain card
+//! that is replaced, and if cards do not pass at all a post or a text, sent when the answer is whole. The
+//! form that was found to work is kept for the whole reply.
 
 use super::{
     card::Page,
@@ -76,12 +76,12 @@ pub(super) struct FeishuMessages {
     jumps: usize,
 }
 
-/// What this process knows of a card.
+/// In-memory state of a card.
 #[derive(Clone, Debug, Default)]
 struct Face {
     /// The last number that was used.
     sequence: i32,
-    /// What it shows; `None` where that is not known.
+    /// The page it shows; `None` if that is not known.
     page: Option<Page>,
 }
 
@@ -387,7 +387,7 @@ impl Messages for FeishuMessages {
     }
 }
 
-/// Tells whether a simpler form of the same may pass: nothing was done, and the chat is not what is wrong.
+/// Returns whether a simpler form of the same may pass: nothing was done, and the chat is not the cause.
 fn may_pass_otherwise(failure: &Failure) -> bool {
     failure.is_scope() || failure.is_content() || matches!(failure.code, 200_740 | 200_750 | 200_860)
 }

@@ -1,8 +1,8 @@
-//! Where messages stand: what was seen goes by, and the platform is asked for what is not remembered.
+//! Cache of where messages stand: from observed events, and from the platform for everything else.
 //!
-//! A press says under which message it was, a recall which message is gone; neither says whether the chat is
-//! private or who wrote. That comes from what the platform said of the message itself, never from what a
-//! card carries. What cannot be found out is not guessed.
+//! A press names the message it was under, a recall names the message that is gone; neither tells whether the
+//! chat is private or who wrote. That comes from the platform's own record of the message, never from the
+//! contents of a card. A place that cannot be looked up is not guessed.
 
 use super::{client::Client, failure::Failure};
 use crate::live::CallError;
@@ -25,17 +25,17 @@ const NAMELESS: Duration = Duration::from_secs(10 * 60);
 /// So many messages, chats and names are remembered each.
 const MOST: usize = 4096;
 
-/// Where a message stands.
+/// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) chat: String,
     pub(super) topic: Option<String>,
     pub(super) private: bool,
-    /// Who wrote it; `None` is this bot.
+    /// The author's id; `None` for this bot.
     pub(super) sender: Option<String>,
 }
 
-/// What sort of chat it is.
+/// Kind of chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Private,
@@ -54,11 +54,11 @@ pub(super) struct Stand {
     pub(super) thread: Option<String>,
     /// The message that the thread, or a row of answers, is under.
     pub(super) root: Option<String>,
-    /// Who wrote it; `None` is this bot.
+    /// The author's id; `None` for this bot.
     pub(super) sender: Option<String>,
 }
 
-/// What is remembered, the newest of each.
+/// Cache of messages, chats and names, the newest of each.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     messages: Recent<Place>,
@@ -93,7 +93,7 @@ impl Places {
         self.talked.put(message, part);
     }
 
-    /// Tells whether a message is part of a conversation, if that is remembered.
+    /// Returns whether a message is part of a conversation, if that is remembered.
     pub(super) fn has_talked(&self, message: &str) -> Option<bool> {
         self.talked.get(message)
     }
@@ -176,7 +176,7 @@ impl Places {
     }
 }
 
-/// What the platform refuses to tell is not known; what it cannot tell now is a failure.
+/// Maps a look-up that the platform refuses to `None`; one that fails for now stays a failure.
 fn passed(told: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
     match told {
         Ok(told) => Ok(Some(told)),

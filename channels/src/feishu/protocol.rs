@@ -24,7 +24,7 @@ pub(super) const PING: Duration = Duration::from_secs(120);
 /// The peer may ask for no pings more frequent than this, and none rarer than [`PING`].
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What a frame was.
+/// Result of reading a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Nothing to do: a fragment, a ping, something unknown.

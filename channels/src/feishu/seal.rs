@@ -1,4 +1,5 @@
-//! What is posted: signed over the body as it comes, and sealed. Any bytes may come here.
+//! Verification and decryption of posts: signed over the body as it comes, and sealed. Any bytes may come
+//! here.
 
 use aes::cipher::{BlockModeDecrypt, KeyIvInit, block_padding::Pkcs7};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -8,7 +9,7 @@ use subtle::ConstantTimeEq;
 /// The size of a block, and of what stands before the sealed text.
 const BLOCK: usize = 16;
 
-/// Tells whether a signature is the platform's: a hash of time, nonce, key and body.
+/// Returns whether a signature is the platform's: a hash of time, nonce, key and body.
 pub(super) fn is_signed(signature: &[u8], time: &[u8], nonce: &[u8], key: &str, body: &[u8]) -> bool {
     let mut hash = Sha256::new();
     for part in [time, nonce, key.as_bytes(), body] {

@@ -1,7 +1,7 @@
-//! What has to be decided, where nothing can be pressed: it goes out with numbers.
+//! Questions on platforms without buttons: their choices are numbered.
 //!
-//! Among the words that grow where they can change, as a message of its own where they cannot. Its numbers
-//! count as long as it is asked, also over a restart.
+//! A question stands among the words that grow where messages can change, and in a message of its own where
+//! they cannot. Its numbers count as long as it is asked, also over a restart.
 
 use super::{
     Messages, Reply,
@@ -108,7 +108,7 @@ impl<M: Messages> Reply<M> {
         first
     }
 
-    /// Tells by which message the choices are listed, as soon as one is there: any of them names the reply.
+    /// Registers the message that lists the choices, as soon as one is there: any of them names the reply.
     pub(super) fn tell_who_lists(&self) {
         if let (true, Some(offers), Some(id)) = (self.lists, self.messages.offers(), self.record.ids().next())
         {

@@ -1,4 +1,4 @@
-//! What a platform does for a live reply: make a message, change it, find it, delete it.
+//! Port of a live reply to its platform: make a message, change it, find it, delete it.
 
 use super::{Draft, Offers, Typing};
 use crate::{Journal, OutFile, SendError, Sighting, recovery::Recovery, split::Limit};
@@ -9,11 +9,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// The messages of one reply on one platform. A value of it lives as long as the reply.
 pub(crate) trait Messages: Send + Sync + 'static {
-    /// What one message shows, ready to be sent. Equal pages need no call.
+    /// Content of one message, ready to be sent. Equal pages need no call.
     type Page: Clone + PartialEq + Send + Sync;
-    /// What is kept of a message that is there.
+    /// Record of a message that is there.
     type Sent: Sent;
-    /// What is kept of a message before it is sent, so that it can be found again; `()` where a key does it.
+    /// Record of a message before it is sent, by which it can be found again; `()` where a key does it.
     type Mark: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
     /// The platform's name, for people.
@@ -26,7 +26,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// Renders a message.
     fn page(&self, draft: &Draft) -> Self::Page;
 
-    /// Tells whether the markup makes a page too long for the platform: it is cut smaller then.
+    /// Returns whether the markup makes a page too long for the platform: it is cut smaller then.
     fn overfull(&self, _page: &Self::Page) -> bool {
         false
     }
@@ -36,13 +36,13 @@ pub(crate) trait Messages: Send + Sync + 'static {
         page.clone()
     }
 
-    /// Tells whether a message can change. Where it cannot, one message holds the place, `edit` answers
+    /// Returns whether a message can change. If not, one message holds the place, `edit` answers
     /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
     fn grows(&self) -> bool {
         true
     }
 
-    /// Tells whether a message can be deleted, so that nothing of it stays.
+    /// Returns whether a message can be deleted, so that nothing of it stays.
     fn erases(&self) -> bool {
         true
     }
@@ -52,12 +52,13 @@ pub(crate) trait Messages: Send + Sync + 'static {
         async {}
     }
 
-    /// Tells whether a message that only holds the place is worth sending: not where it could not be taken back.
+    /// Returns whether a message that only holds the place is worth sending: not if it could not be taken
+    /// back.
     fn holds_a_place(&mut self) -> impl Future<Output = bool> + Send {
         async { true }
     }
 
-    /// Tells whether choices can be pressed. Where they cannot they are words, with numbers to answer by.
+    /// Returns whether choices can be pressed. If not they are words, with numbers to answer by.
     fn buttons(&self) -> bool {
         true
     }
@@ -72,7 +73,8 @@ pub(crate) trait Messages: Send + Sync + 'static {
         None
     }
 
-    /// Tells whether the last message was perhaps sent, and neither a key nor any search tells whether it was.
+    /// Returns whether the last message was perhaps sent, and neither a key nor any search tells whether it
+    /// was.
     fn doubtful(&self) -> bool {
         false
     }
@@ -110,7 +112,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
         ledger: &Ledger<'_>,
     ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
 
-    /// Tells whether sending again under the same key makes no second message.
+    /// Returns whether sending again under the same key makes no second message.
     fn keyed(&self) -> bool {
         false
     }
@@ -172,7 +174,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
     fn remember(&mut self, _memo: &Value) {}
 }
 
-/// What is known of a file that was perhaps sent.
+/// Result of the search for a file that was perhaps sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundFile {
     /// It is there, as this message.
@@ -188,7 +190,7 @@ pub(crate) enum FoundFile {
 /// The right to send in a chat, until it is dropped.
 pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
-/// What is kept of a message that is there.
+/// Record of a message that is there.
 pub(crate) trait Sent:
     Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
 {
@@ -213,11 +215,11 @@ pub(crate) struct Slot<M> {
     pub(crate) key: String,
     /// An hour before it was first to be sent, in milliseconds since 1970.
     pub(crate) since: i64,
-    /// What the platform wants to be kept.
+    /// The platform's record of the message.
     pub(crate) mark: M,
 }
 
-/// What is known of messages in the chats of this account.
+/// View of the known messages in the chats of this account.
 pub(crate) struct Ledger<'a> {
     journal: &'a dyn Journal,
     /// The ids of this reply's own messages.
@@ -256,7 +258,7 @@ pub(crate) enum CallError {
     /// The file to send could not be read. Nothing was done.
     #[error("{0}")]
     File(String),
-    /// What is kept of the message has to be kept first. Nothing was done.
+    /// The message's record changes and has to be stored first. Nothing was done.
     #[error("what is kept of the message changes first")]
     Keep,
 }
@@ -270,7 +272,7 @@ impl CallError {
         }
     }
 
-    /// Tells whether the call may have had its effect.
+    /// Returns whether the call may have had its effect.
     pub(crate) fn may_be_done(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }

@@ -1,13 +1,13 @@
-//! Numbers that people type for what was offered in words.
+//! Numbers that people type for choices offered in words.
 //!
-//! Where nothing can be pressed the choices of a message are a list with numbers. Who answers with such a
-//! number alone means that choice: the very press that a button would have been, under a finished message as under
-//! a question. Who may decide is not asked here: whoever judges presses judges this.
+//! If nothing can be pressed the choices of a message are a list with numbers. An answer with such a number
+//! alone means that choice: the very press that a button would have been, under a finished message as under a
+//! question. The right to decide is not checked here: presses are judged elsewhere, and these are presses.
 //!
 //! A number of a question means that question and no other. Numbers count on from one question of a place to
 //! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
-//! without any. Where so many places are that one has to be forgotten, new ones count on from it. What a finished
-//! message lists is forgotten by a restart; what is asked is kept with its reply.
+//! without any. If so many places are known that one has to be forgotten, new ones count on from it. The list
+//! of a finished message is forgotten by a restart; a question is kept with its reply.
 
 use crate::{Address, Choice, EventKey, Inbound, Kind};
 use std::{
@@ -22,7 +22,7 @@ const MOST: usize = 1024;
 /// Nobody answers so late with a number that was shown before.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// What can be chosen by number, by place.
+/// Numbered choices, by place.
 #[derive(Debug, Default)]
 pub(crate) struct Offers(Mutex<Places>);
 
@@ -39,9 +39,9 @@ struct Place {
     next: usize,
     /// When something was last shown or taken back.
     at: Instant,
-    /// What the newest finished message lists, from 1 on.
+    /// Choices of the newest finished message, numbered from 1.
     list: Option<List>,
-    /// What is asked.
+    /// Open questions.
     open: Vec<Open>,
 }
 
@@ -107,7 +107,8 @@ impl Offers {
         self.open(place, key.clone(), first, actions)
     }
 
-    /// What was asked before a restart is asked still, under its numbers. `None` if they have a meaning already.
+    /// Opens a question from before a restart again, under its old numbers. Returns `None` if the numbers are
+    /// taken.
     pub(crate) fn renew(
         self: &Arc<Self>,
         address: &Address,
@@ -250,7 +251,7 @@ mod tests {
         }
     }
 
-    /// What typing something means: words, or a press.
+    /// Returns the meaning of typed text: words, or a press.
     fn means(offers: &Offers, inbound: Inbound) -> String {
         match offers.resolve(inbound).kind {
             Kind::Message { text, .. } => text,

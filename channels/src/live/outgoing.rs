@@ -268,7 +268,7 @@ impl Deadline {
         }
     }
 
-    /// Tells whether nothing is tried any more while `bytes` are left.
+    /// Returns whether delivery has ended while `bytes` are left.
     fn is_over(&self, bytes: u64) -> bool {
         self.hurry.is_stopped() || self.since.is_some_and(|since| since.elapsed() >= GRACE + transfer(bytes))
     }

@@ -1,4 +1,4 @@
-//! What is kept of a reply so that a restart finds its messages again. Stored: a change must read the old.
+//! Record of a reply by which a restart finds its messages again. Stored: a change must read the old.
 
 use super::messages::{Sent, Slot};
 use crate::ReplyHandle;
@@ -14,13 +14,13 @@ pub(super) struct Record<S, M> {
     /// The files, as in the final view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Sending>,
-    /// What is asked in words.
+    /// The question asked in words.
     #[serde(default, skip_serializing_if = "Asked::is_nothing")]
     pub(super) asked: Asked,
     /// Which part is a note that the messages before it did not take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) noted: Option<usize>,
-    /// What the platform keeps of the reply as a whole.
+    /// The platform's own state of the reply as a whole.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(super) memo: Value,
 }
@@ -35,12 +35,12 @@ pub(super) enum Part<S, M> {
     Sent(S),
 }
 
-/// What is asked in words and decided by number.
+/// A question asked in words and decided by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// The number of the first choice; where nothing is asked, the least for the next question.
     pub(super) first: usize,
-    /// What the choices do; none where nothing is asked.
+    /// Actions of the choices; empty if nothing is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) actions: Vec<String>,
     /// From which part on messages of its own show it, where what grows cannot.

@@ -69,7 +69,7 @@ fn write_line(rich: &Rich, range: Range<usize>, out: &mut String) {
     inline(rich, range, out);
 }
 
-/// Tells whether a line begins without a mark, so that its first sign could be taken for markup.
+/// Returns whether a line begins without a mark, so that its first sign could be taken for markup.
 fn is_first_plain(rich: &Rich, at: usize) -> bool {
     !rich.spans.iter().any(|span| span.range.contains(&at) && rank(&span.style).is_some())
 }
@@ -94,7 +94,7 @@ fn inline(rich: &Rich, range: Range<usize>, out: &mut String) {
     change(&mut open, &[], out);
 }
 
-/// Where a mark stands in a line: marks do not begin or end with white space.
+/// Returns the part of a line that a mark covers: marks do not begin or end with white space.
 fn within(rich: &Rich, span: &super::Span, line: &Range<usize>) -> Option<Range<usize>> {
     rank(&span.style)?;
     let range = span.range.start.max(line.start)..span.range.end.min(line.end);

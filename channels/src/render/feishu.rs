@@ -1,8 +1,9 @@
 //! Writes marked text as the Markdown of Feishu's cards.
 //!
-//! What the markup gives a meaning is written as an entity, so that words stay words: a model that writes
-//! `<at id=all></at>` names nobody. Code takes no entities; there a tag that names somebody is broken by a
-//! character that nobody sees. Marks do not span lines and do not touch white space, as the markup wants it.
+//! Characters with a meaning in the markup are written as entities, so that words stay words: a model that
+//! writes `<at id=all></at>` names nobody. Code takes no entities; there a tag that names somebody is broken
+//! by a character that nobody sees. Marks do not span lines and do not touch white space, as the markup wants
+//! it.
 
 use super::{Rich, Span, Style};
 
@@ -30,7 +31,7 @@ pub fn card_markdown(rich: &Rich) -> String {
     out
 }
 
-/// What holds for a stretch of the text.
+/// Styles that hold for a stretch of the text.
 #[derive(Default)]
 struct Marks<'a> {
     block: Option<&'a Span>,

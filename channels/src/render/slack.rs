@@ -358,7 +358,7 @@ fn first_doubt(rich: &Rich, block: usize) -> usize {
     [mark, line].into_iter().flatten().min().unwrap_or(text.len())
 }
 
-/// Tells whether the sign at `at` may come to mean something by what follows.
+/// Returns whether the sign at `at` may get a meaning from the text that follows.
 fn doubtful(text: &str, at: usize) -> bool {
     let (before, from) = text.split_at_checked(at).unwrap_or((text, ""));
     let mut rest = from.chars();

@@ -55,7 +55,7 @@ pub(crate) fn plain(rich: &Rich) -> String {
     out
 }
 
-/// Tells whether a name begins with this character.
+/// Returns whether a name begins with this character.
 fn calls(before: Option<char>, c: char) -> bool {
     c == '@' && !before.is_some_and(|before| before.is_alphanumeric() || matches!(before, '_' | '/'))
 }

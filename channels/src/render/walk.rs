@@ -22,9 +22,9 @@ struct Walk {
     out: Rich,
     /// Line breaks owed before the next visible character; written late, so that nothing ends with them.
     gap: usize,
-    /// Where the text stood when a block was begun: until something is written no break is owed.
+    /// Offset of the text when a block was begun: until something is written no break is owed.
     begun: usize,
-    /// Where the inline and block styles that are open began.
+    /// Start offsets of the open inline and block styles.
     open: Vec<usize>,
     /// The lists that are open: the next number, or none for bullets.
     lists: Vec<Option<u64>>,
@@ -40,7 +40,7 @@ struct Code {
     text: String,
 }
 
-/// Where an open link or image leads.
+/// Target of an open link or image.
 struct Target {
     url: String,
     image: bool,

@@ -28,7 +28,7 @@ const THREADS: usize = 10;
 /// How long it waits where Slack asks for it.
 const LONGEST_WAIT: Duration = Duration::from_secs(90);
 
-/// What is known of a chat, in seconds since 1970.
+/// Last events of a chat, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     /// When something was seen last.

@@ -34,7 +34,7 @@ enum Token {
     App,
 }
 
-/// What every answer has.
+/// Common fields of every response.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -142,7 +142,7 @@ impl Client {
         request.send().await.map_err(unreachable)
     }
 
-    /// Tells whether an address is Slack's own, or that of what stands in for it.
+    /// Returns whether an address is Slack's own, or that of the configured stand-in.
     pub(super) fn is_slacks(&self, url: &Url) -> bool {
         let own = url.origin() == self.api_url.origin();
         let host = url.host_str().unwrap_or_default();

@@ -29,7 +29,7 @@ pub(super) const RESPOND: &str = "respond";
 /// A longer address is not kept.
 const LONGEST_URL: usize = 1024;
 
-/// What an account needs to know to read its events.
+/// Decodes the events of one account.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     pub(super) account: &'a str,
@@ -64,7 +64,7 @@ enum What {
     Recall,
 }
 
-/// What has to be known besides.
+/// Data beside the event that decoding needs.
 #[derive(Debug, Default)]
 pub(super) struct Context {
     /// The names of people by their ids.

@@ -1,4 +1,4 @@
-//! What can be wrong with an account, asked of Slack itself.
+//! Doctor checks of an account, made against Slack's API.
 
 use super::{Delivery, Slack, failure::ApiError};
 use crate::{Check, supervise::Ended};

@@ -1,4 +1,4 @@
-//! What becomes of an event, whichever way it came: read, completed by what has to be asked for, and kept.
+//! Handling of an event from socket or webhook: it is decoded, completed by look-ups, and stored.
 
 use super::{
     decode::{Context, Decoder, Heard, Me},
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What listens for one account.
+/// Event handler of one account.
 #[derive(Clone)]
 pub(super) struct Ears {
     pub(super) account: Arc<str>,

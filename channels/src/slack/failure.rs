@@ -1,4 +1,4 @@
-//! What Slack's errors mean. Most come with HTTP 200; the words are the API's own.
+//! Mapping of Slack's errors. Most come with HTTP 200; the words are the API's own.
 
 use crate::{
     ChannelError, SendError,
@@ -43,12 +43,12 @@ pub(super) enum ApiError {
 }
 
 impl ApiError {
-    /// Tells whether Slack, or the way to it, does not work now.
+    /// Returns whether Slack, or the way to it, does not work now.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))
     }
 
-    /// Tells whether Slack has no such method here, or the app may never call it.
+    /// Returns whether Slack has no such method here, or the app may never call it.
     pub(super) fn is_for_good(&self) -> bool {
         let gone = ["unknown_method", "method_deprecated", "deprecated_endpoint"];
         match self {

@@ -114,7 +114,7 @@ struct Session<'a> {
     kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
     renewed: Option<Instant>,
-    /// Tells whether the history was read to its end, and how often that was tried.
+    /// Yields whether the history was read to its end, and the retry state.
     catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
     /// When the history may be read again.
     backoff: Backoff,

@@ -49,12 +49,13 @@ pub(super) struct SlackMessages {
     office: Arc<Office>,
     channel: String,
     thread: Option<String>,
-    /// Who is answered, and of which team: a stream in a channel has to be for somebody.
+    /// The user who is answered, with their team: a stream in a channel has to be for somebody.
     recipient: String,
     team: String,
-    /// Where a slash command is answered of a channel in which the bot is not: only who gave it sees that.
+    /// Response URL of a slash command from a channel in which the bot is not: only its author sees the
+    /// answer.
     respond: Option<Url>,
-    /// What was added to each stream that is open, as far as is certain.
+    /// Text added to each open stream, as far as is certain.
     streams: HashMap<String, String>,
     /// Whether streams are refused here.
     no_stream: bool,
@@ -77,7 +78,7 @@ pub(super) struct SlackMessages {
     look: Instant,
 }
 
-/// What is kept of a message before it is sent.
+/// Record of a message before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tries {
     /// Whether one of the tries was to begin a stream.
@@ -236,7 +237,7 @@ impl SlackMessages {
         }
     }
 
-    /// Says in the thread what the agent does, if that is new, and takes it back at the end.
+    /// Shows the agent's activity in the thread, if that is new, and clears it at the end.
     async fn say_status(&self, page: &Page) {
         let Some(thread) = &self.thread else { return };
         let words = if page.done { "" } else { page.activity.as_str() };

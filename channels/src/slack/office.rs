@@ -1,5 +1,5 @@
-//! What the replies of one account share: the calls with the waits that Slack asks for, who the bot is, and
-//! what turned out not to work here.
+//! State that the replies of one account share: the calls with the waits that Slack asks for, the bot's
+//! identity, and the features that turned out not to work here.
 
 use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads, turns::Turns};
 use crate::pace::Pacer;
@@ -21,7 +21,7 @@ const UPDATE: Duration = Duration::from_millis(1250);
 /// How long a status may take; nobody misses it.
 const STATUS: Duration = Duration::from_secs(5);
 
-/// What the replies of one account share.
+/// State that the replies of one account share.
 pub(super) struct Office {
     pub(super) client: Client,
     pub(super) me: OnceLock<Me>,
@@ -31,7 +31,7 @@ pub(super) struct Office {
     pub(super) pacer: Pacer<String>,
     /// Which reply sends in a thread.
     pub(super) turns: Turns,
-    /// What Slack asks to wait for, by method.
+    /// The waits that Slack asked for, by method.
     holds: Pacer<String>,
     /// How many replies are under way.
     pub(super) active: AtomicUsize,
@@ -42,7 +42,7 @@ pub(super) struct Office {
 #[derive(Deserialize)]
 struct Nothing {}
 
-/// What `auth.test` tells.
+/// Response of `auth.test`.
 #[derive(Deserialize)]
 struct Auth {
     user_id: String,
@@ -68,7 +68,7 @@ impl Office {
         }
     }
 
-    /// Tells who the bot is; Slack is asked once.
+    /// Returns the bot's identity; Slack is asked once.
     pub(super) async fn me(&self) -> Result<&Me, ApiError> {
         if let Some(me) = self.me.get() {
             return Ok(me);
@@ -130,7 +130,7 @@ impl Office {
         !self.status_off.load(Ordering::Relaxed)
     }
 
-    /// Says what the bot does in a thread; nothing clears it. Best effort.
+    /// Sets the bot's status in a thread; nothing clears it. Best effort.
     pub(super) async fn status(&self, channel: &str, thread: &str, words: &str) {
         if !self.statuses() {
             return;

@@ -1,4 +1,4 @@
-//! What one message on Slack shows: as mrkdwn in blocks, and as the Markdown of a stream.
+//! Content of one message on Slack: as mrkdwn in blocks, and as the Markdown of a stream.
 
 use crate::{
     Choice,
@@ -25,7 +25,7 @@ const BUTTONS: usize = 25;
 const LABEL: usize = 75;
 const VALUE: usize = 2000;
 
-/// What one message shows.
+/// Content of one message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Page {
     /// The words in mrkdwn.
@@ -40,7 +40,7 @@ pub(super) struct Page {
     pub(super) whole: String,
     /// How much of them will surely stay.
     pub(super) so_far: String,
-    /// What the agent does at the moment.
+    /// The agent's current activity.
     pub(super) activity: String,
     /// Whether it will not change any more.
     pub(super) done: bool,
@@ -63,7 +63,7 @@ impl Page {
         Self { text, plain, blocks, buttons, whole: markdown(rich), so_far, activity, done: draft.done, asks }
     }
 
-    /// Tells whether the marks make it too long for a change.
+    /// Returns whether the marks make it too long for a change.
     pub(super) fn overfull(&self) -> bool {
         self.text.chars().count() > TEXT
     }

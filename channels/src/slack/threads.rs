@@ -1,6 +1,6 @@
-//! In which threads the bot has spoken: what people write there is meant for it.
+//! Threads in which the bot has spoken: messages there are meant for it.
 //!
-//! What this process said is remembered; of other threads Slack is asked once.
+//! Threads in which this process spoke are remembered; of other threads Slack is asked once.
 
 use super::{client::Client, decode::Me, failure::ApiError, wire::Page};
 use std::{
@@ -23,7 +23,7 @@ impl Threads {
         self.put(channel, thread, true);
     }
 
-    /// Tells whether the bot has spoken in a thread.
+    /// Returns whether the bot has spoken in a thread.
     pub(super) async fn ours(
         &self,
         client: &Client,

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 /// When more places than this are remembered, those where nobody waits are forgotten.
 const MOST: usize = 1024;
 
-/// Who goes first in each place.
+/// Send locks of each place, given in the order of asking.
 #[derive(Debug, Default)]
 pub(super) struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
 

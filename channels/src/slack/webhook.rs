@@ -95,7 +95,7 @@ fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {
     signature
 }
 
-/// What a post says.
+/// A decoded post.
 #[derive(Debug, PartialEq)]
 enum Told {
     /// Slack tries a new address.

@@ -1,4 +1,4 @@
-//! What Slack sends, as far as it is needed. Everything may be missing; what is not known is passed over.
+//! Slack's payloads, as far as they are needed. Every field may be missing; unknown ones are ignored.
 
 use super::decode::Me;
 use serde::Deserialize;
@@ -44,9 +44,9 @@ pub(super) struct Message {
     pub(super) parent_user_id: Option<String>,
     #[serde(default)]
     pub(super) files: Vec<File>,
-    /// Of a change: the message as it is now.
+    /// In a change, the message as it is now.
     pub(super) message: Option<Box<Message>>,
-    /// Of a change or a deletion: the message as it was.
+    /// In a change or a deletion, the message as it was.
     pub(super) previous_message: Option<Box<Message>>,
     pub(super) deleted_ts: Option<String>,
     pub(super) edited: Option<Edited>,
@@ -56,7 +56,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Tells whether the bot wrote it.
+    /// Returns whether the bot wrote it.
     pub(super) fn is_by(&self, me: &Me) -> bool {
         let bot = !me.bot.is_empty() && self.bot_id.as_deref() == Some(&me.bot);
         bot || self.user.as_deref() == Some(&me.user)
@@ -69,7 +69,7 @@ pub(super) struct Edited {
     pub(super) ts: Option<String>,
 }
 
-/// What an app hung on a message.
+/// Metadata that an app attached to a message.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Metadata {
     #[serde(default)]
@@ -115,7 +115,7 @@ pub(super) struct Named {
     pub(super) team_id: Option<String>,
 }
 
-/// Where a button stands.
+/// Message and channel that hold a button.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Container {
     pub(super) message_ts: Option<String>,
@@ -123,7 +123,7 @@ pub(super) struct Container {
     pub(super) thread_ts: Option<String>,
 }
 
-/// What a button says and does.
+/// A button's identifier and value.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Action {
     #[serde(default)]
@@ -144,7 +144,7 @@ pub(super) struct Slash {
     pub(super) user_name: Option<String>,
     pub(super) team_id: Option<String>,
     pub(super) trigger_id: Option<String>,
-    /// Where it can be answered, for half an hour. Whoever knows it can: it is never logged.
+    /// Response URL, valid for half an hour. Whoever knows it can answer: it is never logged.
     pub(super) response_url: Option<String>,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Page {
     pub(super) response_metadata: Next,
 }
 
-/// Where the next page is.
+/// Cursor of the next page.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Next {
     #[serde(default)]

@@ -20,14 +20,14 @@ pub(super) enum Call {
     Seen { id: i64 },
 }
 
-/// Where in a chat a message goes.
+/// Topic and answered message of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Thread {
     pub(super) topic: Option<i64>,
     pub(super) reply_to: Option<i64>,
 }
 
-/// What a message says.
+/// Content of an outgoing message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) body: String,
@@ -39,7 +39,7 @@ pub(super) struct Text {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Posted {
     pub(super) id: i64,
-    /// Where it stands, as far as Telegram says.
+    /// The message's topic and answered message, as far as Telegram names them.
     pub(super) thread: Thread,
 }
 
@@ -90,7 +90,7 @@ pub(super) enum CallError {
 }
 
 impl CallError {
-    /// What it means where the call only prepared another: nothing was done.
+    /// Maps the error of a call that only prepared another: nothing was done.
     pub(super) fn before(self) -> Self {
         match self {
             Self::Unknown(what) => Self::Unconnected(what),
@@ -98,7 +98,7 @@ impl CallError {
         }
     }
 
-    /// Tells whether Telegram fails, or whatever is between.
+    /// Returns whether Telegram, or the way to it, fails.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))
     }

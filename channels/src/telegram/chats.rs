@@ -1,9 +1,9 @@
-//! What the replies of one account have to know of each other.
+//! State that the replies of one account have to share.
 //!
 //! Telegram numbers messages: all private chats and basic groups of a bot share one sequence, every
 //! supergroup has its own. A reply that does not know whether its message was sent looks for it among the
-//! numbers that nobody knows. So that it never takes a message which another reply of the same chat has
-//! sent a moment ago, sending with its record, and looking, take turns in a chat.
+//! numbers that nobody knows. It must not take a message that another reply of the same chat sent a moment
+//! ago, so replies of one chat take turns at sending (with its record) and at looking.
 
 use std::{
     collections::HashMap,
@@ -69,7 +69,7 @@ pub(super) fn sequence(chat: i64) -> i64 {
     if chat < SUPERGROUPS { chat } else { SHARED }
 }
 
-/// Tells whether a chat's messages are numbered together with those of other chats.
+/// Returns whether a chat's messages are numbered together with those of other chats.
 pub(super) fn is_shared(chat: i64) -> bool {
     sequence(chat) == SHARED
 }

@@ -147,7 +147,7 @@ impl Client {
     }
 }
 
-/// What every method answers.
+/// Common fields of every response.
 #[derive(Deserialize)]
 struct Answer<T> {
     ok: bool,
@@ -163,7 +163,7 @@ struct Parameters {
     migrate_to_chat_id: Option<i64>,
 }
 
-/// What is read of a message of our own.
+/// Telegram's response to sending a message of our own.
 #[derive(Deserialize)]
 pub(super) struct Message {
     message_id: i64,

@@ -1,6 +1,6 @@
 //! From an update to an inbound event: pure, no IO, no clock.
 //!
-//! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
+//! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
 use super::{
     media::{attachments, described},
@@ -17,7 +17,7 @@ pub(super) struct Me {
     pub(super) username: String,
 }
 
-/// What an account needs to know to read its updates.
+/// Decodes the updates of one account.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     pub(super) account: &'a str,
@@ -29,7 +29,7 @@ pub(super) struct Decoder<'a> {
 /// An update that somebody has to be told of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Delivery {
-    /// What happened.
+    /// The decoded event.
     pub(super) inbound: Inbound,
     /// The press of a button that Telegram shows as pending until it is answered.
     pub(super) pressed: Option<String>,

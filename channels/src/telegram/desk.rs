@@ -12,7 +12,7 @@ const PRIVATE: Duration = Duration::from_secs(1);
 /// How often in a group: Telegram takes about twenty messages a minute there.
 const GROUP: Duration = Duration::from_secs(3);
 
-/// What the replies of one account share.
+/// State that the replies of one account share.
 #[derive(Clone)]
 pub(super) struct Office {
     pub(super) api: Arc<dyn Api>,

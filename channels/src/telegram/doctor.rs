@@ -1,11 +1,11 @@
-//! What can be wrong with an account, asked of Telegram itself.
+//! Doctor checks of an account, made against Telegram's API.
 
 use super::{Mode, Telegram, api::CallError, client::PATIENCE, listen::GET_ME, wire::User};
 use crate::Check;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What Telegram says of the webhook.
+/// Telegram's state of the webhook.
 #[derive(Deserialize)]
 struct WebhookInfo {
     #[serde(default)]

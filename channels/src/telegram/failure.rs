@@ -1,4 +1,4 @@
-//! What Telegram's errors mean. The codes are few and coarse, so that the wording decides.
+//! Mapping of Telegram's errors. The codes are few and coarse, so that the wording decides.
 
 use super::api::CallError;
 use std::{error::Error, time::Duration};

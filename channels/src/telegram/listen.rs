@@ -261,7 +261,7 @@ impl<'a> Poll<'a> {
         self.presses.spawn(answer_press(client, query));
     }
 
-    /// Tells Telegram what was kept, so that a clean restart does not get it again.
+    /// Confirms the stored updates to Telegram, so that a clean restart does not get them again.
     async fn confirm(&self) {
         if self.offset > self.confirmed {
             let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 /// A token of the usual shape.
 pub(super) const TOKEN: &str = "123456:AAF7-g0gYncWnm5IyfZlpPRqRRv6kNAGlao";
 
-/// What the server does with a call.
+/// The server's reaction to a call.
 pub(super) enum Do {
     /// Answers a result.
     Result(Value),

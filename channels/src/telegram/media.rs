@@ -1,4 +1,4 @@
-//! What came with a message besides words: files to fetch, and things that words can tell.
+//! Contents of a message besides words: files to fetch, and things that words can describe.
 
 use super::wire::{Location, Media, Message, full_name};
 use crate::{
@@ -46,7 +46,7 @@ fn sticker_type(sticker: &Media) -> &'static str {
     }
 }
 
-/// Tells in words what is neither text nor a file.
+/// Describes in words the content that is neither text nor a file.
 pub(super) fn described(message: &Message) -> Option<String> {
     let place = |at: &Location| format!("{}, {}", at.latitude, at.longitude);
     if let Some(venue) = &message.venue {

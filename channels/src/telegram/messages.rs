@@ -1,15 +1,15 @@
 //! The messages of one reply on Telegram, and how one is found that was perhaps sent.
 //!
-//! Telegram has no idempotency key: to send again what may have been sent makes two. An edit, though, may be
-//! repeated. A growing reply is therefore sent as a neutral sign, and an intent without a number is looked for
-//! ([`super::search`]): the numbers that nobody knows are tried to be changed into the sign, which a message
-//! of ours in this chat allows and anything else refuses. What it says then is the sign, so no word gets into
-//! a wrong place, and Telegram's answer tells which message it answers and in which topic. A message that the
-//! journal knows is never touched.
+//! Telegram has no idempotency key: sending a message again that may have been sent makes two. An edit,
+//! though, may be repeated. A growing reply is therefore sent as a neutral sign, and an intent without a
+//! number is looked for ([`super::search`]): the search tries to edit each unknown number into the sign,
+//! which works for a message of ours in this chat and fails for anything else. The found message shows the
+//! sign, so no word gets into a wrong place, and Telegram's answer tells which message it answers and in
+//! which topic. A message that the journal knows is never touched.
 //!
-//! What cannot be had: certainty about a message which more than a few dozen unseen ones of other people
-//! follow, or which Telegram takes up only after the search. Drafts (`sendMessageDraft`) are left out: the
-//! recorded message is on the screen already, and a draft would show the same words a second time below it.
+//! A message stays uncertain if more than a few dozen unseen ones of other people follow it, or if Telegram
+//! takes it up only after the search. Drafts (`sendMessageDraft`) are left out: the recorded message is on
+//! the screen already, and a draft would show the same words a second time below it.
 
 use super::{
     api::{self, Call, Posted, Text, Thread},
@@ -102,7 +102,8 @@ impl TelegramMessages {
         Ok(())
     }
 
-    /// Tells whether a message stands where ours would. What it answers may have been deleted meanwhile.
+    /// Returns whether a message stands where ours would. The message it answers may have been deleted
+    /// meanwhile.
     fn fits(&self, found: Thread) -> bool {
         let answers_ours = found.reply_to.is_none() || found.reply_to == self.thread.reply_to;
         found.topic == self.thread.topic && answers_ours

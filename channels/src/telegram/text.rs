@@ -37,7 +37,7 @@ pub(super) fn words(message: &Message, me: &Me) -> Words {
     Words { text: without(text, own), mentioned, addressed: mentioned || bare_command }
 }
 
-/// Whom an entity names.
+/// Target of an entity that names somebody.
 enum Named {
     /// The bot; the whole entity is its name.
     Whole,

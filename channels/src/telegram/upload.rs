@@ -65,7 +65,7 @@ async fn part(file: &OutFile, left: &Arc<AtomicU64>) -> std::io::Result<(Part, u
     Ok((Part::stream_with_length(body, size).file_name(file.name.clone()), size))
 }
 
-/// Tells whether a file may be sent as a picture.
+/// Returns whether a file may be sent as a picture.
 pub(super) fn is_picture(file: &OutFile, size: u64) -> bool {
     let extension = Path::new(&file.name).extension().and_then(|extension| extension.to_str());
     let known = |extension: &str| {

@@ -1,4 +1,4 @@
-//! What Telegram sends, as far as it is read.
+//! Telegram's payloads, as far as they are read.
 //!
 //! Not the client library's types, on purpose: those are exact, so that one new kind of entity makes a
 //! whole message unreadable, and a message that cannot be read is a person who gets no answer. Here

@@ -17,7 +17,7 @@ pub struct Wish {
     pub tool: String,
     /// Its arguments: approved are exactly these.
     pub args: Value,
-    /// What is to be done, in a line for people.
+    /// The requested action, in a line for people.
     pub line: String,
     /// All of it, where the line leaves something out.
     pub whole: Option<Arc<str>>,

@@ -1,6 +1,6 @@
 //! Fits texts into what a model can take, and says what was left out. All lengths are in characters.
 
-/// What stays of a text that is too long.
+/// The part that stays of a text that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Its beginning.

@@ -1,8 +1,8 @@
-//! Tells a dangerous shell command by its text, for those who want to be asked first, and for those who look through
-//! what strangers wrote.
+//! Recognises a dangerous shell command by its text, for those who want to be asked first, and for those who
+//! look through foreign files.
 //!
-//! Deliberately no boundary: a command can be spelled in endless ways. What this finds is what a hasty model
-//! writes, not what an attacker does; those the sandbox stops. What other languages do is not looked at.
+//! Deliberately no boundary: a command can be spelled in endless ways. This finds commands that a hasty model
+//! writes, not those of an attacker; the sandbox stops those. Code in other languages is not looked at.
 
 mod path;
 mod script;
@@ -75,7 +75,7 @@ pub enum Danger {
 }
 
 impl Danger {
-    /// Says it in a few words.
+    /// Returns the danger in a few words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -102,14 +102,14 @@ impl Danger {
         }
     }
 
-    /// Tells whether all that is known is that it could not be read.
+    /// Returns whether all that is known is that it could not be read.
     #[must_use]
     pub fn is_unread(self) -> bool {
         self <= Self::Long
     }
 }
 
-/// Says why a script is dangerous, the worst that is in it; `None` if nothing was found.
+/// Returns the worst danger of a script; `None` if nothing was found.
 #[must_use]
 pub fn find(script: &str) -> Option<Danger> {
     if script.len() > MAX_SCRIPT_BYTES {
@@ -131,7 +131,7 @@ fn look(script: &str, depth: usize) -> Option<Danger> {
     }
 }
 
-/// Where the input of a command comes from.
+/// Origin of a command's input.
 #[derive(Clone, Debug)]
 enum Origin {
     Fetched,
@@ -155,7 +155,7 @@ fn all(commands: &[Command], depth: usize) -> Option<Danger> {
     worst
 }
 
-/// Says what a command writes for the next one.
+/// Returns the origin of the output that a command writes for the next one.
 fn origin(command: &Command) -> Option<Origin> {
     let bare = Bare::new(&command.words);
     match bare.program()? {
@@ -225,7 +225,7 @@ fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) 
     }
 }
 
-/// Tells whether what stands there comes from the network.
+/// Returns whether a word's value comes from the network.
 fn fetched(word: &Word) -> bool {
     word.inner.iter().any(|command| matches!(origin(command), Some(Origin::Fetched)))
 }

@@ -1,4 +1,4 @@
-//! What a run tells while it works, and how it ends.
+//! Events of a run while it works, and its outcome.
 
 use crate::{CallId, Decision, MessageId, Usage};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum Event {
     Text {
         /// The message that grows.
         message: MessageId,
-        /// What came.
+        /// The new part of the text.
         delta: String,
     },
     /// The words so far of this message do not count: the call is made again.
@@ -59,7 +59,7 @@ pub enum Event {
         call: CallId,
         /// Names the question to whoever decides.
         key: String,
-        /// What is to be done, in a line for people.
+        /// The action that waits for approval, in a line for people.
         wish: String,
         /// All of it, where the line leaves something out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub enum Event {
     Decided {
         /// The call.
         call: CallId,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
     /// A sub-agent came so far.
@@ -79,7 +79,7 @@ pub enum Event {
         /// How far.
         stage: TaskStage,
     },
-    /// What one model call cost.
+    /// The cost of one model call.
     Spent {
         /// The tokens.
         usage: Usage,
@@ -97,7 +97,7 @@ pub enum Event {
 pub enum TaskStage {
     /// It begins.
     Started {
-        /// What it is to do, in a few words.
+        /// The sub-agent's task, in a few words.
         about: String,
         /// Which kind of sub-agent it is.
         agent: String,
@@ -106,14 +106,14 @@ pub enum TaskStage {
     },
     /// It does something else now.
     Running {
-        /// What: the name of a tool, or nothing while it thinks.
+        /// Names of the tools at work; empty while it thinks.
         doing: Vec<String>,
-        /// What it has spent so far.
+        /// Its usage so far.
         usage: Usage,
     },
     /// It has its result.
     Completed {
-        /// What it spent.
+        /// Its usage.
         usage: Usage,
     },
     /// It failed.
@@ -144,9 +144,9 @@ pub enum Outcome {
 /// Why a run failed, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub class: FailureClass,
-    /// What happened and what to do, in a sentence or two, without secrets.
+    /// The failure and its remedy, in a sentence or two, without secrets.
     pub hint: String,
 }
 

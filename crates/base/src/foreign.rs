@@ -1,12 +1,12 @@
-//! What others wrote, made fit for a model to read: it cannot close or open the marks that tell a model
-//! whose words these are, and holds nothing that a person would not see.
+//! Foreign text, made fit for a model to read: it cannot close or open the marks that tell a model whose
+//! words these are, and holds nothing that a person would not see.
 //!
 //! The only place where that is done. Used wherever such text stands inside something that pudu wrote: people's
 //! messages and names, souls, skills, the pages of the web, and what is told of files. A mark is known in every
 //! spelling that a reader takes for it: other widths and alphabets, any case, spaces and joiners in between.
 //!
-//! Deliberately absent: who says what. That is told by a message's form (see [`crate::Human::told`]), which no
-//! text can write, whatever is in it.
+//! Deliberately absent: who wrote what. That is told by a message's form (see [`crate::Human::told`]), which
+//! no text can write, whatever is in it.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
@@ -116,8 +116,8 @@ pub fn unseen(c: char) -> bool {
     c.is_control() || hidden
 }
 
-/// Tells whether a character has no width of its own or turns the text around it: what is [`unseen`], and the
-/// joiners, selectors and fillers that some scripts need.
+/// Returns whether a character has no width of its own or turns the text around it: everything that is
+/// [`unseen`], and the joiners, selectors and fillers that some scripts need.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     unseen(c)
@@ -141,8 +141,8 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Tells whether what follows the opening sign makes it a reserved mark, opening or closing, or one of the form
-/// `<|name|>`.
+/// Returns whether the text behind the opening sign makes it a reserved mark, opening or closing, or one of
+/// the form `<|name|>`.
 fn reserved(after: &str) -> bool {
     // No name is longer; what is skipped before it is not counted.
     const MAX_NAME_CHARS: usize = 64;

@@ -1,9 +1,9 @@
-//! How a model is told who says what: by the form of a message, which no text can write.
+//! Markup that tells a model who wrote what: by the form of a message, which no text can write.
 //!
-//! What pudu says of a message stands before the words, from its first line, which is one JSON object, to the
-//! first empty line. Where several people share a thread, each line of their words is quoted. So whatever a
-//! person, a name or a file says stands behind a sign that only pudu writes, however it is spelled. `lead.md` of
-//! the harness tells the model so.
+//! A header stands before the words, from the first line, which is one JSON object, to the first empty line.
+//! If several people share a thread, each line of their words is quoted. So everything that a person, a name
+//! or a file contains stands behind a sign that only pudu writes, however it is spelled. `lead.md` of the
+//! harness tells the model so.
 //!
 //! Deliberately absent: the making of foreign text fit to read, which is [`foreign`]'s.
 
@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// So many of a note.
 const MAX_NOTE_CHARS: usize = 500;
 
-/// What a message's first line says.
+/// The first line of a message.
 #[derive(Serialize)]
 struct Head {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ struct Head {
     at: Option<String>,
 }
 
-/// Who says it.
+/// The author of a message.
 #[derive(Serialize)]
 struct Speaker {
     name: String,

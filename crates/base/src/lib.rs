@@ -1,9 +1,9 @@
 //! The agent's words and ports: messages, thread state, updates, events, ids, and the traits that
 //! models, tools, sandboxes and logs implement.
 //!
-//! What is deliberately absent: IO. Nothing here opens a file, a socket or a database, knows a chat
-//! platform, or reads the environment. Every other crate may use these words, so a change here is a
-//! change to what is stored and sent: snapshots in `tests/` show it.
+//! Deliberately absent: IO. Nothing here opens a file, a socket or a database, knows a chat platform, or
+//! reads the environment. Every other crate may use these words, so a change here is a change to what is
+//! stored and sent: snapshots in `tests/` show it.
 
 mod approval;
 mod cut;

@@ -5,7 +5,7 @@ use crate::{BoxFuture, RunId, ThreadId, ThreadState, Update};
 /// How many updates of a thread are durable; the position after the last one.
 pub type Seq = i64;
 
-/// Where threads are remembered: append-only, so that a step costs its own size.
+/// Log of threads: append-only, so that a step costs its own size.
 pub trait ThreadLog: Send + Sync {
     /// Returns the thread's position and state; 0 and empty for a thread that has said nothing.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(Seq, ThreadState), LogError>>;

@@ -1,4 +1,4 @@
-//! What is said in a thread.
+//! The messages of a thread.
 
 use crate::{CallId, MessageId, SharedFile, Usage};
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What a person said.
+    /// A person's message.
     Human(Human),
-    /// What the model answered.
+    /// The model's answer.
     Assistant(Assistant),
-    /// What a tool returned.
+    /// A tool's result.
     Tool(ToolResult),
 }
 
@@ -38,14 +38,14 @@ impl Message {
     }
 }
 
-/// What a person said.
+/// A person's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Human {
     /// Its id; derived from the inbound message, so that a redelivery replaces and never repeats it.
     pub id: MessageId,
     /// The words, mention tokens removed.
     pub text: String,
-    /// Who said it, where several people share a thread: the name that people see.
+    /// The author's display name, in a thread that several people share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
     /// The platform's id of that person. Anybody may take another's name, and nobody another's id.
@@ -54,7 +54,7 @@ pub struct Human {
     /// When it was said, with the time zone, in words for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// What pudu has to say of it, a line each: of files that could not be had.
+    /// Remarks of pudu on the message, a line each, such as files that could not be fetched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Instructions that stand below it in a request. No thread keeps them.
@@ -65,7 +65,7 @@ pub struct Human {
     pub files: Vec<SharedFile>,
 }
 
-/// What the model answered.
+/// The model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assistant {
     /// Its id.
@@ -73,7 +73,7 @@ pub struct Assistant {
     /// The words for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What it thought, for providers that want it back. Shown to nobody.
+    /// The model's reasoning, for providers that want it back. Shown to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// Tools that it wants called.
@@ -85,7 +85,7 @@ pub struct Assistant {
     /// Which model spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the call cost, where the provider said so.
+    /// The cost of the call, if the provider reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
@@ -119,7 +119,7 @@ pub struct ToolCall {
     pub garbled: Option<String>,
 }
 
-/// What a tool returned.
+/// A tool's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// Its id.
@@ -128,21 +128,21 @@ pub struct ToolResult {
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
-    /// What people are asked with it: the run ends here, and their answer begins the next.
+    /// The question to people that it asks: the run ends here, and their answer begins the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// An image that the model sees with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
-    /// Who decided whether the call was made, where somebody had to.
+    /// The decision whether the call was made, if it needed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What was decided about calls that this one made itself, in order.
+    /// The decisions about calls that this one made itself, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
 }
@@ -159,21 +159,21 @@ pub struct Image {
 /// Something that people are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What is asked, Markdown, without the options.
+    /// The question, in Markdown, without the options.
     pub text: String,
     /// Answers to choose from; none if the answer is free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
-/// What became of a call that somebody had to approve.
+/// Decision about a call that somebody had to approve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What was to be done, in a line.
+    /// The requested action, in a line.
     pub wish: String,
     /// Whether it was approved.
     pub approved: bool,
-    /// Who decided; nobody if time ran out.
+    /// The name of the approver; `None` if time ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Whether nobody was asked, because none of those who may decide would have seen the question.

@@ -18,7 +18,7 @@ pub trait Model: Send + Sync {
         128_000
     }
 
-    /// Tells whether it can see images.
+    /// Returns whether it can see images.
     fn sees(&self) -> bool {
         false
     }
@@ -27,7 +27,7 @@ pub trait Model: Send + Sync {
     fn stream(&self, request: Request) -> ModelStream;
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The system prompt.
@@ -45,7 +45,7 @@ pub struct Request {
 pub struct Picture {
     /// Which image of the agent's files.
     pub image: Image,
-    /// What it is made of.
+    /// The image's content.
     pub bytes: Arc<[u8]>,
 }
 
@@ -58,7 +58,7 @@ pub enum Delta {
     Reasoning(String),
     /// A whole call of a tool.
     Call(ToolCall),
-    /// What the call cost.
+    /// The cost of the call.
     Usage(Usage),
     /// The reply is whole. A stream that ends without this was cut.
     Finish(Finish),
@@ -87,7 +87,7 @@ pub enum ModelError {
     /// The connection failed, timed out or was cut, or the server failed: ask again.
     #[error("the model cannot be reached: {0}")]
     Unreachable(String),
-    /// What came was not what the protocol says: ask again.
+    /// The answer violates the protocol: ask again.
     #[error("the model's answer cannot be read: {0}")]
     Garbled(String),
     /// The key was refused. Asking again does not help.
@@ -102,7 +102,7 @@ pub enum ModelError {
     /// The provider does not know a model of this name. Asking again does not help.
     #[error("the model's provider does not know the model: {0}")]
     UnknownModel(String),
-    /// What was said is too much for the model. Asking less helps.
+    /// The request exceeds the model's context. Asking less helps.
     #[error("the request is too long for the model: {0}")]
     TooLong(String),
     /// The provider's content filter refused the request. Asking otherwise helps.
@@ -114,7 +114,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Tells whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn retriable(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::Garbled(_))

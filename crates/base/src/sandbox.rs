@@ -18,7 +18,8 @@ pub trait SandboxProvider: Send + Sync {
         self.acquire(thread)
     }
 
-    /// Says that nobody works in it for now. Its files stay; what else of it may be let go.
+    /// Releases a thread's sandbox: nobody works in it for now. Its files stay; everything else may be let
+    /// go.
     fn release<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ()>;
 
     /// Returns which shell commands find there; `None` if there is none for them.
@@ -34,7 +35,7 @@ pub enum Shell {
     Confined(Network),
 }
 
-/// What a sandbox reaches of the network.
+/// Network access of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// Nothing but itself.
@@ -70,7 +71,8 @@ pub trait Sandbox: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>>;
 
-    /// Says how large a plain file is. Fails where a symlink leads to it, as far as the sandbox can tell.
+    /// Returns the size of a plain file, in bytes. Fails if a symlink leads to it, as far as the sandbox can
+    /// tell.
     fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
         Box::pin(async move {
             match self.read(path, 0).await {
@@ -85,7 +87,7 @@ pub trait Sandbox: Send + Sync {
 /// A shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What the shell reads.
+    /// Script that the shell runs.
     pub script: String,
     /// After this long everything is killed.
     pub timeout: Duration,
@@ -94,9 +96,9 @@ pub struct Command {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exec {
-    /// What it wrote to standard output, its middle cut if there was too much.
+    /// Its standard output, cut in the middle if there was too much.
     pub stdout: String,
-    /// What it wrote to standard error, likewise.
+    /// Its standard error, likewise.
     pub stderr: String,
     /// Its exit code; `None` when it was killed.
     pub code: Option<i32>,
@@ -138,25 +140,25 @@ pub enum SandboxError {
     /// The path is not one of the sandbox's.
     #[error("{path} is outside the sandbox: use a path under /mnt/user-data")]
     Outside {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// There is no such file.
     #[error("{path} does not exist")]
     Missing {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
-    /// What lies there may be read only.
+    /// The path may only be read.
     #[error("{path} is read-only: write under /mnt/user-data")]
     ReadOnly {
-        /// What was asked for.
+        /// The requested path.
         path: String,
     },
     /// The file is larger than the caller takes.
     #[error("{path} has {size} bytes, more than the {limit} that can be read at once")]
     TooLarge {
-        /// What was asked for.
+        /// The requested path.
         path: String,
         /// Its size in bytes.
         size: u64,
@@ -169,9 +171,9 @@ pub enum SandboxError {
     /// The system failed.
     #[error("{path}: {source}")]
     Io {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

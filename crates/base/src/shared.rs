@@ -22,12 +22,12 @@ pub struct SharedFile {
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// What came of reading it, if it is a document.
+    /// Result of reading it, if it is a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
 }
 
-/// What came of reading a document.
+/// Result of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Reading {
@@ -43,13 +43,13 @@ pub enum Reading {
 /// A document's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// Where it is inside the sandbox.
+    /// Path inside the sandbox.
     pub path: String,
     /// Size in bytes.
     pub size: u64,
     /// How many lines it has.
     pub lines: usize,
-    /// What the document is, in words.
+    /// Description of the document, in words.
     pub about: String,
     /// The first of its headings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,7 +60,7 @@ pub struct Text {
     /// How it begins, where it has no headings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub opening: String,
-    /// What is not in it, or may be wrong there.
+    /// Parts that are missing from the text, or may be wrong in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! What a run knows of a skill. It was read before the run starts, so that a run needs no IO for it and sees
-//! one version of it from its beginning to its end.
+//! A run's view of a skill. It was read before the run starts, so that a run needs no IO for it and sees one
+//! version of it from its beginning to its end.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub struct Skill {
     /// Its name: small letters, digits and hyphens; `/name` at the beginning of a message activates it.
     pub name: String,
-    /// What it is for and when to use it, for the model.
+    /// Its purpose and when to use it, for the model.
     pub about: String,
-    /// Where its `SKILL.md` is, as the agent knows it.
+    /// Path of its `SKILL.md`, as the agent knows it.
     pub path: String,
     /// The tools that it may use while it is active; `None` where it does not say, which allows all.
     pub tools: Option<Vec<String>>,

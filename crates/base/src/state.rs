@@ -5,7 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a thread remembers: a fold over [`Update`]s, never edited in place.
+/// State of a thread: a fold over [`Update`]s, never edited in place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadState {
     /// Messages in the order in which they first came.
@@ -23,7 +23,7 @@ pub struct ThreadState {
     /// The agent's own list of what is to be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
-    /// What the agent has read of its files.
+    /// Digests of the files that the agent has read.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Arc<Marks>,
     /// Which tools the agent has searched for, of those that are not told to it one by one.
@@ -56,7 +56,7 @@ impl Promoted {
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Todo {
-    /// What.
+    /// The task.
     pub content: String,
     /// How far it is.
     pub status: TodoStatus,
@@ -74,8 +74,8 @@ pub enum TodoStatus {
     Completed,
 }
 
-/// What the agent has read of its files: a digest of each as it was when it was read or written last. Of many
-/// files the oldest marks are forgotten, and those files have to be read again.
+/// Digests of the files that the agent has read: each as it was when it was read or written last. If there
+/// are too many, the oldest marks are forgotten, and those files have to be read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Marks(IndexMap<String, String>);

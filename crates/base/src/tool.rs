@@ -16,19 +16,19 @@ pub trait Tool: Send + Sync {
     /// Calls it. Dropping the future cancels the call and all that it started.
     fn call<'a>(&'a self, args: Value, cx: &'a ToolCx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
-    /// not tell.
+    /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
+    /// do not tell.
     fn note(&self, _args: &Value) -> Option<String> {
         None
     }
 }
 
-/// What is known of a tool before it is called.
+/// Description of a tool for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its name, unique in a run.
     pub name: String,
-    /// What it does, for the model.
+    /// Its purpose, for the model.
     pub about: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
@@ -44,7 +44,7 @@ impl ToolSpec {
     }
 }
 
-/// What a tool may use while it is called.
+/// Context of a tool call.
 pub struct ToolCx {
     /// The thread that asks.
     pub thread: ThreadId,
@@ -54,9 +54,9 @@ pub struct ToolCx {
     pub call: CallId,
     /// The thread's sandbox.
     pub sandbox: Arc<dyn Sandbox>,
-    /// What the agent has read of its files.
+    /// Digests of the files that the agent has read.
     pub marks: Arc<Marks>,
-    /// Where the call tells what happens while it works.
+    /// Receives the call's progress.
     pub tell: Tell,
     /// The tools that whoever works for the call may use; all that the agent has if not said.
     pub only: Option<Arc<[String]>>,
@@ -68,24 +68,24 @@ pub const MOST_FILES: usize = 20;
 /// Takes what a call tells while it works.
 pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// What a tool gives back.
+/// Output of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads: all that there is, within what the tool takes in.
+    /// The text for the model: all that there is, within the tool's own limit.
     pub text: String,
-    /// What stays of the text where it is not kept whole elsewhere; all of it if not said.
+    /// How the text is shortened if it is not stored whole elsewhere; `None` keeps all of it.
     pub cut: Option<Cut>,
     /// Whether there was more than the tool takes in.
     pub partial: bool,
     /// Changes of the thread's state.
     pub updates: Vec<Update>,
-    /// What people are asked: the run ends with it.
+    /// The question to people: the run ends with it.
     pub question: Option<Question>,
     /// An image that the model is to see.
     pub image: Option<Image>,
     /// Tokens that the call itself spent.
     pub usage: Usage,
-    /// What people decided about calls that it made itself, in order.
+    /// The decisions about calls that it made itself, in order.
     pub decisions: Vec<Decision>,
 }
 
@@ -111,13 +111,13 @@ pub trait TypedTool: Send + Sync + 'static {
     /// Whether a call that a crash cut may simply be made again.
     const REPEATABLE: bool = false;
 
-    /// What it does, where that depends on how it was set up.
+    /// Returns its description, if that depends on how it was set up.
     fn about(&self) -> String {
         Self::ABOUT.to_owned()
     }
 
-    /// Says in a few words, for those who are to approve a call, what it comes to, if its arguments alone do
-    /// not tell.
+    /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
+    /// do not tell.
     fn note(&self, _args: &Self::Args) -> Option<String> {
         None
     }

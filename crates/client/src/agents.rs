@@ -39,10 +39,10 @@ pub const MOST_NAMES: usize = 200;
 /// The name of a group, a skill or a model is no longer, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// What an agent is.
+/// Profile of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// What it is for, in a line for people.
+    /// Its purpose, in a line for people.
     pub about: String,
     /// The model that it wants; the default if not said.
     pub model: Option<String>,
@@ -50,7 +50,7 @@ pub struct Profile {
     pub tool_groups: Option<Vec<String>>,
     /// The skills that it has; all that are switched on if not said.
     pub skills: Option<Vec<String>>,
-    /// Who it is, for the system prompt.
+    /// Its identity, for the system prompt.
     pub soul: String,
 }
 
@@ -59,11 +59,11 @@ pub struct Profile {
 pub struct Persona {
     /// Its name: small letters, digits and hyphens.
     pub name: String,
-    /// What it is.
+    /// Its profile.
     pub profile: Profile,
     /// Whether it lies where DeerFlow kept agents before people had their own; it is not changed there.
     pub legacy: bool,
-    /// What is odd about its file.
+    /// Problems of its file.
     pub odd: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub struct Persona {
 pub struct Broken {
     /// The folder's name.
     pub name: String,
-    /// What is wrong, and the mend.
+    /// The cause, and the remedy.
     pub why: String,
 }
 
@@ -87,10 +87,10 @@ pub struct Roster {
     pub more: usize,
 }
 
-/// What is changed of an agent; what is not said stays.
+/// Change of an agent; fields that are `None` stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
     /// Its model, or none.
     pub model: Option<Option<String>>,
@@ -98,7 +98,7 @@ pub struct Change {
     pub tool_groups: Option<Option<Vec<String>>>,
     /// Its skills, or all.
     pub skills: Option<Option<Vec<String>>>,
-    /// Who it is.
+    /// Its identity.
     pub soul: Option<String>,
     /// Whether tools and skills may only become fewer.
     pub only_less: bool,
@@ -121,9 +121,9 @@ pub enum AgentError {
     /// It cannot be a name.
     #[error("`{name}` cannot be the name of an agent: {why}")]
     Name {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// What is wrong with it.
+        /// Why it is not allowed.
         why: &'static str,
     },
     /// There is no such agent.
@@ -137,7 +137,7 @@ pub enum AgentError {
     Broken {
         /// Its name.
         name: String,
-        /// What is wrong, and the mend.
+        /// The cause, and the remedy.
         why: String,
     },
     /// It lies where older versions kept agents.
@@ -154,9 +154,9 @@ pub enum AgentError {
     /// The system failed.
     #[error("{}: {why}", path.display())]
     Io {
-        /// What was being worked on.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
 }
@@ -166,7 +166,7 @@ impl AgentError {
         move |why| Self::Io { path: path.to_owned(), why }
     }
 
-    /// Says it to whoever is not to know this machine's folders; the log has the rest.
+    /// Returns the error without paths of this machine, which go to the log.
     #[must_use]
     pub fn told(&self) -> String {
         match self {
@@ -186,7 +186,7 @@ pub struct Agents(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     home: PathBuf,
-    /// What was said of each agent in the log, so that it is said once.
+    /// Notes already logged of each agent, so that each is logged once.
     told: Mutex<HashMap<String, Vec<String>>>,
 }
 
@@ -209,7 +209,7 @@ impl Agents {
         Ok(Persona { name, profile, legacy, odd })
     }
 
-    /// Tells whether there is a folder of that name, broken or not.
+    /// Returns whether there is a folder of that name, broken or not.
     #[must_use]
     pub fn exists(&self, name: &str) -> bool {
         normal(name).is_ok_and(|name| self.folder(&name).is_some())
@@ -237,7 +237,7 @@ impl Agents {
         roster
     }
 
-    /// Says whether an agent of that name can be made, and what it is called then.
+    /// Returns the normal form of a new agent's name, if it is free.
     ///
     /// # Errors
     /// When the name is taken or cannot be one, or there are too many.
@@ -334,7 +334,7 @@ impl Agents {
         found.find(|(folder, _)| file::is_agent(folder))
     }
 
-    /// Where agents are kept, and whether that is where older versions did. The first counts.
+    /// Returns the folders of agents, each with whether it is that of older versions. The first counts.
     fn roots(&self) -> [(PathBuf, bool); 2] {
         [(self.own(), false), (self.0.home.join("agents"), true)]
     }
@@ -343,7 +343,7 @@ impl Agents {
         self.0.home.join("users/default/agents")
     }
 
-    /// Says in the log what is odd about an agent, once.
+    /// Logs the problems of an agent, once.
     pub(crate) fn tell(&self, agent: &str, notes: &[String]) {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.get(agent).map(Vec::as_slice).unwrap_or_default() == notes {

@@ -15,12 +15,12 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// What waits for people.
+/// Approval requests that wait for people.
 pub struct Approvals {
     db: Db,
     /// How long somebody can decide.
     patience: RwLock<Duration>,
-    /// Who waits, by the question's id.
+    /// The waiting calls, by the question's id.
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
 }
 

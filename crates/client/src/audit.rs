@@ -1,5 +1,5 @@
-//! What is done in a sandbox, or to an agent, is noted before it is done: who, where, what, whether it was let
-//! through, and how it ended. What cannot be noted is not done.
+//! Audit log: every action in a sandbox, or on an agent, is recorded before it is done: who, where, what,
+//! whether it was let through, and how it ended. An action that cannot be recorded is not done.
 
 use crate::{Asker, now};
 use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, RunId, Sandbox, SandboxError, ThreadId, ToolError};
@@ -89,7 +89,7 @@ fn shortened(detail: &str) -> String {
     format!("{head}\n[{left} of {count} characters are left out; SHA-256 of the whole: {digest}]\n{tail}")
 }
 
-/// What stands for the exit code of a command: below 0 for one that has none because it was killed.
+/// Returns the exit code for the record: below 0 for a command that has none because it was killed.
 fn code(exec: &Exec) -> Option<i32> {
     exec.code.or(exec.killed.map(|why| match why {
         Killed::Late => -1,
@@ -99,7 +99,7 @@ fn code(exec: &Exec) -> Option<i32> {
     }))
 }
 
-/// Says why a command was killed whose noted code is this one; `None` if it was not.
+/// Returns why a command with this recorded code was killed; `None` if it was not.
 #[must_use]
 pub fn killed(code: i64) -> Option<&'static str> {
     match code {

@@ -67,7 +67,7 @@ pub struct Proxy(Arc<Rules>);
 struct Rules {
     domains: Vec<Domain>,
     resolver: Arc<dyn Resolver>,
-    /// Says what an address is that must not be reached.
+    /// Returns the kind of an address that must not be reached.
     closed: fn(IpAddr) -> Option<&'static str>,
 }
 
@@ -100,7 +100,7 @@ async fn serve(rules: Arc<Rules>, listener: TcpListener) {
     }
 }
 
-/// What a tunnel is made of, once its client has heard that it is there.
+/// The two ends of a tunnel, for when its client has its answer.
 type Tunnel = Arc<Mutex<Option<(OnUpgrade, TcpStream)>>>;
 
 async fn converse(rules: Arc<Rules>, stream: TcpStream) {

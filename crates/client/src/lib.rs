@@ -1,7 +1,7 @@
 //! The agent, put together: give it a store, models and tools, and run turns on threads. The daemon's
 //! dispatcher and gateway are thin over this; a program of yours can be as well.
 //!
-//! What is deliberately absent: chats, HTTP and configuration files.
+//! Deliberately absent: chats, HTTP and configuration files.
 
 pub mod agents;
 mod approvals;
@@ -70,7 +70,7 @@ struct Inner {
     approvals: Arc<Approvals>,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
-    /// What the files that tools read may take, for all runs.
+    /// Memory budget of the files that tools read, for all runs.
     memory: Memory,
     tasks: TaskTracker,
     /// Ends the runs at work where they are.
@@ -156,13 +156,13 @@ impl Client {
         }
     }
 
-    /// Tells whether there is a custom agent of that name, one that cannot be used included.
+    /// Returns whether there is a custom agent of that name, one that cannot be used included.
     pub async fn has_agent(&self, name: &str) -> bool {
         let (agents, name) = (self.agents(), name.to_owned());
         tokio::task::spawn_blocking(move || agents.exists(&name)).await.unwrap_or(false)
     }
 
-    /// Says whether an agent of that name can be made, and what it is called then; the error is for people.
+    /// Returns the normal form of a new agent's name, if it is free; the error is for people.
     pub async fn vacant(&self, name: &str) -> Result<String, String> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.vacant(&name)).await {
@@ -171,7 +171,7 @@ impl Client {
         }
     }
 
-    /// Says what of an agent's wishes there is not at the moment: models, tool groups, skills.
+    /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
     pub async fn notes(&self, persona: &Persona) -> Vec<String> {
         persona.notes(&self.setup(), &*self.catalog().await)
     }

@@ -1,4 +1,5 @@
-//! Where a thread's long results are kept: in a folder of its outputs, written by the daemon and not by the agent.
+//! Storage of a thread's long results: in a folder of its outputs, written by the daemon and not by the
+//! agent.
 
 use pudu_base::{BoxFuture, MessageId, ResultFiles, SandboxError};
 use pudu_sandbox::ThreadFiles;

@@ -24,14 +24,14 @@ const MAX_EARLIER_BYTES: usize = 128 * 1024;
 const UNHEARD: &str =
     "What you said could not be stored. Send it again; whoever runs this bot finds the reason in its log.";
 
-/// What a run is to do.
+/// Task of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// The thread.
     pub thread: ThreadId,
     /// The run; the same one again after a restart.
     pub run: RunId,
-    /// What people said. What the thread has already is not said twice.
+    /// Messages of people. Those that the thread has already are skipped.
     pub input: Vec<Human>,
     /// The message with which the run begins, also after a restart, when `input` may leave it out as said already:
     /// skills that were asked for since are at work, and calls that are open since are its own.
@@ -45,9 +45,9 @@ pub struct Task {
     pub at: Option<String>,
     /// The model; that of the agent, or the default, if none or unknown.
     pub model: Option<String>,
-    /// Who answers; the lead agent if none.
+    /// Name of the agent; the lead agent if `None`.
     pub agent: Option<String>,
-    /// What the run may do to custom agents.
+    /// The run's rights to change custom agents.
     pub authoring: Authoring,
     /// For whom it is done, who is asked to approve what needs it; if nobody, nothing is approved.
     pub asker: Option<Asker>,
@@ -55,7 +55,7 @@ pub struct Task {
     pub steps: Option<u32>,
 }
 
-/// What a run may do to custom agents.
+/// Rights of a run to change custom agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Authoring {
     /// Nothing.
@@ -91,7 +91,7 @@ pub struct Control {
 
 /// A run that works.
 pub struct Run {
-    /// What it tells.
+    /// The run's events.
     pub replay: Arc<Replay>,
     pub(crate) done: oneshot::Receiver<Ended>,
 }
@@ -115,13 +115,13 @@ pub struct Ended {
     pub text: String,
     /// Why its last words end where they do.
     pub finish: Finish,
-    /// What it asks people, if it waits for their answer.
+    /// Question to people, if it waits for their answer.
     pub question: Option<Question>,
-    /// What people approved or did not, in order.
+    /// Decisions of people about its calls, in order.
     pub decisions: Vec<Decision>,
     /// Files that it made for people: sandbox paths.
     pub artifacts: Vec<String>,
-    /// What it spent.
+    /// Its usage.
     pub usage: Usage,
     /// Messages that were to steer it and came too late.
     pub unused: Vec<Human>,
@@ -205,7 +205,7 @@ async fn answer(
     outcome
 }
 
-/// Tells readers how a run ended that did not come to work.
+/// Sends the outcome of a run that could not start.
 fn tell(turn: &Turn, outcome: Outcome) -> Outcome {
     turn.tell(Event::Ended { outcome: outcome.clone() });
     outcome
@@ -301,7 +301,7 @@ fn words(state: &ThreadState) -> String {
     kept.join("\n\n")
 }
 
-/// Tells readers what was said before a restart: what is said now stands below it.
+/// Sends the replies from before a restart: new ones stand below them.
 fn tell_before(turn: &Turn) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
     for reply in said.into_iter().rev() {

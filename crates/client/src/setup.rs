@@ -1,4 +1,4 @@
-//! What runs work with, as the configuration of the moment wants it.
+//! Setup of runs, as the configuration of the moment wants it.
 
 use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// What runs work with.
+/// Setup of runs: models, tools and rules.
 pub struct Setup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
@@ -41,7 +41,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Tells whether an agent that has these groups has a tool.
+    /// Returns whether an agent that has these groups has a tool.
     #[must_use]
     pub fn give(&self, wanted: &[String], tool: &str) -> bool {
         self.of.get(tool).is_none_or(|group| wanted.contains(group))
@@ -51,14 +51,14 @@ impl Groups {
 /// So long somebody can decide, if nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What people are told of a model.
+/// Description of a model for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInfo {
     /// The name by which it is chosen.
     pub name: String,
     /// The name that people see.
     pub title: String,
-    /// What it is.
+    /// Its description.
     pub about: Option<String>,
 }
 
@@ -89,19 +89,19 @@ impl Setup {
         }
     }
 
-    /// Says who reads documents; without it they are read in this process.
+    /// Sets the converter of documents; without it they are read in this process.
     #[must_use]
     pub fn with_documents(self, documents: Converter) -> Self {
         Self { documents, ..self }
     }
 
-    /// Says which tools belong together.
+    /// Sets which tools belong together.
     #[must_use]
     pub fn with_groups(self, groups: Groups) -> Self {
         Self { groups, ..self }
     }
 
-    /// Says which of the tools the model is told of by name only, so that it searches for those that it needs.
+    /// Sets the tools that the model knows by name only, so that it searches for those that it needs.
     #[must_use]
     pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
         Self { deferred: Arc::new(Catalog::new(specs)), ..self }
@@ -113,19 +113,19 @@ impl Setup {
         Self { subagents: Kinds::new(subagents), ..self }
     }
 
-    /// Says when a run that repeats itself is ended; never, if `None`.
+    /// Sets when a run that repeats itself is ended; never, if `None`.
     #[must_use]
     pub fn with_loops(self, rules: Option<LoopRules>) -> Self {
         Self { loops: rules.map(Arc::new), ..self }
     }
 
-    /// Says what must not be done unasked, and how long somebody can decide.
+    /// Sets the actions that need approval, and how long somebody can decide.
     #[must_use]
     pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
     }
 
-    /// Says what becomes of long results, and in which folder of a thread's outputs they are kept.
+    /// Sets the rules for long results, and the folder of a thread's outputs that stores them.
     #[must_use]
     pub fn with_results(self, rules: ResultRules, folder: &str) -> Self {
         Self { results: Arc::new(rules), results_folder: folder.into(), ..self }

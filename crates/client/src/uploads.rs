@@ -108,7 +108,7 @@ async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
     read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// What the thread remembers of a document.
+/// Returns the thread's record of a document.
 fn told(document: &Document, beside: &SharedFile, markdown: &str) -> Text {
     let headings = outline(markdown);
     let opening = if headings.is_empty() { opening(&document.markdown) } else { String::new() };

@@ -1,8 +1,8 @@
-//! Speaks to the HTTP API of the all-in-one sandbox image, whoever runs it: an engine on this machine, a provisioner, a
-//! cluster. Commands and files both go over the API; where the thread's folder is shared with this machine, a
-//! [`Pair`](crate::Pair) takes the files from there.
+//! Client for the HTTP API of the all-in-one sandbox image, whoever runs it: an engine on this machine, a
+//! provisioner, a cluster. Commands and files both go over the API; where the thread's folder is shared with
+//! this machine, a [`Pair`](crate::Pair) takes the files from there.
 //!
-//! What is deliberately absent: making the container, and the parts of the API that are not for commands and files
+//! Deliberately absent: making the container, and the parts of the API that are not for commands and files
 //! (browser, notebooks, desktop).
 
 mod exec;
@@ -37,7 +37,7 @@ struct Inner {
     http: Client,
     mounts: Vec<Mount>,
     environment: Vec<(String, String)>,
-    /// What has to be killed after a call was given up is killed here.
+    /// Tasks that kill the commands of abandoned calls.
     tasks: TaskTracker,
 }
 
@@ -72,7 +72,7 @@ impl Aio {
         Ok(Self(Arc::new(Inner { base, http: client()?, mounts, environment, tasks })))
     }
 
-    /// Says whether it answers.
+    /// Returns whether it answers.
     pub async fn ready(&self) -> bool {
         let asked = self.0.http.get(self.url("/v1/sandbox")).timeout(CONNECT).send().await;
         asked.is_ok_and(|answer| answer.status() == StatusCode::OK)
@@ -166,7 +166,7 @@ fn gone(error: reqwest::Error) -> SandboxError {
     SandboxError::Refused(format!("the sandbox does not answer ({why}); try again"))
 }
 
-/// Says what the API refused. The model reads this.
+/// Returns the error for a request that the API refused. The model reads this.
 fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
     if status == StatusCode::NOT_FOUND && message.is_empty() {
         let text = format!("the sandbox's image has no {path}: the operator has to take a newer image");

@@ -1,7 +1,8 @@
-//! A sandbox whose folders this machine does not share: what people send is brought there before commands look for it,
-//! and what commands put into `outputs` is fetched, so that people and the page find it here.
+//! A sandbox whose folders this machine does not share: people's files are brought there before commands look
+//! for them, and files that commands put into `outputs` are fetched, so that people and the page find them
+//! here.
 //!
-//! What is deliberately absent: the workspace, which stays where the commands are, and removing here what a command
+//! Deliberately absent: the workspace, which stays where the commands are, and removing here what a command
 //! removed there, because somebody may hold a link to it.
 
 use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
@@ -38,14 +39,14 @@ pub(crate) struct Apart {
     known: Mutex<Known>,
 }
 
-/// What is the same on both sides.
+/// Files that are the same on both sides.
 #[derive(Default)]
 struct Known {
     brought: HashMap<String, (u64, SystemTime)>,
     fetched: HashMap<String, Stamp>,
 }
 
-/// Tells versions of a file apart: size, and when it was changed, in seconds.
+/// Version of a file: size, and when it was changed, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(u64, u64);
 

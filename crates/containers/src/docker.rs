@@ -1,8 +1,8 @@
 //! Containers of a Docker engine (or of what speaks its API, such as podman), by its socket.
 //!
-//! Each bears the labels of the daemon's home, so that two daemons on one engine leave each other's alone, and of the
-//! order that it was made to, so that one that was made to another is replaced.
-//! What is deliberately absent: deciding when a container comes and goes, which is the [`Pool`](crate::Pool)'s.
+//! Each bears the labels of the daemon's home, so that two daemons on one engine leave each other's alone,
+//! and of the order that it was made to, so that one that was made to another is replaced. Deliberately
+//! absent: deciding when a container comes and goes, which is the [`Pool`](crate::Pool)'s.
 
 mod check;
 mod command;
@@ -48,7 +48,7 @@ pub struct Docker(Arc<Inner>);
 struct Inner {
     settings: Settings,
     link: Link,
-    /// Says whose containers they are.
+    /// Label of the home that owns the containers.
     home: String,
     tasks: TaskTracker,
 }

@@ -47,15 +47,15 @@ pub(crate) fn fingerprint(text: &str) -> String {
     })
 }
 
-/// What a container is made for, and what is to be found in it.
+/// Order for a container: its thread and its mounts.
 #[derive(Clone)]
 pub struct Order {
     /// Its name.
     pub id: BoxId,
-    /// Whose it is.
+    /// The thread that owns it.
     pub thread: ThreadId,
-    /// What lies where, the thread's own folder (`/mnt/user-data`) first, then parents before what lies in them. All
-    /// of it is there on this machine.
+    /// The mounts: the thread's own folder (`/mnt/user-data`) first, then parents before what lies in them.
+    /// All of it is there on this machine.
     pub mounts: Vec<Mount>,
     /// The thread's files as they are reached on this machine, without any container. It has no shell.
     pub files: Arc<dyn Sandbox>,
@@ -68,7 +68,7 @@ pub trait Engine: Send + Sync {
     /// to the same order, or a new one. One that was made to another order is replaced.
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;
 
-    /// Says whether a container still runs.
+    /// Returns whether a container still runs.
     fn alive<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, bool>;
 
     /// Takes a container away, with all that runs in it. One that is not there is no error.

@@ -2,7 +2,7 @@
 //! through the API server, so nothing of a Pod has to be reached over the network. The folder of the thread is on a
 //! volume that holds pudu's home, so files are those of this machine.
 //!
-//! What is deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all
+//! Deliberately absent: Services, port-forwarding, operators, and waiting by watches: one small role is all
 //! that this needs.
 
 mod connect;
@@ -51,19 +51,19 @@ const PROBE: &str = "\
 /// How Pods are to be.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the cluster is written down; without it `KUBECONFIG`, `~/.kube/config` and the Pod's own account count.
+    /// Path of the kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the Pod's own account count.
     pub kubeconfig: Option<PathBuf>,
     /// Which of its contexts; without it the current one.
     pub context: Option<String>,
     /// The namespace; without it the context's.
     pub namespace: Option<String>,
-    /// What names of Pods begin with.
+    /// Prefix of the Pods' names.
     pub prefix: String,
-    /// Whose Pods they are: the same after a restart, and nobody else's.
+    /// Owner of the Pods: the same after a restart, and nobody else's.
     pub owner: String,
     /// pudu's home on this machine.
     pub home: PathBuf,
-    /// What holds it in the cluster.
+    /// The volume in the cluster that holds it.
     pub volume: Volume,
     /// The image. It needs a shell, and `grep`, `head` and `tr`.
     pub image: String,
@@ -71,17 +71,17 @@ pub struct Settings {
     pub pull_secret: Option<String>,
     /// The user and the group that commands run as.
     pub user: (u32, u32),
-    /// What commands reach of the network.
+    /// Network access of commands.
     pub network: Network,
-    /// What they find in their environment besides the usual.
+    /// Environment variables of commands, besides the usual.
     pub environment: Vec<(String, String)>,
     /// Folders of the nodes that all threads find.
     pub mounts: Vec<Mount>,
-    /// What a command may use up.
+    /// Resource limits of a command.
     pub limits: Limits,
 }
 
-/// What holds pudu's home in a cluster.
+/// Volume that holds pudu's home in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Volume {
     /// A claim; its root is the home.
@@ -90,7 +90,7 @@ pub enum Volume {
     Host(String),
 }
 
-/// Says whose Pods a home's are, wherever its daemon runs: what is in the same place is the same home.
+/// Returns the owner of a home's Pods, wherever its daemon runs: the same volume and path are the same home.
 #[must_use]
 pub fn owner(volume: &Volume, home: &Path) -> String {
     crate::engine::fingerprint(&format!("{volume:?} {}", home.display()))
@@ -124,7 +124,7 @@ impl Kubernetes {
         }))
     }
 
-    /// Says which cluster answers, and which version it has.
+    /// Returns the cluster's address and version.
     ///
     /// # Errors
     /// When there is none, or it cannot be asked.
@@ -273,7 +273,7 @@ impl Kubernetes {
         Ok(shell)
     }
 
-    /// Says what is wrong with a Pod in which commands would not find what they need.
+    /// Maps the exit code of the start-up check of a Pod to its error.
     fn verdict(&self, code: i32) -> Result<(), Trouble> {
         let settings = &self.0.settings;
         let home = settings.home.display();

@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] makes containers and takes them away. The [`Pool`] decides when: one for each thread, kept warm for a
 //! while when nobody works in it. [`Aio`] speaks to the HTTP API of DeerFlow's sandbox image, whoever runs it.
-//! What is deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
+//! Deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
 
 mod aio;
 mod apart;

@@ -1,7 +1,7 @@
 //! Decides when containers come and go: one for each thread, parked when nobody works in it, taken away when it was
 //! parked for long or another needs its place.
 //!
-//! What is deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
+//! Deliberately absent: how a container is made ([`Engine`]), and what lies in it ([`Local::furnish`]).
 
 mod shelf;
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub struct Rules {
     /// So many there should be at most. Parked ones make room for others, the longest parked first; where all are in
     /// use there is one more all the same, as in DeerFlow, until one of them is given back.
     pub replicas: usize,
-    /// What commands in them reach of the network.
+    /// Network access of their commands.
     pub network: Network,
 }
 

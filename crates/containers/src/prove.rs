@@ -16,11 +16,11 @@ const GOODBYE: Duration = Duration::from_secs(20);
 enum When {
     /// Always.
     Always,
-    /// Where commands have no rights: in the all-in-one image they may become root of their container.
+    /// If commands have no rights: in the all-in-one image they may become root of their container.
     Plain,
     /// Besides, where root of the container is nobody's user on the machine.
     Nobody,
-    /// Where there is no network.
+    /// If there is no network.
     Apart,
 }
 

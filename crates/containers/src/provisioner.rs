@@ -1,7 +1,7 @@
 //! Sandboxes that a provisioner makes: DeerFlow's service in front of a cluster. It is asked over its REST API for a
 //! sandbox, answers with an address, and there the all-in-one image's API does the rest.
 //!
-//! What is deliberately absent: everything that the provisioner decides itself (image, limits, network, its own
+//! Deliberately absent: everything that the provisioner decides itself (image, limits, network, its own
 //! skills).
 
 mod api;
@@ -29,7 +29,7 @@ const USER: &str = "default";
 /// The longest name of a thread that is sent.
 const NAME: usize = 63;
 
-/// Where a provisioner is, and what it is told.
+/// Settings of a provisioner.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Its address.
@@ -39,11 +39,11 @@ pub struct Settings {
     /// Whether its sandboxes show the very folders that threads have on this machine. Otherwise files go over the
     /// sandbox's API.
     pub shared: bool,
-    /// Where those folders are.
+    /// The folders of threads.
     pub folders: Folders,
     /// Folders of the cluster's nodes that all threads find.
     pub mounts: Vec<Mount>,
-    /// What commands find in their environment besides the image's own.
+    /// Environment variables of commands, besides the image's own.
     pub environment: Vec<(String, String)>,
     /// How much is fetched of what commands put into `outputs`, in bytes.
     pub most: u64,

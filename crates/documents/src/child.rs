@@ -11,14 +11,14 @@ use std::{
 /// The variable that says what is to be done; the only one that a child has.
 pub(crate) const WISH: &str = "PUDU_DOCUMENT";
 
-/// What a child is to do.
+/// Task of a child process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) name: String,
     pub(crate) limits: Limits,
 }
 
-/// What came of it.
+/// Result of a child process.
 pub(crate) type Answer = Result<Document, Error>;
 
 /// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what

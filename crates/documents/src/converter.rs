@@ -120,7 +120,7 @@ impl Converter {
     }
 }
 
-/// What a child's end says of the document.
+/// Maps a child's exit status to the document's error.
 fn verdict(status: ExitStatus, complaint: &str) -> Error {
     let signal = status.signal().and_then(Signal::from_named_raw);
     match signal {

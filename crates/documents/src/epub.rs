@@ -69,7 +69,7 @@ fn missing(what: &str) -> Error {
     Error::Damaged(format!("{what} in it says nothing"))
 }
 
-/// What a book says of itself.
+/// Metadata of a book.
 #[derive(Default)]
 struct Book {
     title: Option<String>,

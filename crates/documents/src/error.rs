@@ -30,7 +30,7 @@ pub enum Error {
     /// It took more memory than it may.
     #[error("it takes too much memory to read")]
     TooHungry,
-    /// Whoever read it broke down over it.
+    /// The reader crashed on it.
     #[error("its reader broke down over it: it is damaged, or too unusual")]
     Broke,
     /// There was nobody to read it; another time there may be.

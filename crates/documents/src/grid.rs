@@ -56,7 +56,7 @@ impl Grid {
         Ok(())
     }
 
-    /// What part of the sheet has values, as spreadsheets write it.
+    /// Returns the range of the sheet that has values, as spreadsheets write it.
     pub(crate) fn extent(&self) -> Option<String> {
         let rows = self.rows.keys().next().zip(self.rows.keys().next_back())?;
         let columns = self.columns.first().zip(self.columns.last())?;
@@ -101,7 +101,7 @@ fn line(columns: &[usize], mut cells: Vec<(usize, String)>) -> String {
     line
 }
 
-/// What would end a cell or a row does not.
+/// Escapes characters that would end a cell or a row.
 fn escaped(value: &str) -> String {
     let lines = value.replace("\r\n", "\n").replace(['\n', '\r'], "<br>");
     lines.replace('|', "\\|")

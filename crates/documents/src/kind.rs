@@ -1,4 +1,4 @@
-//! What a file is: by its content, and by its name only where content has no marks.
+//! Detects the kind of a file: by its content, and by its name only where content has no marks.
 
 use crate::{Error, archive::Archive};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// So much of a file's beginning is enough to see whether it may be a document, in bytes.
 const HEAD: usize = 4096;
 
-/// What a document is.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -45,7 +45,7 @@ const ENDINGS: [&str; 9] = ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", 
 const RTF: &[u8] = b"{\\rtf";
 
 impl Kind {
-    /// What people call it.
+    /// Returns its name for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

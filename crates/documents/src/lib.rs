@@ -5,8 +5,8 @@
 //! environment, and nothing but the document itself. Libraries know the formats; what is ours is the
 //! choice among them by content, the bounds, the marks of pages, slides and sheets, and the outline.
 //!
-//! What is deliberately absent: pictures, their recognition as text, and any file or network access of a
-//! document's own making.
+//! Deliberately absent: pictures, their recognition as text, and any file or network access of a document's
+//! own making.
 
 mod archive;
 mod child;
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// A document as Markdown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// What it was.
+    /// Its kind.
     pub kind: Kind,
     /// Its title, if it says one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Document {
     /// How many pages, slides, sheets or chapters it has, where it has such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<usize>,
-    /// What is not in the Markdown, or may be wrong there.
+    /// Parts that are missing from the Markdown, or may be wrong there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

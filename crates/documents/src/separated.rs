@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8], between: u8, limits: &Limits) -> Result<Draft, 
     Ok(draft)
 }
 
-/// Where commas stand in numbers, semicolons stand between values.
+/// Detects the separator of values. Semicolons separate them in countries that write commas in numbers.
 fn separator(text: &str) -> u8 {
     let count = |what: char| text.lines().take(SAMPLE).map(|line| line.matches(what).count()).sum::<usize>();
     let (comma, semicolon, tab) = (count(','), count(';'), count('\t'));

@@ -18,7 +18,7 @@ pub(crate) fn decode(bytes: &[u8]) -> String {
     UTF_8.decode(bytes).0.into_owned()
 }
 
-/// What a page's `charset=` names.
+/// Returns the encoding that a page's `charset=` names.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(bytes.get(..DECLARED).unwrap_or(bytes)).to_ascii_lowercase();
     let (_, said) = head.split_once("charset=")?;

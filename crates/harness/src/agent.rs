@@ -1,39 +1,39 @@
-//! What a run works with.
+//! Setup of a run.
 
 use crate::{Catalog, LoopRules, Memory, Policy, Results};
 use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
 use std::{sync::Arc, time::Duration};
 
-/// What a run works with: chosen when it starts, not changed while it lasts.
+/// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
 #[derive(Clone)]
 pub struct Agent {
-    /// Who answers.
+    /// Model that answers.
     pub model: Arc<dyn Model>,
-    /// What it may call.
+    /// Tools that it may call.
     pub tools: Toolbox,
-    /// Where its tools work.
+    /// Sandbox of its tools.
     pub sandbox: Arc<dyn Sandbox>,
-    /// Where the thread is remembered.
+    /// Log of the thread.
     pub log: Arc<dyn ThreadLog>,
-    /// Who approves what must not be done unasked.
+    /// Approver of calls that need approval.
     pub approver: Arc<dyn Approver>,
-    /// What must not be done unasked.
+    /// Rules for calls that need approval.
     pub policy: Arc<Policy>,
     /// Those of its tools that it has to search for.
     pub deferred: Arc<Catalog>,
-    /// What becomes of long results.
+    /// Handling of long results.
     pub results: Results,
-    /// What the files that its tools read may take.
+    /// Memory budget of the files that its tools read.
     pub memory: Memory,
     /// The system prompt.
     pub system: Arc<str>,
-    /// What a run may use up.
+    /// Limits of a run.
     pub bounds: Bounds,
     /// When a run that repeats itself is ended; never, if nothing is said.
     pub loops: Option<Arc<LoopRules>>,
 }
 
-/// What a run may use up.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Model calls.
@@ -105,7 +105,7 @@ impl Toolbox {
     }
 }
 
-/// Where nobody is there to approve anything, nothing is approved.
+/// Approver that approves nothing, for runs without anybody to ask.
 pub struct Nobody;
 
 impl Approver for Nobody {

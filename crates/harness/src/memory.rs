@@ -1,8 +1,8 @@
-//! Memory that the files take which tools read, and the images that models are shown: bounded for one run, and for all
-//! runs of the process. Whoever finds no room waits until others are done.
+//! Memory budget of the files that tools read, and of the images that models are shown: bounded for one run,
+//! and for all runs of the process. A call that finds no room waits until others are done.
 //!
-//! What is deliberately absent: what commands and servers take. Those are processes of their own, with limits of their
-//! own, and what is taken in of their output is each tool's own bound.
+//! Deliberately absent: the memory of commands and servers. Those are processes of their own, with limits of
+//! their own, and each tool bounds how much of their output it takes in.
 
 use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,12 +19,12 @@ const COPIES: usize = 3;
 /// As much of a file is asked for before it is known how large it is, in bytes.
 const FIRST_BYTES: u64 = 256 << 10;
 
-/// What the calls of a run may hold, out of what those of all may.
+/// Memory budget of one run's calls, out of the budget of all runs.
 #[derive(Clone, Debug)]
 pub struct Memory {
     all: Arc<Semaphore>,
     run: Arc<Semaphore>,
-    /// What the images may hold that models are shown: of their own, as a model takes its time.
+    /// Budget of the images that models are shown: separate, as a model takes its time.
     images: Arc<Semaphore>,
 }
 

@@ -61,7 +61,7 @@ pub trait Middleware: Send {
         Gate::Allow
     }
 
-    /// Says which tools those may use that work for a call made now; the first in the chain that says counts.
+    /// Returns the tools that a sub-agent started now may use; the first answer in the chain counts.
     fn only(&self, _turn: &Turn) -> Option<Arc<[String]>> {
         None
     }
@@ -89,7 +89,7 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Of two opinions the stricter counts; of two equal ones the first.
+    /// Returns the stricter of two verdicts; of two equal ones the first.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         match (&self, &other) {
@@ -118,7 +118,7 @@ pub fn subagent_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middlew
     chain
 }
 
-/// What comes first for every agent, in order.
+/// Returns the middlewares that come first for every agent, in order.
 fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain: Vec<Box<dyn Middleware>> = vec![
         Box::new(skills),

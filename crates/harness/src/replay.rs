@@ -1,7 +1,7 @@
-//! What a run tells, kept for a while so that readers can come late, leave and come back.
+//! Events of a run, kept for a while so that readers can come late, leave and come back.
 //!
 //! The writer never waits. A reader that falls out of the ring is told of the gap and gets the fold of
-//! everything so far, from which it goes on; what must not be lost at all is in the thread log.
+//! everything so far, from which it goes on; durable state is in the thread log.
 
 use crate::subagent::below;
 use pudu_base::{CallId, Decision, Event, MessageId, Outcome, TaskStage, Usage};
@@ -20,15 +20,15 @@ const MAX_EARLIER_BYTES: usize = 128 * 1024;
 pub struct Progress {
     /// The assistant's words, whole, those before its tool calls too; of very many the last.
     pub text: String,
-    /// What the agent does at the moment.
+    /// The agent's current activity.
     pub activity: Activity,
     /// Files made for people: sandbox paths.
     pub artifacts: Vec<String>,
     /// Tokens spent.
     pub usage: Usage,
-    /// What waits for somebody's approval, oldest first.
+    /// Calls that wait for approval, oldest first.
     pub asked: Vec<Asked>,
-    /// What was decided, oldest first.
+    /// Decisions, oldest first.
     pub decided: Vec<Decision>,
     /// The sub-agents at work, oldest first.
     pub tasks: Vec<Working>,
@@ -45,7 +45,7 @@ pub struct Asked {
     call: CallId,
     /// Names the question to whoever decides.
     pub key: String,
-    /// What is to be done, in a line for people.
+    /// The requested action, in a line for people.
     pub wish: String,
     /// All of it, where the line leaves something out.
     pub whole: Option<Arc<str>>,
@@ -55,13 +55,13 @@ pub struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Working {
     call: CallId,
-    /// What it is to do, in a few words.
+    /// Its task, in a few words.
     pub about: String,
     /// The tools that it uses at the moment.
     pub doing: Vec<String>,
 }
 
-/// What an agent does at the moment.
+/// Current activity of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "doing", content = "what", rename_all = "snake_case")]
 pub enum Activity {
@@ -204,7 +204,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// Tells an event to all readers.
+    /// Sends an event to all readers.
     pub fn publish(&self, event: Event) {
         let next = {
             let mut ring = self.lock();
@@ -225,7 +225,7 @@ impl Replay {
         self.lock().progress.clone()
     }
 
-    /// Says whether the last event has been told.
+    /// Returns whether the last event has been sent.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.lock().progress.outcome.is_some()
@@ -248,7 +248,7 @@ impl Replay {
     }
 }
 
-/// What a reader gets.
+/// Item that a reader receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// The event with this id.
@@ -257,7 +257,7 @@ pub enum Item {
     Gap(Gap),
 }
 
-/// Tells a reader what it missed and where it goes on.
+/// Gap in a reader's events, and where it goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// The first event that is not to be had any more.

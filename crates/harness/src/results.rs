@@ -1,7 +1,7 @@
-//! Results that are too long for a model: kept whole among the thread's outputs, and shown by both ends with the way
-//! to the rest. Where they cannot be kept, they are cut.
+//! Results that are too long for a model: stored whole among the thread's outputs, and shown by both ends
+//! with the way to the rest. If they cannot be stored, they are cut.
 //!
-//! What is deliberately absent: what a tool takes in at most. That is each tool's own bound.
+//! Deliberately absent: the largest result that a tool takes in. That is each tool's own bound.
 
 use crate::Toolbox;
 use pudu_base::{Cut, ResultFiles, ToolOutput, ends};
@@ -10,18 +10,18 @@ use std::{
     sync::Arc,
 };
 
-/// What becomes of long results. All lengths are in characters.
+/// Handling of long results. All lengths are in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultRules {
     /// Whether anything is done here; each tool's own cut counts either way.
     pub enabled: bool,
-    /// What is longer is kept in a file; 0 for nothing.
+    /// Longer results are stored in a file; 0 stores none.
     pub longest: usize,
-    /// Of what is kept the model sees this much of the beginning and of the end.
+    /// Characters shown of the beginning and of the end of a stored result.
     pub shown: (usize, usize),
-    /// What could not be kept and is longer is cut; 0 for nothing.
+    /// Longer results that could not be stored are cut; 0 cuts none.
     pub uncut: usize,
-    /// To this much of the beginning and of the end.
+    /// Characters left of the beginning and of the end of a cut result.
     pub left: (usize, usize),
     /// Tools whose results are left alone: by them the rest is read.
     pub exempt: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Default for ResultRules {
 pub struct Results {
     /// The rules.
     pub rules: Arc<ResultRules>,
-    /// Where results are kept.
+    /// Storage of results.
     pub files: Arc<dyn ResultFiles>,
 }
 
@@ -110,7 +110,7 @@ impl Results {
     }
 }
 
-/// Says how the tools at hand read on; `None` if none of them can.
+/// Returns how to read the rest with the tools at hand; `None` if none of them can.
 fn way(tools: &Toolbox) -> Option<&'static str> {
     let has = |name| tools.get(name).is_some();
     Some(match (has("read_file"), has("grep"), has("bash")) {

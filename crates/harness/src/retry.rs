@@ -46,7 +46,7 @@ impl Retry {
         Self { model, tries: retries.saturating_add(1), breaker: Arc::default() }
     }
 
-    /// Says when the provider is left alone.
+    /// Sets when the provider is left alone.
     #[must_use]
     pub fn with_rest(self, rules: RestRules) -> Self {
         Self { breaker: Arc::new(Breaker { rules, ..Breaker::default() }), ..self }

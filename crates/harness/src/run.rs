@@ -56,7 +56,7 @@ fn why(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Where the thread stands decides what comes next, so a run that a crash cut goes on by itself.
+/// Runs the loop. The thread's state decides the next step, so a run that a crash cut goes on by itself.
 async fn work(
     agent: &Agent,
     chain: &mut Chain,

@@ -1,4 +1,4 @@
-//! What the model is told of skills in its system prompt: their names, purposes and places. It reads the rest
+//! The part of the system prompt about skills: their names, purposes and places. The model reads the rest
 //! when it needs it.
 
 use pudu_base::{Skill, foreign};

@@ -37,7 +37,7 @@ const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
 pub struct Kind {
     /// Its name.
     pub name: String,
-    /// What it is good for, for the model that chooses.
+    /// Its purpose, for the model that chooses.
     pub about: String,
     /// Its system prompt.
     pub system: Arc<str>,
@@ -49,7 +49,7 @@ pub struct Kind {
     pub skills: Vec<String>,
     /// Its model; its parent's if not said.
     pub model: Option<Arc<dyn Model>>,
-    /// What a piece of work may use up.
+    /// Limits of one task.
     pub bounds: Bounds,
 }
 
@@ -111,7 +111,7 @@ impl Kinds {
 
     /// Makes the tool `task` for an agent with skills; `None` if there is no kind that it can use.
     ///
-    /// Whoever has no shell is not offered the kind that has nothing but one.
+    /// An agent without a shell is not offered the kind that has nothing but one.
     #[must_use]
     pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
@@ -122,7 +122,7 @@ impl Kinds {
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// What it is to do, in three to five words, for people.
+    /// The task, in three to five words, for people.
     description: String,
     /// The whole task: all that it has to know, and what it is to report.
     prompt: String,

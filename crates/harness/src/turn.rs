@@ -1,4 +1,4 @@
-//! What a run changes: the thread's state, the updates not yet durable, and what it tells its readers.
+//! Changes of a run: the thread's state, the updates not yet durable, and the events for its readers.
 
 use crate::Replay;
 use pudu_base::{
@@ -13,7 +13,7 @@ pub struct Turn {
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
-    /// Where the run tells what happens.
+    /// Receives the run's events.
     pub replay: Arc<Replay>,
     /// Tokens spent by this run.
     pub usage: Usage,
@@ -108,7 +108,7 @@ impl Turn {
         }
     }
 
-    /// Tells readers.
+    /// Sends an event to readers.
     pub fn tell(&self, event: Event) {
         self.replay.publish(event);
     }

@@ -1,4 +1,4 @@
-//! What a server answered, as text that a model can read.
+//! A server's answer, as text that a model can read.
 
 use pudu_base::Cut;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -19,7 +19,7 @@ pub(crate) fn text(result: &CallToolResult) -> String {
     if text.is_empty() { "(no output)".to_owned() } else { Cut::Middle(MOST).apply(text) }
 }
 
-/// Tells whether a text had to be cut to be taken.
+/// Returns whether a text had to be cut to be taken.
 pub(crate) fn is_cut(text: &str) -> bool {
     // What stands in the place of the middle makes it longer than anything that was taken whole.
     text.len() > MOST && text.chars().count() > MOST

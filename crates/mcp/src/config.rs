@@ -47,7 +47,7 @@ pub struct ConfigError {
     pub column: usize,
     /// The key, with dots; empty if the text is no JSON.
     pub key: String,
-    /// What would be right.
+    /// The expected value.
     pub hint: String,
 }
 
@@ -108,7 +108,7 @@ struct Raw {
     servers: IndexMap<String, Object<Entry>>,
     #[serde(default, rename = "skills")]
     _skills: IndexMap<String, Object<Switch>>,
-    /// What may guard calls, and does not run here.
+    /// Interceptors of calls, which are not supported here.
     #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
     _interceptors: (),
     #[serde(default, rename = "middlewares", deserialize_with = "nothing")]
@@ -175,7 +175,7 @@ struct Entry {
     session_init_timeout: Option<f64>,
 }
 
-/// What is different for one tool.
+/// Settings of one tool.
 #[derive(Deserialize)]
 struct Override {
     #[serde(default = "yes")]
@@ -203,7 +203,7 @@ fn read(text: &str) -> Result<Raw, ConfigError> {
     })
 }
 
-/// Says what was expected. What was found instead is not repeated: it may be a secret.
+/// Returns the expected type or value. The actual value is not repeated: it may be a secret.
 fn hint(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);

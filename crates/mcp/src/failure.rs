@@ -35,7 +35,7 @@ pub struct Skipped {
     pub failure: Failure,
 }
 
-/// Says why a session did not begin.
+/// Returns why a session did not begin.
 pub(crate) fn of_start(error: &ClientInitializeError) -> String {
     let text = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it was ready".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn of_start(error: &ClientInitializeError) -> String {
     words(&text)
 }
 
-/// Says why a request failed.
+/// Returns why a request failed.
 pub(crate) fn of_request(error: &ServiceError) -> String {
     let text = match error {
         ServiceError::McpError(error) => error.message.to_string(),

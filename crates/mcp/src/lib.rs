@@ -5,10 +5,10 @@
 //! A program that embeds this calls [`enter`] first thing in its `main` and names itself ([`Config::guarded_by`]):
 //! then no process of a server outlives it, whatever ends it.
 //!
-//! What is deliberately absent: prompts, resources, sampling and elicitation (tools are all that the agent
-//! uses), the old SSE transport and OAuth (an entry that asks for them is reported, not half-served), a
-//! session for each thread (all threads share a server's one session), and the protocol itself: `rmcp`
-//! speaks it, and no type of it leaves this crate.
+//! Deliberately absent: prompts, resources, sampling and elicitation (tools are all that the agent uses), the
+//! old SSE transport and OAuth (an entry that asks for them is reported, not half-served), a session for each
+//! thread (all threads share a server's one session), and the protocol itself: `rmcp` speaks it, and no type
+//! of it leaves this crate.
 
 mod answer;
 mod config;

@@ -1,4 +1,4 @@
-//! What a server says that it can do, held against what a model can take.
+//! A server's list of tools, checked against the limits of models.
 
 use crate::{server::Server, session::Wire};
 use pudu_base::ToolSpec;
@@ -23,7 +23,7 @@ const NAME: usize = 64;
 pub(crate) struct Found {
     /// The server's own name of it.
     pub(crate) remote: String,
-    /// What the model sees.
+    /// The tool's description for the model.
     pub(crate) spec: ToolSpec,
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum Transport {
     Http(Endpoint),
 }
 
-/// What to start.
+/// Command that starts a server.
 #[derive(Clone)]
 pub(crate) struct Command {
     pub(crate) program: String,
@@ -41,7 +41,7 @@ pub(crate) struct Command {
     pub(crate) warden: Option<PathBuf>,
 }
 
-/// Where to send requests.
+/// Address of a server that is reached over HTTP.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) url: Url,
@@ -72,7 +72,8 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static
     Ok((name, value))
 }
 
-/// Says what it is without the arguments, the environment, the headers and the query, which may be secret.
+/// Prints name and transport without the arguments, the environment, the headers and the query, which may be
+/// secret.
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server({} at {:?})", self.name, self.transport)

@@ -109,7 +109,7 @@ async fn explain(reason: &str, process: Process) -> Failure {
     })
 }
 
-/// What we are: a client that offers servers nothing.
+/// Returns the client's description: it offers servers nothing.
 fn us() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), Implementation::new("pudu", env!("CARGO_PKG_VERSION")))
 }

@@ -20,7 +20,7 @@ pub struct Settings {
     pub name: String,
     /// The provider's name of it.
     pub model: String,
-    /// Where `/chat/completions` is, for example `https://api.openai.com/v1`.
+    /// Base URL, to which `/chat/completions` is added, for example `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key, where the provider wants one.
     pub api_key: Option<SecretString>,
@@ -117,7 +117,7 @@ fn kind(response: &reqwest::Response) -> &str {
     response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Where a reply stands while its bytes come.
+/// State of reading a reply while its bytes come.
 struct Reading {
     bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     decoder: Decoder,
@@ -171,7 +171,7 @@ fn silent(gap: Duration) -> ModelError {
     ModelError::Unreachable(format!("nothing came for {} s", gap.as_secs()))
 }
 
-/// Says what went wrong without the URL, which may hold a key.
+/// Returns the error without the URL, which may hold a key.
 fn unreachable(error: &reqwest::Error) -> ModelError {
     use std::error::Error;
     let what = if error.is_timeout() {

@@ -52,14 +52,14 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// What came back.
+/// A fetched response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where it came from in the end.
+    /// Final URL, behind redirects.
     pub url: Url,
     /// The HTTP status.
     pub status: u16,
-    /// What the server says it is, as it says it; empty if it says nothing.
+    /// The server's `Content-Type`, as it is; empty if it sends none.
     pub kind: String,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
@@ -199,7 +199,7 @@ fn redirect(response: &Response) -> Option<Result<String, GuardError>> {
     Some(place.to_str().map(str::to_owned).map_err(|_| refused("the site redirects to what is no URL")))
 }
 
-/// What may go to any origin.
+/// Returns the headers that may go to any origin.
 fn neutral(headers: &HeaderMap) -> HeaderMap {
     let keep = |name| headers.get(&name).cloned().map(|value| (name, value));
     [ACCEPT, ACCEPT_LANGUAGE].into_iter().filter_map(keep).collect()

@@ -1,7 +1,7 @@
 //! The one HTTP client and the one TLS configuration, the guard for URLs that others chose, the decoder of
 //! server-sent events, the words for waiting, and the scrubber that keeps secrets out of what people and logs read.
 //!
-//! What is deliberately absent: any provider's or platform's protocol.
+//! Deliberately absent: any provider's or platform's protocol.
 
 mod client;
 pub mod guard;

@@ -2,8 +2,8 @@
 //! prints. They are known by value, because the configuration holds them or a platform issued them, and by their
 //! shape. The types that hold secrets do not print them either; this is the second net.
 //!
-//! What is known is the process's own: whoever learns a secret says it here once, and everything that leaves goes
-//! through [`hide`], so no path has to be given the secrets of another.
+//! The list of known secrets is the process's own: a secret is registered here once, and everything that
+//! leaves goes through [`hide`], so no path has to be given the secrets of another.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
@@ -47,7 +47,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// So many issued tokens are known; the oldest have long expired.
 const MAX_ISSUED: usize = 256;
 
-/// What the process knows. Longer words come first, so that none is hidden in part.
+/// Known secrets of the process. Longer words come first, so that none is hidden in part.
 #[derive(Default)]
 struct Known {
     configured: BTreeSet<String>,
@@ -77,8 +77,8 @@ pub fn remember_issued(token: &str) {
     });
 }
 
-/// Tells whether a value is to be remembered that stands where secrets may stand and other things too: its name says
-/// so, or it looks like nothing that a person would read.
+/// Returns whether a value is to be remembered, from a place that holds secrets and other things too: its
+/// name says so, or it looks like nothing that a person would read.
 #[must_use]
 pub fn is_secret(name: &str, value: &str) -> bool {
     const NAMES: [&str; 6] = ["key", "token", "secret", "pass", "auth", "cookie"];
@@ -86,7 +86,8 @@ pub fn is_secret(name: &str, value: &str) -> bool {
     NAMES.iter().any(|part| name.contains(part)) || looks_secret(value)
 }
 
-/// Tells whether a value looks like a secret: long, in one piece, letters and digits, and no address or path.
+/// Returns whether a value looks like a secret: long, in one piece, letters and digits, and no address or
+/// path.
 #[must_use]
 pub fn looks_secret(value: &str) -> bool {
     const MIN_BYTES: usize = 16;

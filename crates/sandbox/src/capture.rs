@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// As much is kept from each end, in bytes.
 pub const END: usize = 256 * 1024;
 
-/// What is kept of an output.
+/// The kept part of an output.
 #[derive(Debug, Default)]
 pub struct Capture {
     head: Vec<u8>,
@@ -25,7 +25,7 @@ impl Capture {
         self.cut += surplus as u64;
     }
 
-    /// Tells whether some of it was not kept.
+    /// Returns whether some of it was not kept.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut > 0

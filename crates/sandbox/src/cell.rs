@@ -1,4 +1,5 @@
-//! What one command gets, and why it may get none: the same whether this system has namespaces or not.
+//! Specification of one command's sandbox, and why there may be none: the same whether this system has
+//! namespaces or not.
 
 use crate::{Limits, local::Egress, mounts::Mount};
 use pudu_base::Network;
@@ -8,13 +9,13 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unconfined {
-    /// What the kernel said.
+    /// The kernel's error.
     pub why: String,
-    /// What an operator can do.
+    /// The remedy for an operator.
     pub mend: String,
 }
 
-/// What one command gets.
+/// Specification of one command's sandbox.
 pub(crate) struct Cell<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) mounts: Vec<Mount>,
@@ -22,6 +23,6 @@ pub(crate) struct Cell<'a> {
     pub(crate) limits: Limits,
     /// The folder whose size is watched.
     pub(crate) disk: Option<&'a Path>,
-    /// Who serves what the command wants of the network.
+    /// Serves the command's network access.
     pub(crate) egress: Option<&'a dyn Egress>,
 }

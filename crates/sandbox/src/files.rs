@@ -31,10 +31,10 @@ const SKIPPED: [&str; 7] =
     [".git", "node_modules", "__pycache__", ".venv", "target", ".cache", ".tool-results"];
 /// What a list's paths may take, in bytes: there may be many, and each may be very long.
 const MAX_LISTED_BYTES: usize = 16 << 20;
-/// Tells parts of files apart that are written at the same time.
+/// Number of the next partial file, so that files written at the same time have different names.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Whom a thread's files belong to, where that is not the daemon: user and group.
+/// Owner of a thread's files, if that is not the daemon: user and group.
 pub(crate) type Owner = Option<(u32, u32)>;
 
 /// The files of one thread. The first mount is the thread's own folder; it is made when it is first used.
@@ -374,12 +374,12 @@ fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
     give_open(root, owner)
 }
 
-/// What is found in folders.
+/// Entries found in folders.
 struct Listed {
     entries: Vec<Entry>,
     /// No more entries are looked at.
     limit: usize,
-    /// What their paths take, in bytes.
+    /// Size of their paths, in bytes.
     bytes: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Where threads have their folders on this machine. Every provider that shows a thread its folder shares this:
-//! the daemon puts files in and takes files out here, whoever runs the commands.
+//! Folders of threads on this machine. Every provider that shows a thread its folder shares this: the daemon
+//! puts files in and takes files out here, whoever runs the commands.
 
 use crate::{
     ROOT, Upload, discard,

@@ -82,7 +82,7 @@ impl Paths {
     }
 }
 
-/// What is taken for a path below the root goes down only.
+/// Checks that a path accepted below the root goes down only.
 fn plain(text: &str) {
     if let Ok(inner) = share::inner(text) {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What paths are made of, by people and by those who mean ill.
+    /// Generates parts of paths, of people and of attackers.
     fn piece() -> impl Strategy<Value = String> {
         let known = [
             "/",

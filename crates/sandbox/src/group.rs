@@ -25,7 +25,7 @@ const COMMAND: &str = "command-";
 /// The pause between looks whether the kernel ended something.
 const OOM_LOOK: Duration = Duration::from_millis(100);
 
-/// Where groups of commands are made.
+/// Control groups of commands.
 #[derive(Debug)]
 pub(crate) struct Groups {
     tree: Tree,

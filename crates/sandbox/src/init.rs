@@ -30,11 +30,11 @@ use std::{env, fmt::Display, process};
 /// The name under which this program is started as sandbox. An argument of a person's cannot be taken for it.
 pub(crate) const NAME: &str = "pudu-sandbox";
 
-/// What could not be done, and what the kernel said.
+/// A failed step, with the kernel's error.
 #[derive(Debug)]
 pub(crate) struct Fault(pub(crate) String);
 
-/// Says what was tried when it failed.
+/// Adds the failed step to an error.
 pub(crate) trait Trying<T> {
     /// Adds the words.
     fn trying(self, what: impl Display) -> Result<T, Fault>;

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
                              files, but not write any.\n";
 
-/// What this machine's kernel does to confine commands. That it does so was tried out.
+/// This machine's means of confining commands. They were tried out.
 #[derive(Debug)]
 pub struct Jail {
     init: PathBuf,
@@ -97,13 +97,14 @@ impl Jail {
         Err(Unconfined { mend: mend(from_root), why })
     }
 
-    /// Whom the files of threads have to belong to, where that is not the daemon's own user.
+    /// Returns the user and group that the files of threads have to belong to, if that is not the daemon's
+    /// own user.
     #[must_use]
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.from_root.then_some(self.identity)
     }
 
-    /// Says what is in force, for people.
+    /// Returns the means in force, for people.
     #[must_use]
     pub fn words(&self) -> String {
         let limits = match &self.groups {
@@ -277,8 +278,8 @@ enum End {
     Killed(Killed),
 }
 
-/// Tells the sandbox what to do and waits for the first reason to end. Returning lets go of the socket, which ends
-/// the sandbox.
+/// Sends the plan to the sandbox and waits for the first reason to end. Returning lets go of the socket,
+/// which ends the sandbox.
 async fn attend(
     plan: &Plan,
     mut control: UnixStream,
@@ -331,7 +332,7 @@ async fn bury(child: &mut Child) {
     }
 }
 
-/// What came over the socket so far.
+/// Bytes and descriptor received over the socket so far.
 struct Words {
     buffer: Vec<u8>,
     fd: Option<OwnedFd>,

@@ -1,4 +1,4 @@
-//! Where the agent's commands run and its files live.
+//! Sandboxes on this machine: the agent's commands run and its files live in them.
 //!
 //! [`Local`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
 //! a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that no path
@@ -7,7 +7,7 @@
 //! has no namespaces to give there is no shell, unless the operator allows the machine's.
 //!
 //! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started anew.
-//! What is deliberately absent: filtering commands by their text, which protects nobody.
+//! Deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
 mod cell;

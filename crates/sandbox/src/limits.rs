@@ -1,8 +1,8 @@
-//! What a command may use up.
+//! Resource limits of a command.
 
 use serde::{Deserialize, Serialize};
 
-/// What a command may use up.
+/// Resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Memory of all its processes together, in bytes.

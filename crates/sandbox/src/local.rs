@@ -33,17 +33,17 @@ pub trait Shelf: Send + Sync {
 pub struct Options {
     /// Whether the host's shell may be used where the kernel cannot confine commands.
     pub host_shell: bool,
-    /// What all threads find besides their own folder. What is not there is left out.
+    /// Mounts of all threads besides their own folder. Those that do not exist are left out.
     pub mounts: Vec<Mount>,
-    /// What they find besides that changes while the daemon runs.
+    /// Further mounts that change while the daemon runs.
     pub shelf: Option<Arc<dyn Shelf>>,
-    /// What commands find in their environment besides the usual.
+    /// Environment variables of commands, besides the usual.
     pub environment: Vec<(String, String)>,
-    /// What commands reach of the network.
+    /// Network access of commands.
     pub network: Network,
-    /// Who serves it, for [`Network::Proxy`].
+    /// Serves it, for [`Network::Proxy`].
     pub egress: Option<Arc<dyn Egress>>,
-    /// What a command may use up.
+    /// Resource limits of a command.
     pub limits: Limits,
 }
 

@@ -22,9 +22,9 @@ const TAKEN: [&str; 20] = [
 /// A folder of this machine, and where the agent finds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is on this machine.
+    /// Path on this machine.
     pub host: PathBuf,
-    /// Where the agent finds it.
+    /// Path in the sandbox.
     pub agent: String,
     /// Whether the agent may only read it.
     pub read_only: bool,
@@ -34,7 +34,7 @@ impl Mount {
     /// Makes a mount that an operator asks for.
     ///
     /// # Errors
-    /// Says what is wrong with it, in the operator's words.
+    /// Returns the reason, in the operator's words.
     pub fn configured(host: PathBuf, agent: &str, read_only: bool) -> Result<Self, String> {
         if !is_plain(&host) {
             return Err(format!("{} is not an absolute path without `.` and `..`", host.display()));
@@ -65,7 +65,7 @@ pub(crate) fn find<'m>(mounts: &'m [Mount], path: &str) -> Option<(&'m Mount, Pa
     mounts.iter().filter_map(inside).max_by_key(|(mount, _)| mount.agent.len())
 }
 
-/// Tells whether a path is a folder that is there only because mounts lie in it.
+/// Returns whether a path is a folder that is there only because mounts lie in it.
 pub(crate) fn leads_to_some(mounts: &[Mount], path: &str) -> bool {
     !below(mounts, path).is_empty()
 }

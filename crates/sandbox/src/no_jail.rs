@@ -1,15 +1,15 @@
-//! What stands for namespaces on systems that have none: the word that they are not there.
+//! Stand-in on systems without namespaces: every probe fails.
 
 use crate::{Unconfined, cell::Cell};
 use pudu_base::{Command, Exec, SandboxError};
 use std::path::PathBuf;
 
-/// What a kernel does to confine commands. There is none of these on this system.
+/// Means of confining commands. There are none on this system.
 #[derive(Debug)]
 pub enum Jail {}
 
 impl Jail {
-    /// Says that there is none.
+    /// Fails, since this system has no namespaces.
     ///
     /// # Errors
     /// Always.
@@ -21,7 +21,7 @@ impl Jail {
         })
     }
 
-    /// Says that there is none.
+    /// Fails, since this system has no namespaces.
     ///
     /// # Errors
     /// Always.

@@ -10,9 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// What was tried.
+    /// The attempt.
     pub attempt: &'static str,
-    /// What came out, where it should not have worked and did.
+    /// The output of an attempt that should not have worked and did.
     pub broken: Option<String>,
 }
 

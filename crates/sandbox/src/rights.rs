@@ -28,8 +28,8 @@ pub(crate) fn with<T: Send>(_: Owner, work: impl FnOnce() -> T + Send) -> io::Re
     Ok(work())
 }
 
-/// Tells whether the daemon can work as somebody else and give files to them: root can, unless its capabilities were
-/// taken away.
+/// Returns whether the daemon can work as another user and give files to them: root can, unless its
+/// capabilities were taken away.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn can_change_user() -> bool {
@@ -38,7 +38,7 @@ pub fn can_change_user() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// Tells whether the daemon can work as somebody else: only Linux has users by thread.
+/// Returns whether the daemon can work as another user: only Linux has users by thread.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn can_change_user() -> bool {

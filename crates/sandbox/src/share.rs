@@ -1,5 +1,6 @@
-//! What people see of a thread's files: those that they sent, and those that the agent made for them. A command
-//! may change anything in the folder at the same time, so what was checked is what is opened.
+//! People's view of a thread's files: those that they sent, and those that the agent made for them. A command
+//! may change anything in the folder at the same time, so the file that was checked is the one that is
+//! opened.
 
 use crate::{
     ROOT,

@@ -66,7 +66,7 @@ pub(crate) struct Full(Mutex<BTreeSet<PathBuf>>);
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
 impl Full {
-    /// Tells whether a folder was found too full, and still is.
+    /// Returns whether a folder was found too full, and still is.
     pub(crate) async fn still(&self, folder: &Path, limit: u64) -> bool {
         if !self.with(|folders| folders.contains(folder)) {
             return false;
@@ -94,7 +94,7 @@ impl Full {
     }
 }
 
-/// What a command may do to a folder, as its first count says.
+/// Disk budget of a command in a folder, from its first count.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 enum Allowed {
@@ -167,9 +167,9 @@ impl<'a> Watch<'a> {
 
 /// A folder as it was counted.
 struct Count {
-    /// What it takes, and how many entries it has; `None` where it cannot be counted.
+    /// Its size and number of entries; `None` if it cannot be counted.
     size: Option<Size>,
-    /// What its disk had left before.
+    /// Free space of its disk before.
     room: Room,
     took: Duration,
 }
@@ -189,7 +189,7 @@ impl Count {
         self.size.map(|size| size.bytes)
     }
 
-    /// What may be written before it has to be counted again.
+    /// Returns how much may be written before the next count.
     fn left(&self, allowed: Allowed) -> Size {
         let used = self.size.unwrap_or(Size { bytes: 0, entries: 0 });
         let bytes = match allowed {
@@ -199,14 +199,14 @@ impl Count {
         Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
     }
 
-    /// What the disk has lost since, by whomever.
+    /// Returns how much of its space the disk has lost since, by whomever.
     fn lost(&self, now: &Room) -> Size {
         let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
         Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
     }
 }
 
-/// What a folder takes of the disk.
+/// Disk use of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     bytes: u64,
@@ -248,7 +248,7 @@ fn judge(
     }
 }
 
-/// What a file system has left.
+/// Free space of a file system.
 struct Room {
     /// In bytes.
     bytes: u64,
@@ -284,13 +284,13 @@ pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
     Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
-/// What a folder takes of the disk, in bytes; `None` where it cannot be counted.
+/// Returns the disk use of a folder, in bytes; `None` if it cannot be counted.
 pub(crate) fn bytes(folder: &Path) -> Option<u64> {
     size(folder).map(|size| size.bytes)
 }
 
-/// What a folder takes of the disk; `None` where it cannot be counted: it has too many entries, is too deep,
-/// or something in it cannot be looked at.
+/// Returns the disk use of a folder; `None` if it cannot be counted: it has too many entries, is too deep, or
+/// something in it cannot be looked at.
 fn size(folder: &Path) -> Option<Size> {
     let count = || -> io::Result<Option<Size>> {
         let root = Dir::open_ambient_dir(folder, ambient_authority())?;
@@ -318,7 +318,7 @@ fn size(folder: &Path) -> Option<Size> {
     there(count()).map_or(None, |counted| counted.unwrap_or(nothing))
 }
 
-/// What is removed or replaced while it is counted does not count.
+/// Maps an entry that was removed or replaced while it is counted to `None`.
 fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -78,7 +78,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What an archive holds.
+/// Contents of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// The head of its `SKILL.md`.
@@ -89,7 +89,7 @@ pub struct Contents {
     pub bytes: u64,
 }
 
-/// Where entries are written to. Paths are relative, plain, and never the same twice.
+/// Destination of entries. Paths are relative, plain, and never the same twice.
 pub(crate) trait Sink {
     /// Makes a folder and those above it.
     fn folder(&mut self, path: &str) -> io::Result<()>;
@@ -173,7 +173,7 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, Refusal> {
     Ok(size)
 }
 
-/// What is to be written.
+/// Entries that are to be written.
 struct Plan {
     entries: Vec<Entry>,
 }
@@ -304,7 +304,7 @@ fn collisions(entries: &[Entry], refusal: &mut Refusal) {
     }
 }
 
-/// What file managers add, and hidden files: left out.
+/// Returns whether a file is left out: hidden, or added by a file manager.
 fn ignored(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.') || part == "__MACOSX")
 }

@@ -17,18 +17,18 @@ use std::{
 /// The texts of all skills together are no larger, in bytes.
 const LARGEST: usize = 8 * 1024 * 1024;
 
-/// Where skills and their switches are.
+/// Folders of skills, and the file with their switches.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Those that ship with pudu.
     pub shipped: PathBuf,
     /// The operator's own, with `public` and `custom` in it.
     pub shelf: PathBuf,
-    /// Where skills are installed.
+    /// Folder of installed skills.
     pub own: PathBuf,
     /// The file with the switches.
     pub state: PathBuf,
-    /// Where the agent finds them all.
+    /// Folder of all skills in the sandbox.
     pub container: String,
 }
 
@@ -37,11 +37,11 @@ pub struct Places {
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
     /// Under which terms it may be used.
     pub license: Option<String>,
-    /// Whose it is.
+    /// Its owner.
     pub category: Category,
     /// Whether it is switched on.
     pub enabled: bool,
@@ -60,9 +60,9 @@ pub struct Entry {
 /// A folder that is no skill though it looks like one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    /// What is wrong, and the mend.
+    /// The cause, and the remedy.
     pub why: String,
 }
 
@@ -71,9 +71,9 @@ pub struct Broken {
 pub struct Hidden {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    /// Where the one is that is used.
+    /// The folder of the one that is used.
     pub by: PathBuf,
 }
 
@@ -82,9 +82,9 @@ pub struct Hidden {
 pub struct Catalog {
     /// The skills, by name.
     pub entries: Vec<Entry>,
-    /// What could not be used.
+    /// Skills that could not be used.
     pub broken: Vec<Broken>,
-    /// What is not used because the team has its own.
+    /// Skills that are not used because the team has its own.
     pub hidden: Vec<Hidden>,
     enabled: Arc<[Skill]>,
 }
@@ -302,7 +302,7 @@ fn roots(places: &Places) -> [Root; 4] {
     ]
 }
 
-/// Tells whether a skill that ships gives way to one that another root has.
+/// Returns the entry of a shipped skill that gives way to one of another root.
 fn hidden(root: &Root, found: &Found, catalog: &Catalog) -> Option<Hidden> {
     let name = &found.front.name;
     let other = catalog.get(name).filter(|other| !other.folder.starts_with(&root.path))?;

@@ -20,7 +20,7 @@ const MOST_SKILLS: usize = 256;
 /// The name of a folder is no longer, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// Whose a skill is.
+/// Owner of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     /// It ships with pudu or with DeerFlow.
@@ -73,12 +73,12 @@ pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     Some(Stamp { changed: (meta.mtime(), meta.mtime_nsec()), size: meta.len(), inode: meta.ino() })
 }
 
-/// What a look through a root brought.
+/// Result of a look through a root.
 #[derive(Debug, Default)]
 pub(crate) struct Haul {
     pub(crate) found: Vec<Found>,
     pub(crate) broken: Vec<Broken>,
-    /// What has to look the same for all this to be true still.
+    /// Paths that have to look the same for all this to be true still.
     pub(crate) seen: Vec<(PathBuf, Option<Stamp>)>,
     folders: usize,
 }

@@ -44,13 +44,13 @@ const ALIASES: [(&str, &str); 10] = [
 pub struct Front {
     /// The skill's name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
     /// Under which terms it may be used.
     pub license: Option<String>,
     /// The tools that it may use; `None` where it does not say.
     pub tools: Option<Vec<String>>,
-    /// What is odd: it can be used, but not be installed from an archive.
+    /// Problems that do not prevent its use, but its installation from an archive.
     pub odd: Vec<String>,
 }
 

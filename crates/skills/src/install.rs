@@ -12,7 +12,7 @@ pub struct Installed {
     pub files: usize,
     /// How large they are together, in bytes.
     pub bytes: u64,
-    /// What the scan found and let pass.
+    /// Findings of the scan that were let pass.
     pub report: Report,
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
     Ok(Installed { name, files: contents.files.len(), bytes: contents.bytes, report })
 }
 
-/// Tells whether a skill may take a place. For one that ships it stands in when that is said, until it is removed;
-/// for one that the operator put there by hand never.
+/// Checks that a skill may take a place. It may replace a shipped one if that is asked for, until it is
+/// removed, and never one that the operator put there by hand.
 fn vacant(catalog: &Catalog, place: &Path, name: &str, replace: bool) -> Result<(), SkillError> {
     let exists = |where_, mend| Err(SkillError::Exists { name: name.to_owned(), where_, mend });
     let other = catalog.get(name).filter(|entry| entry.folder != place);

@@ -4,8 +4,8 @@
 //! [`Catalog`] is what was found at one moment, [`examine`] and [`scan`] look at what comes from strangers.
 //! [`shipped`] holds those that are built in. Everything here is file work that blocks.
 //!
-//! What is deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and any running of
-//! what a skill brings along. The sandbox is the boundary; what is refused here is a floor below it.
+//! Deliberately absent: the agent's loop, which gets plain [`pudu_base::Skill`]s, and any running of a
+//! skill's own programs. The sandbox is the boundary; refusals here are a floor below it.
 
 mod archive;
 mod catalog;
@@ -39,9 +39,9 @@ pub enum SkillError {
     Exists {
         /// Its name.
         name: String,
-        /// Where it is, in words.
+        /// Its place, in words.
         where_: &'static str,
-        /// What can be done.
+        /// The remedy.
         mend: &'static str,
     },
     /// The skill is not pudu's to take away.
@@ -49,7 +49,7 @@ pub enum SkillError {
     Fixed {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Description of the skill.
         what: &'static str,
     },
     /// The archive is dangerous or broken; nothing of it was kept.
@@ -64,7 +64,7 @@ pub enum SkillError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Where skills of one's own are.
+        /// Folder of one's own skills.
         own: PathBuf,
     },
     /// A folder stands where an archive belongs.
@@ -78,7 +78,7 @@ pub enum SkillError {
     Blocked {
         /// The skill's name.
         name: String,
-        /// What was found.
+        /// The findings.
         report: Report,
     },
     /// The file with the switches says something that cannot be.
@@ -86,15 +86,15 @@ pub enum SkillError {
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and the mend.
+        /// The cause, and the remedy.
         why: String,
     },
     /// The system failed.
     #[error("{}: {why}", path.display())]
     Io {
-        /// What was being worked on.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What a file is by its first bytes: programs of the machine are no part of a skill.
+//! Detects programs by their first bytes: programs of the machine are no part of a skill.
 
 /// As many bytes are looked at.
 pub(crate) const LOOK: usize = 4;

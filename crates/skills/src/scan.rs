@@ -32,7 +32,7 @@ pub enum Severity {
     Block,
 }
 
-/// What becomes of the skill.
+/// Verdict on a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing was found.
@@ -54,7 +54,7 @@ pub struct Finding {
     pub line: usize,
     /// The rule that found it.
     pub rule: &'static str,
-    /// What it is, with the words that were found.
+    /// Description, with the words that were found.
     pub what: String,
 }
 

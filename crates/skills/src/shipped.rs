@@ -68,7 +68,7 @@ fn write(dir: &Dir<'_>, into: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What running the scripts leaves in a checkout is no part of a skill.
+/// Returns whether an entry belongs to a skill; files that running its scripts leaves in a checkout do not.
 fn is_ours(entry: &DirEntry<'_>) -> bool {
     let name = entry.path().file_name().unwrap_or_default().to_string_lossy();
     !name.starts_with('.') && name != "__pycache__"

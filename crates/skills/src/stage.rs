@@ -35,7 +35,7 @@ impl Stage {
         Ok(Self { path })
     }
 
-    /// Where the skill is written.
+    /// Returns the folder that the skill is written to.
     pub(crate) fn inside(&self) -> PathBuf {
         self.path.join("new")
     }

@@ -1,4 +1,4 @@
-//! What agents asked people to approve, and what was decided.
+//! Approval requests of agents, and the decisions on them.
 //!
 //! A question is bound to one call of one run and to its exact arguments; the first decision stays. Who may
 //! decide is for the caller to say.
@@ -22,7 +22,7 @@ pub struct Approval {
     pub tool: String,
     /// A digest of the call's arguments: approved are exactly these.
     pub arguments: String,
-    /// What is to be done, in a line for people.
+    /// The requested action, in a line for people.
     pub wish: String,
     /// The account by which the one who is asked came; empty if none.
     pub account: String,
@@ -34,16 +34,16 @@ pub struct Approval {
     pub asked: i64,
     /// Until when somebody can decide.
     pub deadline: i64,
-    /// What was decided.
+    /// The decision.
     pub ruling: Option<Ruling>,
 }
 
-/// What was decided.
+/// Decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     /// Whether it may be done.
     pub approved: bool,
-    /// Who decided; nobody if time ran out.
+    /// Name of the approver; `None` if time ran out.
     pub by: Option<String>,
     /// When.
     pub at: i64,

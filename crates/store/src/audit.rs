@@ -1,6 +1,6 @@
-//! What agents did with their sandboxes, for people to look at: who, where, what, whether it was let through, and how
-//! it ended. A line is there before the deed. One whose end was never noted ended with its run, or with the process
-//! that died at it: a run that is over, and a process that is no more, have no command at work.
+//! Audit log of sandboxes, for people to look at: who, where, what, whether it was let through, and how it
+//! ended. A row is written before the deed. A row without an end belongs to a run that is over or to a
+//! process that died: neither has a command at work any more.
 
 use crate::{Db, StoreError, crash, sweep::CHUNK};
 use pudu_base::{RunId, ThreadId};
@@ -19,9 +19,9 @@ pub struct Deed {
     pub account: String,
     /// For whom it was done: the platform's id.
     pub person: String,
-    /// What kind of deed: `exec`, `write`.
+    /// The kind of deed: `exec`, `write`.
     pub action: String,
-    /// What exactly: the command, or the file's path.
+    /// The command, or the file's path.
     pub detail: String,
     /// Whether it was let through, and by whom.
     pub verdict: String,

@@ -71,7 +71,8 @@ impl Availability {
         *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Tells whether a connection of this age is older than the newest failure: then it probably leads nowhere.
+    /// Returns whether a connection of this age is older than the newest failure: then it probably leads
+    /// nowhere.
     pub(crate) fn suspects(&self, age: Duration) -> bool {
         let failure = *self.newest_failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.is_some_and(|failure| failure.elapsed() <= age)

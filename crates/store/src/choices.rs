@@ -1,4 +1,4 @@
-//! What can be chosen below a reply that people see, and what was chosen: by one event, once.
+//! Choices below a reply that people see: each is made by one event, once.
 
 use crate::{Db, ItemId, StoreError, TurnId, crash, turns::SETTLED};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
@@ -10,7 +10,7 @@ pub struct Offered {
     pub turn: TurnId,
     /// The conversation's key.
     pub conversation: String,
-    /// Where it went, JSON.
+    /// The reply's target, JSON.
     pub placement: String,
     /// The channel's record of what is on the platform, JSON.
     pub handle: Option<String>,
@@ -20,7 +20,7 @@ pub struct Offered {
     pub chosen: Option<ItemId>,
 }
 
-/// What became of a choice.
+/// Result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChoiceOutcome {
     /// It counts. The reply was delivered and is to be shown anew.

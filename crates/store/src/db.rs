@@ -67,7 +67,7 @@ impl Db {
         tokio::time::timeout(FAREWELL_TIMEOUT, pools).await.ok();
     }
 
-    /// Tells whether the database answers and writes are taken.
+    /// Checks that the database answers and writes are taken.
     pub async fn ping(&self) -> Result<(), StoreError> {
         if !self.inner.writer.is_open() {
             return Err(StoreError::Closed);
@@ -77,8 +77,8 @@ impl Db {
             .await
     }
 
-    /// Tells how many transactions the writer has committed: fewer than there were writes, when many
-    /// came at once.
+    /// Returns how many transactions the writer has committed: fewer than there were writes, when many came
+    /// at once.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.inner.writer.commits()

@@ -20,10 +20,10 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: i64,
     },
-    /// What was to be changed has moved on: look again, or stop.
+    /// The record has moved on meanwhile: look again, or stop.
     #[error("{0}")]
     Conflict(&'static str),
-    /// What is stored cannot be read: restore a backup.
+    /// A stored record cannot be read: restore a backup.
     #[error("the database is damaged: {0}")]
     Corrupt(String),
     /// The database rejected a statement: a defect of pudu.
@@ -32,7 +32,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Tells whether it is the database that failed, which may work again: then a call is tried again.
+    /// Returns whether the database failed, which may work again: then a call is tried again.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Refused(_))
     }

@@ -1,4 +1,4 @@
-//! What came in: one row per event, kept before its platform is told, and known after it is done.
+//! Events that came in: one row per event, kept before its platform is told, and known after it is done.
 
 use crate::{Db, StoreError, TurnId, crash, messages, positions};
 use sqlx::AnyConnection;
@@ -22,7 +22,7 @@ pub struct NewItem {
     pub payload: String,
     /// When it came, by our clock.
     pub at: i64,
-    /// Where the account's stream of events goes on behind it, if its channel keeps that.
+    /// Resume position of the account's event stream behind it, if its channel keeps that.
     pub position: Option<String>,
 }
 

@@ -5,10 +5,9 @@
 //! of them at once; a write is answered once it is durable. Reads
 //! use a small pool and see what was committed.
 //!
-//! What is deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a log
-//! get theirs here), policy (who
-//! is answered, when to retry), and knowledge of what the JSON of others means: payloads, placements,
-//! handles and views are kept as they come.
+//! Deliberately absent: a clock (callers pass the time, in milliseconds since 1970; only the rows of a thread's log
+//! get theirs here), policy (who is answered, when to retry), and knowledge of what the JSON of others means:
+//! payloads, placements, handles and views are kept as they come.
 
 mod approvals;
 mod audit;

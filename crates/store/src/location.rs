@@ -1,10 +1,10 @@
-//! Where the database is.
+//! Location of the database.
 
 use crate::StoreError;
 use std::{fmt, path::PathBuf};
 use url::Url;
 
-/// Where the database is.
+/// Location of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// In this process's memory; gone with it.

@@ -1,12 +1,12 @@
 //! Threads: an append-only log per thread, and a snapshot where it saves reading.
 //!
-//! An append writes its own rows and looks at nothing but the position. A load reads the newest
-//! snapshot and what came after it. A snapshot is kept when most of what was read is history (replaced,
-//! removed, ended): then a load costs what the thread still holds, and the snapshot costs less than the
-//! rows that it spares. A thread that only grows gets none: its snapshot would be a second copy of it.
-//! Rows stay in any case: a snapshot is a shortcut, never the only copy.
+//! An append writes its own rows and checks nothing but the position. A load reads the newest snapshot and
+//! the rows after it. A snapshot is stored when most of the rows read are history (replaced, removed, ended):
+//! then a load costs as much as the thread's present state, and the snapshot costs less than the rows that it
+//! spares. A thread that only grows gets none: its snapshot would be a second copy of it. Rows stay in any
+//! case: a snapshot is a shortcut, never the only copy.
 //!
-//! What is deliberately absent: a cache. Who runs threads keeps their state between runs.
+//! Deliberately absent: a cache. Callers that run threads keep their state between runs.
 
 use crate::{Db, StoreError, clock, crash, error::unreadable, threads};
 use futures_util::TryStreamExt;
@@ -59,9 +59,9 @@ struct Loaded {
     state: ThreadState,
     /// The newest snapshot, in bytes; 0 without one.
     snapshot_bytes: usize,
-    /// What came after the snapshot, in bytes.
+    /// Size of the rows after the snapshot, in bytes.
     tail_bytes: usize,
-    /// What was read: the entries of the snapshot and the rows after it.
+    /// Number of entries read: those of the snapshot and the rows after it.
     read: usize,
 }
 
@@ -175,7 +175,7 @@ fn insert_rows(count: usize) -> String {
     format!("INSERT INTO log (thread, seq, body, at, run) VALUES {rows}")
 }
 
-/// Of two loads that come together, the one that read further wins.
+/// Stores a snapshot. If two loads come together, the one that read further wins.
 async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO snapshots (thread, seq, body) VALUES ($1, $2, $3)
         ON CONFLICT (thread) DO UPDATE SET seq = excluded.seq, body = excluded.body

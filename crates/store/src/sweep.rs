@@ -27,7 +27,7 @@ const PARKED: &str = "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE 
 const MESSAGES: &str = "DELETE FROM messages WHERE (account, chat, message) IN
     (SELECT account, chat, message FROM messages WHERE at < $1 LIMIT $2)";
 
-/// What a sweep threw away.
+/// Counts of the rows that a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Done events.

@@ -19,7 +19,7 @@ pub struct Conversation {
     pub model: Option<String>,
     /// The mode that people chose for it.
     pub mode: Option<String>,
-    /// Who answers, as people chose it; in the caller's words.
+    /// The agent that people chose, in the caller's words.
     pub agent: Option<String>,
     /// When it was last talked in.
     pub updated: i64,

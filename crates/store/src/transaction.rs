@@ -1,7 +1,8 @@
-//! What became of a transaction whose connection was lost.
+//! Outcome of a transaction whose connection was lost.
 //!
-//! A server that goes away at a commit may have made it, or not; to run the jobs again then would call an event a
-//! duplicate that nobody has seen, or a thread moved on that nobody moved. PostgreSQL remembers.
+//! A server that goes away during a commit may have made it, or not. Running the jobs again would then report
+//! an unseen event as a duplicate, or a conflict on a thread that nobody moved. PostgreSQL remembers the
+//! outcome.
 
 use crate::StoreError;
 use sqlx::AnyConnection;
@@ -26,8 +27,8 @@ impl Transaction {
         Ok((Self { id, pid }, owner))
     }
 
-    /// Tells whether it was committed. One that goes on is ended: its connection is lost, and what it locks would be
-    /// waited for.
+    /// Returns whether it was committed. A transaction that goes on is ended: its connection is lost, and
+    /// others would wait for its locks.
     pub(crate) async fn was_committed(&self, connection: &mut AnyConnection) -> Result<bool, StoreError> {
         loop {
             let sql = "SELECT COALESCE(txid_status($1), 'aborted')";

@@ -28,7 +28,7 @@ pub struct NewTurn {
     pub thread: Option<ThreadId>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
-    /// Where the reply goes, JSON.
+    /// The reply's target, JSON.
     pub placement: String,
     /// The events that it answers; each waits and has no other turn.
     pub items: Vec<ItemId>,
@@ -38,7 +38,7 @@ pub struct NewTurn {
     pub now: i64,
 }
 
-/// What of a reply is on the platform.
+/// Record of a reply's messages on the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The channel's record of it, JSON.
@@ -53,7 +53,7 @@ pub struct Shown {
     pub messages: Vec<String>,
 }
 
-/// What came of a reply that people see.
+/// Result of delivering a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// It is done, and so are these events.
@@ -75,7 +75,7 @@ pub struct TurnRow {
     pub thread: Option<ThreadId>,
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
-    /// Where the reply goes, JSON.
+    /// The reply's target, JSON.
     pub placement: String,
     /// The events that it answers, oldest first.
     pub items: Vec<ItemId>,
@@ -183,7 +183,7 @@ impl Db {
         self.read((), |(), tx| Box::pin(open_turns(tx))).await
     }
 
-    /// Tells whether a turn's reply has yet to reach people: it is open, or was given up.
+    /// Returns whether a turn's reply has yet to reach people: it is open, or was given up.
     pub async fn is_undelivered(&self, turn: &TurnId) -> Result<bool, StoreError> {
         let sql = "SELECT COUNT(*) FROM turns WHERE id = $1 AND delivered IS NULL";
         Ok(self.read((sql, turn.0.as_str()), |(sql, id), tx| Box::pin(count(tx, sql, id))).await? > 0)

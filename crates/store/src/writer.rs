@@ -29,7 +29,7 @@ const MAX_BATCH_JOBS: usize = 256;
 /// A job that fails so often, as a database would, while the database takes writes, has failed.
 const MAX_LONE_FAILURES: u32 = 5;
 
-/// What a job does: with its data, inside a transaction. It must leave no trace when it fails.
+/// Function of a job: works with its data, inside a transaction. It must leave no trace when it fails.
 pub(crate) type Work<D, T> = for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
 
 /// The way to the writer's task.
@@ -71,12 +71,12 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Tells how many transactions were committed.
+    /// Returns how many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Tells whether this process has claimed the database.
+    /// Returns whether this process has claimed the database.
     pub(crate) fn is_claimed(&self) -> bool {
         self.owner.get().is_some()
     }
@@ -86,7 +86,7 @@ impl Writer {
         self.owner.set(owner).ok();
     }
 
-    /// Tells whether writes are still taken.
+    /// Returns whether writes are still taken.
     pub(crate) fn is_open(&self) -> bool {
         !self.jobs.is_closed()
     }
@@ -105,7 +105,7 @@ trait Job: Send {
     /// Runs the work and keeps what it gave.
     fn run<'a>(&'a mut self, tx: &'a mut AnyConnection) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Tells the caller: what the work gave, or why it does not count.
+    /// Sends the caller the result, or why it does not count.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
@@ -220,7 +220,7 @@ impl Task {
         }
     }
 
-    /// Tells whether the database takes a write: one that is full or a standby answers, too.
+    /// Returns whether the database takes a write: one that is full or a standby answers, too.
     async fn answers(&self) -> bool {
         let probe = async {
             let mut lease = Lease::take(&self.pool, self.engine).await?;

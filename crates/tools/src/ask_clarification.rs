@@ -19,7 +19,7 @@ pub(crate) struct Args {
     question: String,
     /// Why you ask.
     clarification_type: Kind,
-    /// What people have to know to answer. Leave it out if the question says it all.
+    /// Facts that people need to answer. Leave it out if the question says it all.
     context: Option<String>,
     /// Answers to choose from, a few words each. People may always answer in their own words.
     #[serde(default)]

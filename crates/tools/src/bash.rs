@@ -14,7 +14,7 @@ pub(crate) struct Bash {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// What the shell runs.
+    /// The script that the shell runs.
     command: String,
 }
 

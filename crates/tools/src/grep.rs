@@ -26,7 +26,7 @@ pub(crate) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// What to look for: a regular expression.
+    /// The text to look for: a regular expression.
     pattern: String,
     /// The folder to look in, or a file; an absolute path.
     path: String,

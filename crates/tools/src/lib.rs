@@ -1,6 +1,6 @@
 //! The agent's own tools, one a file. Failures are texts from which a model can mend its call.
 //!
-//! What is deliberately absent: any guard by the text of a command or path. The sandbox is the boundary; for what
+//! Deliberately absent: any guard by the text of a command or path. The sandbox is the boundary; for what
 //! reaches out of the house, the guard of `pudu-net` is (`web.rs`).
 
 mod ask_clarification;
@@ -27,11 +27,11 @@ use std::{sync::Arc, time::Duration};
 /// How much tools return, in characters, and what commands find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What `bash` returns at most; its middle is cut.
+    /// Maximum length of the output of `bash`; its middle is cut.
     pub bash: usize,
-    /// What `read_file` returns at most; its end is cut.
+    /// Maximum length of the output of `read_file`; its end is cut.
     pub read_file: usize,
-    /// What `ls` returns at most; its end is cut.
+    /// Maximum length of the output of `ls`; its end is cut.
     pub ls: usize,
     /// How long a command may run.
     pub bash_timeout: Duration,

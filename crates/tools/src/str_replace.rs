@@ -17,7 +17,7 @@ pub(crate) struct Args {
     path: String,
     /// The text to replace, exactly as it stands in the file. It has to occur once.
     old_str: String,
-    /// What comes in its place.
+    /// The text that comes in its place.
     new_str: String,
     /// Whether to replace every occurrence.
     #[serde(default)]

@@ -33,7 +33,7 @@ impl TypedTool for ViewImage {
     }
 }
 
-/// Tells an image's kind by its first bytes; a name can say anything.
+/// Returns an image's kind by its first bytes; a name can say anything.
 fn kind(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => "image/png",

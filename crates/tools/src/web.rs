@@ -30,7 +30,7 @@ use pudu_net::{guard::Guard, reqwest::Url};
 use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 
-/// Who searches or fetches.
+/// Service that searches or fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// pudu itself: fetches pages and makes Markdown of them.
@@ -53,7 +53,7 @@ pub enum Provider {
     Exa,
 }
 
-/// What a provider is asked for.
+/// Kind of request to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `web_search`.
@@ -69,7 +69,7 @@ pub enum Kind {
 pub enum Safe {
     /// Everything that is not for everybody.
     On,
-    /// What the provider thinks best.
+    /// The provider's default.
     #[default]
     Moderate,
     /// Nothing.
@@ -99,7 +99,7 @@ impl Safe {
 /// How a tool is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the provider is, if not at its usual place.
+    /// Base URL of the provider, if not its usual one.
     pub base_url: Option<Url>,
     /// The key, for providers that want one.
     pub api_key: Option<SecretString>,
@@ -109,7 +109,7 @@ pub struct Settings {
     pub max_chars: usize,
     /// How long one request may take.
     pub timeout: Duration,
-    /// Whose results, for DuckDuckGo (`wt-wt` is everybody's) and Brave (a country).
+    /// Region of the results, for DuckDuckGo (`wt-wt` is everybody's) and Brave (a country).
     pub region: Option<String>,
     /// How strictly a search leaves out what is not for everybody.
     pub safe: Safe,
@@ -155,7 +155,7 @@ pub(crate) fn fuzz(kind: &str, body: &[u8]) -> Option<String> {
     web_fetch::shown(&page::read(&url, kind, body).ok()?, 0, 10_000).ok()
 }
 
-/// What every provider's file works with.
+/// Client that every provider's file works with.
 pub(crate) struct Desk {
     provider: Provider,
     settings: Settings,
@@ -203,7 +203,7 @@ impl Provider {
     }
 }
 
-/// What a search found.
+/// One result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub(crate) title: String,

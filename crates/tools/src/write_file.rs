@@ -14,7 +14,7 @@ pub(crate) struct WriteFile;
 pub(crate) struct Args {
     /// The file's absolute path. Missing folders are made.
     path: String,
-    /// What to write.
+    /// The text to write.
     content: String,
     /// Whether to add to the end of the file instead of replacing it.
     #[serde(default)]

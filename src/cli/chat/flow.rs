@@ -1,4 +1,4 @@
-//! What of a growing answer is printed for good, and what may still change.
+//! Splits a growing answer into the part that is printed for good and the part that may still change.
 //!
 //! Blocks that are complete go to the terminal once and scroll away with it; only the last, unfinished one is
 //! drawn again and again.
@@ -13,7 +13,7 @@ pub(super) struct Flow {
     printed: HashMap<String, String>,
 }
 
-/// What to do about an answer.
+/// Output for an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     /// Markdown to print for good.

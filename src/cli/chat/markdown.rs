@@ -1,7 +1,7 @@
 //! Markdown on a terminal: lines of styled text that fit its width.
 //!
-//! What Markdown means is decided in `pudu_channels::render`, for all chats alike; this writes it down. Code is not
-//! wrapped, so that it can be copied. A table that is too wide becomes a list of its rows.
+//! The meaning of Markdown is decided in `pudu_channels::render`, for all chats alike; this writes it down.
+//! Code is not wrapped, so that it can be copied. A table that is too wide becomes a list of its rows.
 
 use super::{
     paint::{Look, Paint, tame},

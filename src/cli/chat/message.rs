@@ -45,7 +45,7 @@ pub(super) fn compose<I: Read + AsFd>(
     Ok(message)
 }
 
-/// Tells a person, after a moment, that a pipe is waited for which nobody closes; no more once it is dropped.
+/// Notice to a person, after a moment, that an open pipe is waited for; cancelled when dropped.
 struct Notice(#[expect(dead_code, reason = "that it is dropped tells the one who waits")] mpsc::Sender<()>);
 
 impl Notice {
@@ -60,7 +60,8 @@ impl Notice {
     }
 }
 
-/// Tells whether somebody feeds a program by its input: a pipe or a file, and neither a terminal nor `/dev/null`.
+/// Returns whether somebody feeds a program by its input: a pipe or a file, and neither a terminal nor
+/// `/dev/null`.
 fn is_fed(input: impl AsFd) -> bool {
     let kind = fstat(input).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
@@ -92,7 +93,7 @@ fn text(name: &str, from: impl Read) -> Result<String> {
     }
 }
 
-/// Tells whether bytes look like text in an encoding of one byte a letter.
+/// Returns whether bytes look like text in an encoding of one byte a letter.
 fn is_text(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| !byte.is_ascii_control() || byte.is_ascii_whitespace())
 }

@@ -46,7 +46,7 @@ impl Paint {
         Self { on: no_color.is_none_or(str::is_empty) }
     }
 
-    /// Tells whether anything is styled.
+    /// Returns whether anything is styled.
     pub(super) fn is_on(self) -> bool {
         self.on
     }

@@ -25,7 +25,7 @@ const WAITS: &str = "This waits for a person, who can decide it with `pudu chat`
 /// A daemon that was told to stop has stopped within this time.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Says a message and writes what is answered.
+/// Sends a message and writes the answers.
 pub(super) async fn run(wire: Arc<dyn Wire>, text: String, mut out: impl Write) -> Result<Ended> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut pipe = Pipe {
@@ -94,7 +94,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Says something and returns what is answered.
+    /// Sends a message and returns the answers.
     async fn say(&mut self, text: String) -> Result<Vec<Answer>> {
         self.begin().await?;
         if self.post.take(Act::Say(text)).is_err() {
@@ -140,7 +140,7 @@ impl Pipe {
         Ok(answers)
     }
 
-    /// Tells once what waits for a decision.
+    /// Prints, once, the question that waits for a decision.
     fn tell_decision(&mut self) {
         let Some((line, choices)) = self.talk.decision() else { return };
         if choices != self.told {

@@ -1,5 +1,5 @@
-//! What a person does goes out in order, one letter at a time. What could not be sent is sent again with its
-//! key, so it is neither lost nor doubled.
+//! Sends a person's actions in order, one letter at a time. A letter that could not be sent is sent again
+//! with its key, so it is neither lost nor doubled.
 
 use super::{
     remote::backoff,
@@ -21,7 +21,7 @@ pub(super) struct Post {
     failures: u32,
 }
 
-/// What became of a letter.
+/// Result of sending a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// It is kept.

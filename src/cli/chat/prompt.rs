@@ -31,7 +31,7 @@ const MARK: &str = "› ";
 /// So many lines of history are kept.
 const HISTORY: usize = 1000;
 
-/// What a person did at the prompt.
+/// Input of a person at the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     /// Sent a line.
@@ -76,12 +76,12 @@ impl Prompt {
         self.open = self.open || self.ask.try_send(text).is_ok();
     }
 
-    /// Tells whether a line is being typed.
+    /// Returns whether a line is being typed.
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Says whether Ctrl-C has something to stop.
+    /// Sets whether Ctrl-C has something to stop.
     pub(super) fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Ordering::Relaxed);
     }
@@ -148,7 +148,7 @@ fn remember<H: History>(editor: &mut Editor<Words, H>, line: &str, history: Opti
     }
 }
 
-/// What Ctrl-C does.
+/// Handler of Ctrl-C.
 struct Stop {
     busy: Arc<AtomicBool>,
     tell: mpsc::Sender<Typed>,

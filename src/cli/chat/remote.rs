@@ -38,7 +38,7 @@ impl Remote {
         Ok(Self { client: net::client()?, url, token, chat: chat.to_owned() })
     }
 
-    /// Tells whether a pudu answers there within a time.
+    /// Returns whether a pudu answers there within a time.
     pub(super) async fn answers(&self, within: Duration) -> bool {
         let asked = self.client.get(format!("{}/health", self.url)).timeout(within).send().await;
         let Ok(answer) = asked else { return false };
@@ -46,7 +46,7 @@ impl Remote {
         facts.get("service").and_then(serde_json::Value::as_str) == Some("pudu")
     }
 
-    /// Says why the daemon lets nobody in who comes like this.
+    /// Returns why the daemon refuses this client.
     fn locked(&self) -> String {
         if self.token.is_some() { WRONG_TOKEN } else { LOCKED }.to_owned()
     }

@@ -90,7 +90,7 @@ fn clip_styled(line: &str, columns: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What a terminal shows of some bytes: enough of one to follow this module.
+    /// Returns the rows that a terminal shows of some bytes: enough of one to follow this module.
     fn shown(bytes: &[u8]) -> Vec<String> {
         let (mut rows, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
         let mut chars = std::str::from_utf8(bytes).unwrap().chars();

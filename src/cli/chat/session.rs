@@ -50,7 +50,7 @@ pub(super) struct Session {
     /// Held while watching.
     watching: Option<Hush>,
     frame: usize,
-    /// What the next prompt begins with.
+    /// Text that the next prompt begins with.
     draft: String,
     /// The choices below the newest answer, and its line.
     choices: (String, Vec<Choice>),

@@ -1,4 +1,4 @@
-//! What was heard of a chat: which answers are new, which still grow, and whether one is awaited.
+//! State of a chat: which answers are new, which still grow, and whether one is awaited.
 
 use crate::local::{Change, From, Line};
 use pudu_channels::Choice;
@@ -9,7 +9,7 @@ pub(super) const STOP: &str = "/stop";
 /// So many lines are remembered; a room has no more.
 const REMEMBERED: usize = 512;
 
-/// What was heard of a chat.
+/// State of a chat.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     begun: bool,
@@ -50,12 +50,12 @@ impl Talk {
         }
     }
 
-    /// Tells whether the past is known.
+    /// Returns whether the past is known.
     pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// What grows now answers what was said before: nothing more is heard of it.
+    /// Sets the growing answers apart: they answer earlier messages, and are not reported any more.
     pub(super) fn set_apart(&mut self) {
         self.apart.append(&mut self.open);
     }
@@ -74,7 +74,7 @@ impl Talk {
         waiting.find(|(_, choices)| !choices.is_empty())
     }
 
-    /// Tells whether an answer grows or is awaited.
+    /// Returns whether an answer grows or is awaited.
     pub(super) fn busy(&self) -> bool {
         !self.open.is_empty() || self.awaited != Awaited::No
     }
@@ -84,7 +84,7 @@ impl Talk {
         self.awaited = if self.idle() { Awaited::Answer } else { Awaited::FollowUp };
     }
 
-    /// Tells whether what was said meanwhile may have been answered already.
+    /// Returns whether a follow-up may have been answered already.
     pub(super) fn in_doubt(&self) -> bool {
         self.idle() && self.awaited == Awaited::FollowUp
     }

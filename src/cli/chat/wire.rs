@@ -18,11 +18,11 @@ pub(super) trait Wire: Send + Sync {
     /// Returns the slash commands; none if they cannot be had.
     fn commands<'a>(&'a self) -> BoxFuture<'a, Vec<Entry>>;
 
-    /// Tells where a file of a line can be fetched: a path or an address.
+    /// Returns the path or address of a line's file.
     fn file(&self, line: &str, index: usize) -> Option<String>;
 }
 
-/// What is heard of a chat.
+/// Change of a chat or its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// Something was said or has changed.
@@ -33,14 +33,14 @@ pub(super) enum News {
     Refused(String),
 }
 
-/// What a person does, with the key under which it counts once.
+/// An action, with the key under which it counts once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Letter {
     pub(super) key: String,
     pub(super) act: Act,
 }
 
-/// What a person can do.
+/// Action of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Say something.
@@ -55,7 +55,7 @@ pub(super) enum Unsent {
     /// Try again.
     #[error("{reason}")]
     Later {
-        /// What was wrong.
+        /// The cause.
         reason: String,
         /// Not before this time has passed, if the daemon said so.
         after: Option<Duration>,
@@ -70,8 +70,8 @@ pub(super) enum Unsent {
 pub(super) struct Entry {
     /// Its name without the slash.
     pub(super) name: String,
-    /// What may stand behind it.
+    /// Placeholder for its argument.
     pub(super) argument: String,
-    /// What it does.
+    /// Its help text.
     pub(super) help: String,
 }

@@ -112,7 +112,7 @@ async fn start_of(mut answer: Response) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
-/// Tells a list of models from other JSON: some servers say with 200 that there is no such path.
+/// Returns whether JSON is a list of models: some servers say with 200 that there is no such path.
 fn is_list(body: &[u8]) -> bool {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
     ["data", "models"].iter().any(|key| told.get(key).is_some_and(Value::is_array))

@@ -1,4 +1,4 @@
-//! What was found, as a person reads it while the rest is being looked at.
+//! Findings, as a person reads them while the rest is being looked at.
 
 use pudu_channels::{Check, Found};
 use pudu_client::net::scrub;
@@ -40,7 +40,7 @@ impl Told {
         }
     }
 
-    /// Tells a person at a terminal what is waited for, until it is there.
+    /// Shows the pending check at a terminal, until its result is there.
     pub(super) fn wait_for(&mut self, group: &str) {
         if io::stdout().is_terminal() {
             self.waiting = true;

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 use url::Url;
 
-/// What a DingTalk account needs to be there: the channel's own configuration but for the name.
+/// Platform settings of a DingTalk account: the channel's own configuration but for the name.
 #[derive(Debug)]
 struct DingTalk(Config);
 

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::{collections::BTreeSet, sync::Arc};
 use url::Url;
 
-/// What a Discord account needs to be there: the channel's own configuration but for name and menu.
+/// Platform settings of a Discord account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
 struct Discord(Config);
 

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
 use url::Url;
 
-/// What a Feishu account needs to be there: the channel's own configuration but for its name.
+/// Platform settings of a Feishu account: the channel's own configuration but for its name.
 #[derive(Debug)]
 struct Feishu(Config);
 

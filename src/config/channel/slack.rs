@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use url::Url;
 
-/// What a Slack account needs to be there: the channel's own configuration but for name and menu.
+/// Platform settings of a Slack account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
 struct Slack(Config);
 

@@ -1,5 +1,4 @@
-//! What is kept of DingTalk's messages, before they are sent and when they are there. Stored: a change must read the
-//! old.
+//! Stored records of DingTalk's messages, before and after they are sent. A change must read the old format.
 
 use crate::{
     dingtalk::page::{Page, digest},
@@ -7,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is kept of a message before it is sent. Older records have nothing.
+/// Record of a message before it is sent. Older records have nothing.
 pub(super) type Mark = Option<Tries>;
 
 /// How a message fared so far.

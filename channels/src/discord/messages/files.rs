@@ -48,7 +48,7 @@ impl DiscordMessages {
         }
     }
 
-    /// Tells whether a message is ours and brings a file of this size.
+    /// Returns whether a message is ours and has a file of this size.
     fn brings(&self, message: &Message, size: u64) -> bool {
         let me = self.office.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);

@@ -1,4 +1,4 @@
-//! What the bot does at the moment, as Slack shows it below a thread.
+//! The bot's current activity, as Slack shows it below a thread.
 
 use crate::Placement;
 use std::{
@@ -12,7 +12,7 @@ pub(super) const STATUS: Duration = Duration::from_secs(90);
 /// What the status says while nothing else is known.
 pub(super) const THINKING: &str = "is thinking…";
 
-/// What stands below the thread, and since when.
+/// The status below the thread, and since when it stands there.
 pub(super) struct Status(Mutex<Option<(String, Instant)>>);
 
 impl Status {

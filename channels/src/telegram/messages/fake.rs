@@ -32,7 +32,7 @@ pub(super) struct Seen {
     pub(super) thread: Thread,
 }
 
-/// What is to go wrong with the next call of a kind.
+/// Fault of the next call of a kind.
 pub(super) enum Fault {
     /// It is refused.
     Fails(CallError),
@@ -40,7 +40,7 @@ pub(super) enum Fault {
     Lost,
 }
 
-/// Tells which calls a fault concerns.
+/// Returns whether a fault concerns a call.
 type Concerns = fn(&Call) -> bool;
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ pub(super) struct World {
     pub(super) own: BTreeMap<i64, (i64, Seen)>,
     known: Vec<Sighting>,
     pub(super) saved: Option<ReplyHandle>,
-    /// What was called and saved, in order.
+    /// Calls and saves, in order.
     pub(super) log: Vec<String>,
     pub(super) typed: usize,
     pub(super) faults: VecDeque<(Concerns, Fault)>,

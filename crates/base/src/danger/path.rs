@@ -9,7 +9,7 @@ const HERE: [&str; 5] = ["~", "$HOME", "${HOME}", "$PWD", "${PWD}"];
 /// A word stands for no more paths; what lists more is looked at no further.
 const MOST_PATHS: usize = 64;
 
-/// Tells whether a path names everything below a place, and not a thing that was made here.
+/// Returns whether a path names everything below a place, and not a thing that was made here.
 pub(super) fn is_broad(word: &str) -> bool {
     !word.is_empty() && paths(word).iter().any(|path| whole(path))
 }
@@ -89,7 +89,7 @@ pub(super) fn is_secret(path: &str) -> bool {
         || (path.starts_with("/proc/") && path.ends_with("/environ"))
 }
 
-/// Tells whether what is written there is read by the machine, or goes out of it.
+/// Returns whether a path is the system's, a disk device, or run at start-up.
 pub(super) fn is_guarded(path: &str) -> bool {
     is_system(path) || path.starts_with("/dev/sd") || path.starts_with("/dev/nvme") || is_start_up(path)
 }

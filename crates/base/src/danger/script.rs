@@ -5,16 +5,16 @@
 
 use super::{Danger, word::Word};
 
-/// What is read, or why it cannot be.
+/// Result of reading a script: the value, or the reason why it cannot be read.
 pub(super) type Result<T> = std::result::Result<T, Danger>;
 
 /// One simple command of a script.
 #[derive(Debug, Default)]
 pub(super) struct Command {
     pub(super) words: Vec<Word>,
-    /// Where its output is written to.
+    /// Paths its output is written to.
     pub(super) targets: Vec<String>,
-    /// Where its input is read from.
+    /// Paths its input is read from.
     pub(super) sources: Vec<String>,
     /// The text that is its input.
     pub(super) input: Option<String>,
@@ -270,7 +270,7 @@ struct Open {
     start: usize,
 }
 
-/// What was read of the commands between two brackets.
+/// State of reading the commands between two brackets.
 #[derive(Default)]
 struct Level {
     commands: Vec<Command>,

@@ -92,7 +92,7 @@ impl<'a> Bare<'a> {
     }
 }
 
-/// Tells `NAME=value`.
+/// Returns whether a word is an assignment, `NAME=value`.
 fn is_value(word: &Word) -> bool {
     let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
     name.is_some_and(|name| {

@@ -1,6 +1,6 @@
 //! An agent's two files, as text: read, checked and made anew.
 //!
-//! What this version does not know of a `config.yaml` stays in it when it is changed; comments do not.
+//! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
 use super::{LONGEST_SOUL, Profile};
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ const KEYS: [&str; 5] = ["name", "description", "model", "tool_groups", "skills"
 /// A file to write: its name and its bytes.
 pub(super) type Written = (&'static str, Vec<u8>);
 
-/// Tells whether a folder is an agent's.
+/// Returns whether a folder is an agent's.
 pub(super) fn is_agent(folder: &Path) -> bool {
     [CONFIG, SOUL].iter().any(|name| folder.join(name).is_file())
 }

@@ -35,7 +35,7 @@ pub(super) fn fresh(typed: &str) -> Result<String, AgentError> {
     }
 }
 
-/// Tells whether a name is the lead agent's.
+/// Returns whether a name is the lead agent's.
 #[must_use]
 pub fn is_lead(name: &str) -> bool {
     matches!(name.trim().to_lowercase().replace('-', "_").as_str(), LEAD | "lead")

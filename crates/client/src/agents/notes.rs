@@ -1,11 +1,11 @@
-//! What of an agent's wishes there is not: said once in the log, and where people look at agents.
+//! Missing models, tool groups and skills of an agent: logged once, and shown where people look at agents.
 
 use super::Persona;
 use crate::{Setup, setup::Groups};
 use pudu_skills::Catalog;
 
 impl Persona {
-    /// Says what is odd about an agent, as things are now.
+    /// Returns the problems of an agent with the current setup.
     pub(crate) fn notes(&self, setup: &Setup, skills: &Catalog) -> Vec<String> {
         let mut notes = self.lacks(setup.models.iter().map(|(info, _)| info.name.as_str()), &setup.groups);
         for name in self.profile.skills.iter().flatten() {
@@ -20,7 +20,7 @@ impl Persona {
 }
 
 impl Persona {
-    /// Says what is odd about an agent's file, and which of its models and groups of tools there are not.
+    /// Returns the problems of an agent's file, and its models and tool groups that do not exist.
     #[must_use]
     pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &Groups) -> Vec<String> {
         let mut notes = self.odd.clone();
@@ -35,7 +35,7 @@ impl Persona {
     }
 }
 
-/// Says which groups there are not.
+/// Returns a note for each tool group that does not exist.
 pub(super) fn unknown_groups(groups: &Groups, wanted: &[String]) -> Vec<String> {
     let unknown = wanted.iter().filter(|group| !groups.names.contains(*group));
     let known: Vec<&str> = groups.names.iter().map(String::as_str).collect();

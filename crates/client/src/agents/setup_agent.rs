@@ -18,10 +18,10 @@ pub(crate) struct SetupAgent {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// Who the agent is, in Markdown, addressed to it: what it is for, how it works and speaks, what it does not
-    /// do. It stands in its system prompt.
+    /// Identity of the agent, in Markdown, addressed to it: what it is for, how it works and speaks, what it
+    /// does not do. It stands in its system prompt.
     soul: String,
-    /// What it is for, in one line for the people who choose among agents.
+    /// Purpose of the agent, in one line for the people who choose among agents.
     description: String,
     /// The names of the skills that it has; leave it out for all, give an empty list for none.
     skills: Option<Vec<String>>,

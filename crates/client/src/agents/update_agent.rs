@@ -18,15 +18,15 @@ pub(crate) struct UpdateAgent {
     pub(crate) ledger: Ledger,
     /// The agent's name.
     pub(crate) name: String,
-    /// What it is now.
+    /// The agent's current profile.
     pub(crate) now: Profile,
-    /// What there is.
+    /// The models, tool groups and skills that exist.
     pub(crate) known: Known,
     /// Whether what somebody approves may give it more.
     pub(crate) approved: bool,
 }
 
-/// What there is for an agent to have.
+/// Models, tool groups and skills that an agent can have.
 pub(crate) struct Known {
     pub(crate) models: Vec<String>,
     pub(crate) groups: Groups,
@@ -37,7 +37,7 @@ pub(crate) struct Known {
 pub(crate) struct Args {
     /// The whole new soul, in Markdown: who you are, how you work and speak, what you do not do.
     soul: Option<String>,
-    /// What you are for, in one line for the people who choose among agents.
+    /// Your purpose, in one line for the people who choose among agents.
     description: Option<String>,
     /// The names of the skills that you keep; an empty list keeps none.
     skills: Option<Vec<String>>,
@@ -99,7 +99,7 @@ impl UpdateAgent {
     }
 }
 
-/// Says what it would get that it does not have.
+/// Returns the tools and skills that it would gain.
 fn gained(args: &Args, now: &Profile) -> Vec<String> {
     let both = [("tools", &args.tool_groups, &now.tool_groups), ("skills", &args.skills, &now.skills)];
     let more = both.into_iter().filter_map(|(what, wanted, has)| {
@@ -110,7 +110,7 @@ fn gained(args: &Args, now: &Profile) -> Vec<String> {
     more.collect()
 }
 
-/// Says what is changed, for the audit: first what it gets more, and what it may use in full.
+/// Returns the changes for the audit: first the gains, with the tools and skills listed in full.
 fn detail(args: &Args, now: &Profile) -> Vec<String> {
     let list = |name: &str| match name {
         "skills" => args.skills.as_deref(),

@@ -17,7 +17,7 @@ impl Domain {
     /// Reads `example.org`, `*.example.org` or `example.org:8443`.
     ///
     /// # Errors
-    /// Says how it has to be written.
+    /// Returns how it has to be written.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(

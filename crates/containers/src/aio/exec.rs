@@ -52,7 +52,7 @@ pub(super) async fn run_at(
     }
 }
 
-/// What one command runs in. Dropped before it is over, it kills.
+/// Session of one command. Kills the command when dropped before it is over.
 struct Session {
     aio: Aio,
     id: String,

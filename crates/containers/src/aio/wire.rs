@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What every answer is wrapped in.
+/// Common fields of every response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<T> {
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(super) struct ExecResult {
     pub(super) stderr_offset: u64,
 }
 
-/// Where a command is in its life.
+/// State of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -70,7 +70,7 @@ pub(super) struct OutputRequest<'a> {
     pub(super) wait_timeout: f64,
 }
 
-/// What it wrote since.
+/// Output since the last call.
 #[derive(Debug, Deserialize)]
 pub(super) struct OutputResult {
     pub(super) stdout: Option<String>,
@@ -115,7 +115,7 @@ pub(super) struct ListRequest<'a> {
     pub(super) include_size: bool,
 }
 
-/// What is in it.
+/// Entries of a folder.
 #[derive(Debug, Deserialize)]
 pub(super) struct ListResult {
     #[serde(default)]

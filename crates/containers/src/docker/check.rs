@@ -1,4 +1,4 @@
-//! What a doctor wants to know of an engine.
+//! Doctor check of an engine.
 
 use super::{
     Docker,
@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_base::SandboxError;
 
-/// What was found.
+/// Result of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The engine's own version.

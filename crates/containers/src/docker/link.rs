@@ -17,7 +17,7 @@ pub(super) struct Link {
     facts: OnceCell<Facts>,
 }
 
-/// What has to be known of an engine to make containers on it.
+/// Facts about an engine that making containers depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     /// It runs without root: root in its containers is the user who started it.
@@ -75,7 +75,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// Says what went wrong, and what an operator can do. The model reads it too.
+/// Returns the error of a failed call, with a remedy for the operator. The model reads it too.
 pub(super) fn failed(doing: &str, error: Error) -> SandboxError {
     let text = match error {
         Error::DockerResponseServerError { status_code, message } => {

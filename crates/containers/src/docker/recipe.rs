@@ -1,4 +1,4 @@
-//! What a container is made of, in the engine's words.
+//! Specification of a container, in the engine's words.
 
 use super::{API_PORT, Api, Settings, command, link::Facts, network};
 use crate::{Order, engine::fingerprint};
@@ -96,7 +96,7 @@ fn sketch(settings: &Settings, order: &Order, facts: &Facts, port: u16) -> Conta
     }
 }
 
-/// What both kinds have.
+/// Returns the host configuration that both kinds share.
 fn host(settings: &Settings, order: &Order, facts: &Facts) -> HostConfig {
     let memory = i64::try_from(settings.limits.memory).unwrap_or(i64::MAX);
     #[allow(clippy::cast_possible_truncation, reason = "the configuration bounds it")]
@@ -151,13 +151,14 @@ fn serving(host: HostConfig, settings: &Settings, port: u16) -> HostConfig {
     }
 }
 
-/// As whom commands run. In an engine without root, root of a container is the very user that the files belong to.
+/// Returns the user and group of commands. In an engine without root, root of a container is the very user
+/// that the files belong to.
 pub(super) fn user(settings: &Settings, facts: &Facts) -> String {
     let (user, group) = if facts.rootless { (0, 0) } else { settings.owner };
     format!("{user}:{group}")
 }
 
-/// What commands find in their environment. The image's own `PATH` stays.
+/// Returns the environment of commands. The image's own `PATH` stays.
 fn environment(settings: &Settings) -> Vec<String> {
     let home = format!("{ROOT}/workspace");
     let usual = [

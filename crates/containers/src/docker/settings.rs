@@ -20,7 +20,7 @@ pub struct Settings {
     pub host: String,
     /// The folder of `ca.pem`, `cert.pem` and `key.pem`, for an engine that wants them.
     pub certificates: Option<PathBuf>,
-    /// What containers are made of.
+    /// Image of containers.
     pub image: String,
     /// How commands come into it.
     pub api: Api,
@@ -30,13 +30,13 @@ pub struct Settings {
     pub bind: String,
     /// The name or address under which the daemon reaches it.
     pub reach: String,
-    /// What the names of containers begin with.
+    /// Prefix of the containers' names.
     pub prefix: String,
-    /// What commands find in their environment besides the usual.
+    /// Environment variables of commands, besides the usual.
     pub environment: Vec<(String, String)>,
-    /// What they reach of the network; never [`Network::Proxy`].
+    /// Network access of containers; never [`Network::Proxy`].
     pub network: Network,
-    /// What a container may use up.
+    /// Resource limits of a container.
     pub limits: Limits,
     /// How many processors it may keep busy; all if none.
     pub cpus: Option<f64>,
@@ -44,8 +44,8 @@ pub struct Settings {
     pub home: PathBuf,
     /// The same folder as the engine sees it, where the daemon itself is in a container.
     pub host_home: Option<PathBuf>,
-    /// As whom commands run: user and group. The files of threads belong to them. In the all-in-one image commands
-    /// run as [`GEM`] whatever this is.
+    /// User and group that run commands. The files of threads belong to them. In the all-in-one image
+    /// commands run as [`GEM`] whatever this is.
     pub owner: (u32, u32),
 }
 

@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// A connection is there after this long.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What of a cluster is spoken to.
+/// Client for the parts of a cluster that are used.
 pub(crate) struct Cluster {
     client: Client,
     address: String,
@@ -50,7 +50,7 @@ async fn config(settings: &Settings) -> Result<Config, String> {
     }
 }
 
-/// Says all of an error, the outer and the inner. Of a file that cannot be read as YAML nothing is said but that: the
+/// Returns the text of an error with its causes. A file that is no valid YAML is only named as such: the
 /// parser shows the lines around the mistake, and there are keys in them.
 fn whole(error: impl std::error::Error + 'static) -> String {
     let mut words = error.to_string();
@@ -77,7 +77,7 @@ pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Re
 }
 
 impl Cluster {
-    /// Says who answers.
+    /// Returns the cluster's version, address and namespace.
     pub(crate) async fn version(&self) -> Result<String, Trouble> {
         let version = soon(self.client.apiserver_version()).await?;
         Ok(format!("Kubernetes {} at {}, namespace {}", version.git_version, self.address, self.namespace))

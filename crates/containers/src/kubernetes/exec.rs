@@ -16,7 +16,7 @@ const BUFFER: usize = 64 * 1024;
 /// An exec that has not begun after this long will not.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// Where something is run.
+/// Target of a command: a container of a Pod.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) pods: Api<Pod>,
@@ -24,18 +24,18 @@ pub(crate) struct Target {
     pub(crate) container: &'static str,
 }
 
-/// What runs there. It is cut off, not ended, when this is dropped. Where the connection breaks only `end` says so: the
-/// library leaves the outputs open then.
+/// A running command. Dropping it cuts the connection, and does not end the command. Only `end` reports a
+/// broken connection: the library leaves the outputs open then.
 pub(crate) struct Running {
     process: AttachedProcess,
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// Says how it ended; without a code where the connection broke before.
+    /// Resolves to the exit code; an error if the connection broke before.
     pub(crate) end: BoxFuture<'static, Result<i32, Trouble>>,
 }
 
-/// What a short call had to say.
+/// Result of a short call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) code: i32,

@@ -1,4 +1,4 @@
-//! What a cluster's failures mean for the operator.
+//! Mapping of a cluster's failures for the operator.
 
 use kube::Error;
 use pudu_base::SandboxError;
@@ -50,7 +50,7 @@ impl From<Error> for Trouble {
     }
 }
 
-/// Says what a status of the API server's means.
+/// Maps a status of the API server.
 fn api(code: u16, said: &str) -> Trouble {
     match code {
         401 => Trouble::Refused(format!(

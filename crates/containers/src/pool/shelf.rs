@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-/// What is known of all containers.
+/// Registry of all containers.
 pub(super) struct Shelf {
     book: Mutex<Book>,
     /// One at a time does something to a container.
@@ -23,7 +23,7 @@ pub(super) struct Shelf {
 }
 
 struct Book {
-    /// Who makes containers at the moment, and by which rules they are kept.
+    /// The engine that makes containers at the moment, and the rules by which they are kept.
     newest: (Arc<dyn Engine>, Rules),
     entries: HashMap<BoxId, Entry>,
     /// So many are being made.
@@ -31,7 +31,7 @@ struct Book {
     closed: bool,
 }
 
-/// What is known of one.
+/// Entry of one container.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) engine: Arc<dyn Engine>,

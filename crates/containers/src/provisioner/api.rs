@@ -30,7 +30,7 @@ pub(crate) struct Api {
     key: Option<HeaderValue>,
 }
 
-/// What a provisioner is asked to make.
+/// Request for a sandbox.
 #[derive(Debug, Serialize)]
 pub(crate) struct Wanted<'a> {
     pub(crate) sandbox_id: &'a str,
@@ -114,7 +114,7 @@ impl Api {
         Ok(Self { http, base, key })
     }
 
-    /// Says whether it is there at all.
+    /// Checks that the provisioner answers.
     pub(crate) async fn health(&self) -> Result<(), Trouble> {
         self.patiently(|| async { self.send(self.request(Method::GET, &["health"], LOOK)).await.map(drop) })
             .await
@@ -236,7 +236,7 @@ impl Api {
         Trouble::Away(self.advice(&format!("cannot be reached: {why}"), mend))
     }
 
-    /// Says what an answer means that is not a good one.
+    /// Maps an error response.
     fn trouble(&self, status: StatusCode, body: &[u8]) -> Trouble {
         let said = said(body);
         match status {
@@ -261,7 +261,7 @@ impl Api {
         }
     }
 
-    /// What answers there is another service.
+    /// Returns the error of an address with another service.
     fn nowhere(&self) -> Trouble {
         let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
         Trouble::Refused(self.advice("has no /api/sandboxes", mend))

@@ -133,7 +133,7 @@ fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
     scored.into_iter().take(MOST).map(|(_, spec)| spec).collect()
 }
 
-/// Says how tools are called, as JSON.
+/// Returns the schemas of the found tools, as JSON.
 fn told(found: &[&ToolSpec]) -> String {
     let mut room = SCHEMAS;
     let one = |spec: &&ToolSpec| {

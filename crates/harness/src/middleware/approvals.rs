@@ -1,4 +1,4 @@
-//! What must not be done unasked: tools that need approval, and commands that look dangerous.
+//! Actions that need approval: tools that ask for it, and commands that look dangerous.
 //!
 //! The sandbox is the boundary; this is for what is allowed inside it and still worth a second look. Telling
 //! a dangerous command by its text is a help to careful people, no protection from clever ones.
@@ -17,7 +17,7 @@ use std::{collections::BTreeSet, sync::Arc};
 /// holds it, the chats that take no files as messages, and nobody reads more before a decision.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
 
-/// What becomes of a command that looks dangerous.
+/// Handling of a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dangerous {
     /// It is run.
@@ -29,7 +29,7 @@ pub enum Dangerous {
     Block,
 }
 
-/// What must not be done unasked.
+/// Rules for actions that need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Tools that need somebody's approval for every call.
@@ -37,7 +37,7 @@ pub struct Policy {
     /// Tools that need it because a call of them changes what others get; that somebody approves it gives nobody more
     /// rights.
     pub shared: BTreeSet<String>,
-    /// What becomes of commands that look dangerous.
+    /// Handling of commands that look dangerous.
     pub dangerous: Dangerous,
 }
 
@@ -54,7 +54,7 @@ impl Approvals {
         Self { policy: agent.policy.clone(), tools: agent.tools.clone() }
     }
 
-    /// Says what a call would do.
+    /// Returns the line that describes a call.
     fn line(&self, call: &ToolCall) -> String {
         let note = self.tools.get(&call.name).and_then(|tool| tool.note(&call.args));
         line::line(call, script(call), note.as_deref())

@@ -9,11 +9,11 @@ use std::sync::Arc;
 /// Shows the model only those deferred tools that it has found.
 pub struct DeferredTools {
     catalog: Arc<Catalog>,
-    /// What was shown last.
+    /// The tools shown last.
     shown: Option<Shown>,
 }
 
-/// What is shown, and the found tools for which that was made.
+/// The tools that are shown, and the found ones for which the list was made.
 struct Shown {
     found: Vec<String>,
     specs: Specs,

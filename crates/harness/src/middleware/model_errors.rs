@@ -1,10 +1,10 @@
-//! What a failed model means for a person: what happened, in words without secrets, and what to do.
+//! Describes a model's failure for people: the cause, in words without secrets, and the remedy.
 
 use super::Middleware;
 use crate::Turn;
 use pudu_base::{Failure, FailureClass, ModelError};
 
-/// Says a model's failure for people.
+/// Describes a model's failure for people.
 pub struct ModelErrors;
 
 impl Middleware for ModelErrors {
@@ -17,7 +17,7 @@ impl Middleware for ModelErrors {
     }
 }
 
-/// Says a model's failure for people.
+/// Describes a model's failure for people.
 #[must_use]
 pub fn failure(error: &ModelError) -> Failure {
     let (class, hint) = match error {

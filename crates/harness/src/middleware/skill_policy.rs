@@ -135,7 +135,7 @@ impl Middleware for SkillPolicy {
     }
 }
 
-/// What stands below the message of somebody who asked for a skill.
+/// Returns the text below a message that asks for a skill.
 fn block(skill: &Skill) -> String {
     let Skill { name, path, text, tools, about: _ } = skill;
     let folder = path.strip_suffix("/SKILL.md").unwrap_or(path);

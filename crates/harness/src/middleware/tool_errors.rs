@@ -1,4 +1,4 @@
-//! What a failed tool means for the model: which tool, what it said, and that the work goes on.
+//! Describes a tool's failure for the model: which tool, its error, and that the work goes on.
 
 use super::Middleware;
 use crate::Turn;

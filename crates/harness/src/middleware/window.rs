@@ -1,8 +1,8 @@
-//! A model takes only so much at once. What does not fit any more is left out of the request, oldest turns
-//! first; the thread itself keeps all.
+//! Limits a request to the model's context. The oldest turns that do not fit any more are left out of the
+//! request; the thread itself keeps all.
 //!
-//! What is left out grows in large steps, so that between steps every request begins like the one before and
-//! the provider's cache of it holds. So a turn late in a long talk costs what an early one does.
+//! The omitted part grows in large steps, so that between steps every request begins like the one before and
+//! the provider's cache of it holds. So a turn late in a long talk costs as much as an early one.
 
 use super::Middleware;
 use crate::Turn;

@@ -15,7 +15,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// A call in which the process ended so often is not made again.
 const MAX_INTERRUPTIONS: u32 = 2;
 
-/// What a call that is waited for came to.
+/// Result of waiting for a call.
 enum Step {
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),

@@ -50,7 +50,7 @@ impl Decoder {
         Ok(deltas)
     }
 
-    /// Says that no more bytes come.
+    /// Ends the stream: no more bytes come.
     pub(super) fn end(&mut self) -> Result<Vec<Delta>, ModelError> {
         let mut deltas = Vec::new();
         if let Some(whole) = self.whole.take() {

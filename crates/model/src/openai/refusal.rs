@@ -1,4 +1,4 @@
-//! What a provider's refusal means for the caller.
+//! Mapping of a provider's refusals to errors.
 
 use pudu_base::ModelError;
 use pudu_net::{reqwest, retry, scrub};

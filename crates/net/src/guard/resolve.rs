@@ -13,7 +13,7 @@ use std::{
 /// So many addresses of a name are looked at; a name with more is refused.
 const MOST: usize = 64;
 
-/// What a resolver returns.
+/// Result of a resolver.
 pub type Lookup<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// Finds the addresses of a name.

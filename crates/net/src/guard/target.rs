@@ -1,4 +1,4 @@
-//! What can be told of a URL before anybody is asked where it leads, and what the operator lets through.
+//! Checks of a URL before its name is resolved, and the operator's exceptions.
 
 use super::{GuardError, address};
 use ipnet::IpNet;
@@ -36,7 +36,7 @@ const BAD_PORTS: &[u16] = &[
     11211,
 ];
 
-/// What the operator lets through though it is not the open internet.
+/// Hosts and networks that the operator allows though they are not the open internet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Names; one that begins with a dot stands for everything below it.
@@ -79,7 +79,7 @@ impl Allowed {
     /// Reads a URL and refuses it if it could only lead somewhere that nobody may be sent to.
     ///
     /// # Errors
-    /// Says what is wrong with it, so that the caller can write another.
+    /// Returns the reason, so that the caller can write another.
     pub fn read(&self, text: &str) -> Result<Url, GuardError> {
         let refused = |what: &str| Err(GuardError::Refused(what.to_owned()));
         if text.len() > LONGEST {

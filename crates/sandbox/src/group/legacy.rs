@@ -1,5 +1,5 @@
-//! Where the daemon is among control groups of version 1, which have a tree for each of what is counted. What is
-//! below its own groups is held to their limits as well, and nobody else's.
+//! The daemon's control groups of version 1, which have a tree for each resource. Groups below its own are
+//! held to their limits as well, and no others.
 
 use std::{
     fs,

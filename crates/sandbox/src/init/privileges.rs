@@ -1,4 +1,4 @@
-//! What a process may do, and how it gives that up.
+//! Privileges of a process, and how it gives them up.
 
 use super::{Fault, Trying};
 use crate::Limits;

@@ -1,6 +1,6 @@
-//! What the kernel counts by user: where daemon and commands are one user, what a command takes of it the daemon lacks.
-//! In a user namespace of its own a command has a share of its own. Deliberately absent: what the kernel counts by
-//! user over all namespaces; `usage.rs` looks at that.
+//! Kernel resources counted by user: if daemon and commands are one user, the daemon lacks what a command
+//! takes. In a user namespace of its own a command has a share of its own. Deliberately absent: resources
+//! that the kernel counts by user over all namespaces; `usage.rs` looks at those.
 
 use rustix::{
     fs::{Mode, OFlags, open, openat},
@@ -43,14 +43,14 @@ impl Proc {
     }
 }
 
-/// Says the shares. Best effort: who has to know asks [`are_set`].
+/// Sets the shares. Best effort: [`are_set`] tells whether it worked.
 pub(super) fn set(proc: &Proc) {
     for (name, most) in SHARES {
         proc.write(name, &most.to_string()).ok();
     }
 }
 
-/// Tells whether commands have their own share of what they would take from the daemon first.
+/// Returns whether commands have their own share of the resources that the daemon would lack first.
 pub(super) fn are_set(proc: &Proc) -> bool {
     let mut text = String::new();
     let read =

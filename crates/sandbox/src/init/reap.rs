@@ -1,4 +1,4 @@
-//! What process 1 does while the command runs: collects children, watches the memory, and listens for the end.
+//! Loop of process 1 while the command runs: collects children, watches the memory, and listens for the end.
 
 use super::{
     Fault, Trying,
@@ -30,7 +30,7 @@ const QUICKEST: u64 = 4 << 20;
 /// Looking takes this share of the time at most.
 const SHARE: u32 = 5;
 
-/// Tells when a child has ended.
+/// Signals when a child has ended.
 pub(super) struct Children(SignalFd);
 
 impl Children {

@@ -193,7 +193,7 @@ fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), Fault> {
     mount_remount(&mounted.at, flags, "").trying(format_args!("protecting {}", mounted.at.display()))
 }
 
-/// Where `/bin` and its like are links into `/usr`, they are here too.
+/// Makes the links of `/bin` and its like into `/usr`, on machines that have them.
 fn links() -> Result<(), Fault> {
     let step = || -> io::Result<()> {
         for name in SYSTEM {

@@ -127,7 +127,7 @@ const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::
 
 /// The choices that a filter has.
 pub(super) struct Filter {
-    /// What there is of a network.
+    /// Kind of network.
     pub(super) net: Net,
     /// Whether a control group counts memory that belongs to no process.
     pub(super) counted: bool,

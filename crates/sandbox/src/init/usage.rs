@@ -1,6 +1,7 @@
-//! What all processes of a sandbox take together, as `/proc` tells. Where a control group counts it, only what the
-//! kernel counts by user is looked at. Where none does, kernel memory that no process has is counted by the most that
-//! it may be: an estimate that errs to the command's disadvantage, and only beyond what ordinary programs have.
+//! Resource use of all processes of a sandbox together, as `/proc` tells. If a control group counts it, only
+//! what the kernel counts by user is looked at. If none does, kernel memory that no process has is counted by
+//! the most that it may be: an estimate that errs to the command's disadvantage, and only beyond what
+//! ordinary programs have.
 
 use super::wire::{Net, Plan};
 use std::{
@@ -34,7 +35,7 @@ pub(super) struct Usage {
     memory: u64,
     counted: bool,
     own_net: bool,
-    /// What the machine had of shared memory when the command began, in bytes.
+    /// The machine's shared memory when the command began, in bytes.
     shared: u64,
     hidden: u32,
 }
@@ -90,7 +91,7 @@ impl Usage {
         }
     }
 
-    /// What belongs to no process, at most.
+    /// Returns the most memory that may belong to no process, in bytes.
     fn of_nobody(&self, seen: &Seen) -> u64 {
         let open = seen.sockets.len() as u64;
         // Those on their way over other sockets are among these.
@@ -103,7 +104,7 @@ impl Usage {
     }
 }
 
-/// What was seen in one look.
+/// Result of one look at `/proc`.
 #[derive(Default)]
 struct Seen {
     memory: u64,
@@ -161,7 +162,8 @@ impl Task {
     }
 }
 
-/// What a process has resident, with its share of what it has in common with others; `None` if it does not tell.
+/// Returns the resident memory of a process in bytes, with its share of common pages; `None` if it cannot be
+/// read.
 fn fair_share(task: &Path) -> Option<u64> {
     let text = fs::read_to_string(task.join("smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -188,7 +190,7 @@ fn sockets() -> u64 {
     text.split_whitespace().nth(2).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// What the machine has of shared memory, in bytes.
+/// Returns the machine's shared memory, in bytes.
 fn shared() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));

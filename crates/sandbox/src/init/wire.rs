@@ -1,5 +1,5 @@
-//! What daemon and sandbox say to each other over the control socket: one plan one way, a few words the other.
-//! Each is JSON behind its length.
+//! Protocol of daemon and sandbox over the control socket: one plan one way, a few messages the other. Each
+//! is JSON behind its length.
 
 use super::{Fault, Trying};
 use crate::{Limits, mounts::Mount};
@@ -23,19 +23,19 @@ pub(crate) const LONGEST: usize = 4 * 1024 * 1024;
 /// All that a sandbox has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// What the shell reads.
+    /// Script that the shell runs.
     pub(crate) script: String,
     /// The command's whole environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// What is mounted where, parents before children.
+    /// The mounts, parents before children.
     pub(crate) mounts: Vec<Mount>,
-    /// What it may use up.
+    /// Its resource limits.
     pub(crate) limits: Limits,
-    /// Whom the command runs as towards the kernel: user and group.
+    /// User and group of the command towards the kernel.
     pub(crate) identity: (u32, u32),
     /// Whether the daemon is root and the sandbox still has to stop being it.
     pub(crate) from_root: bool,
-    /// What there is of a network.
+    /// Kind of network.
     pub(crate) net: Net,
     /// Whether a control group counts what the command takes, memory that belongs to no process with it.
     pub(crate) counted: bool,
@@ -46,7 +46,7 @@ pub(crate) const HOLD: u8 = b'h';
 /// Go on.
 pub(crate) const GO_ON: u8 = b'g';
 
-/// What there is of a network.
+/// Kind of network of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Net {
     /// A loopback of its own.
@@ -57,7 +57,7 @@ pub(crate) enum Net {
     Shared,
 }
 
-/// What a sandbox says.
+/// Message of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// Carries the listener, if one was wanted. Said before anything is given up: who shares a user with the commands
@@ -108,7 +108,7 @@ pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<Word>, Fault> {
     word.map(Some)
 }
 
-/// Says a word, and hands over what goes with it.
+/// Sends a message, with a descriptor if there is one.
 pub(crate) fn say(to: &UnixStream, word: &Word, with: Option<BorrowedFd<'_>>) -> Result<(), Fault> {
     let bytes = framed(word)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

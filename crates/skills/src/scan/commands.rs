@@ -1,7 +1,7 @@
 //! Commands in a skill, read by the reader that approvals use: as a shell reads them, however they are spelled.
 //!
-//! What is deliberately absent: guessing what is a command. Read are shell scripts, blocks of a page that say that they
-//! are for a shell, and what a page has as code within a line.
+//! Deliberately absent: guessing what is a command. Read are shell scripts, blocks of a page that say that
+//! they are for a shell, and what a page has as code within a line.
 
 use super::{
     Finding,
@@ -28,7 +28,7 @@ struct Script {
     whole: bool,
 }
 
-/// What a block of a page has.
+/// Content of a block of a page.
 #[derive(Clone, Copy, PartialEq)]
 enum BlockKind {
     Commands,
@@ -47,7 +47,7 @@ pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding
     found.take(MAX_FINDINGS).collect()
 }
 
-/// Tells a shell script by its name or its first line.
+/// Returns whether a file is a shell script, by its name or its first line.
 fn is_shell(file: &str, text: &str) -> bool {
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the scan looks for: one table. Patterns are linear in the length of the text.
+//! Rules of the scan: one table. Patterns are linear in the length of the text.
 
 use super::Severity::{self, Block, Warn};
 use regex::Regex;
@@ -12,7 +12,7 @@ pub(super) struct Rule {
     pub(super) severity: Severity,
     /// Whether it looks at Markdown alone.
     pub(super) prose: bool,
-    /// What it finds, in words.
+    /// Its finding, in words.
     pub(super) what: &'static str,
     /// The pattern.
     pub(super) pattern: Regex,
@@ -251,7 +251,7 @@ pub(super) fn all() -> &'static [Rule] {
     &RULES
 }
 
-/// What a comment in a page says when it is meant for the model and not for who edits the page.
+/// Returns the pattern of comments in a page that are meant for the model and not for the page's editors.
 pub(super) fn for_models() -> Option<&'static Regex> {
     static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = r"(?i)\b(?:curl|wget|bash|powershell|python3?\s|exec|eval|base64|chmod|assistant|agent|system\s+prompt|ignore|disregard|secretly|do\s+not\s+tell|password|token|secret)\b";

@@ -28,7 +28,7 @@ pub(crate) struct Exchange {
     timeout: Duration,
 }
 
-/// What a provider answered.
+/// A provider's response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -115,7 +115,7 @@ impl Exchange {
         Err(self.trouble(status.as_u16(), wait, &body))
     }
 
-    /// Tells what a status means for whoever asked.
+    /// Maps an error status for the model.
     fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> Trouble {
         let detail = detail(body);
         let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };

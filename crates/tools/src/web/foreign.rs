@@ -1,4 +1,4 @@
-//! What comes back from the web, made fit for a model to read.
+//! Text from the web, made fit for a model to read.
 
 pub(crate) use pudu_base::foreign::{line, text};
 

@@ -16,7 +16,7 @@ pub(super) struct ImageSearch(pub(super) Desk);
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// What the images shall show, in a few specific words.
+    /// The subject of the images, in a few specific words.
     query: String,
     /// How many images to return at most. The usual number if left out.
     max_results: Option<usize>,

@@ -47,7 +47,7 @@ async fn once(desk: &Desk, url: &str) -> Result<Fetched, GuardError> {
     desk.guard.fetch(url, headers, bounds).await
 }
 
-/// Tells what a site's refusal means.
+/// Maps the status of a site's refusal for the model.
 fn status(fetched: &Fetched) -> Option<String> {
     let said = match fetched.status {
         200..=299 => return None,

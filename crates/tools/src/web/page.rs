@@ -1,5 +1,5 @@
-//! What a server sent, as text for a model: pages become Markdown of what they are about, text stays as it is,
-//! anything else is named.
+//! A server's response, as text for a model: pages become Markdown of their main content, text stays as it
+//! is, anything else is named.
 
 use super::{Page, strip::strip};
 use dom_query::Document;
@@ -57,7 +57,7 @@ pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<Page, String> {
     }
 }
 
-/// Tells what it is when the server does not.
+/// Guesses the content type of a body without one.
 fn guess(body: &[u8]) -> &'static str {
     let start = body.trim_ascii_start();
     if start.starts_with(b"%PDF-") {

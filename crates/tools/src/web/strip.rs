@@ -259,7 +259,7 @@ impl Strip {
     }
 }
 
-/// Tells whether an attribute hides its element from people.
+/// Returns whether an attribute hides its element from people.
 fn hides(key: &str, value: &str) -> bool {
     match key {
         "hidden" => true,

@@ -19,7 +19,7 @@ pub(super) struct WebFetch(pub(super) Desk);
 pub(crate) struct Args {
     /// The page's whole URL, with `https://`: one that a person gave, or that another result names.
     url: String,
-    /// Where to begin, in characters, to go on with a page that was cut. The beginning if left out.
+    /// The offset to begin at, in characters, to go on with a page that was cut. The beginning if left out.
     #[serde(default)]
     offset: usize,
 }

@@ -15,7 +15,7 @@ pub(super) struct WebSearch(pub(super) Desk);
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
-    /// What to look for: a few specific words, as one would type them into a search engine.
+    /// The text to look for: a few specific words, as one would type them into a search engine.
     query: String,
     /// How many results to return at most. The usual number if left out.
     max_results: Option<usize>,

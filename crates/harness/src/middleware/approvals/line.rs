@@ -1,8 +1,8 @@
-//! Says what a call would do, so that what people approve is what they see: in a line, and whole where that leaves
-//! something out.
+//! Describes the effect of a call, so that what people approve is what they see: in a line, and whole where
+//! that leaves something out.
 //!
 //! In the line every argument shows, whatever the others are: each value is cut for itself, at both ends, with the
-//! count of what is left out. What would not show, or would show as something else, is written out.
+//! count of what is left out. Text that would not show, or would show as something else, is written out.
 
 use pudu_base::{ToolCall, foreign};
 use serde_json::Value;
@@ -20,7 +20,7 @@ const LIST: usize = 20;
 /// So many lists and objects in each other.
 const DEPTH: usize = 6;
 
-/// Says what a call would do; first what its tool says that it comes to.
+/// Returns the line that describes a call; it begins with the tool's own note.
 pub(super) fn line(call: &ToolCall, script: Option<&str>, note: Option<&str>) -> String {
     let what = match script {
         Some(script) => cut(&shown(script), COMMAND),
@@ -66,7 +66,7 @@ fn lines(text: &str, sign: &str) -> String {
     text.split('\n').map(|line| format!("{sign}{}", shown(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// Tells whether [`brief`] leaves something out.
+/// Returns whether [`brief`] leaves something out.
 fn is_cut(value: &Value, depth: usize) -> bool {
     match value {
         Value::String(text) => is_longer(&shown(text), TEXT),
