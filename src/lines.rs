@@ -13,8 +13,8 @@ use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// A connection that is told to end gets so long to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(5);
+/// How long a connection may take to close before it is aborted.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections of the accounts.
 pub(crate) struct Lines {
@@ -149,7 +149,7 @@ impl Lines {
 impl Listener {
     async fn close(mut self) {
         self.stop.cancel();
-        if timeout(GOODBYE, &mut self.task).await.is_err() {
+        if timeout(DISCONNECT_TIMEOUT, &mut self.task).await.is_err() {
             tracing::warn!(account = self.name, "the connection does not end; it is cut");
             self.task.abort();
         }

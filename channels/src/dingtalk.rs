@@ -196,7 +196,7 @@ impl Channel for DingTalk {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: messages::LARGEST_FILE, threads: false }
+        Limits { download: download::MAX_DOWNLOAD_BYTES, upload: messages::LARGEST_FILE, threads: false }
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {

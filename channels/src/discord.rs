@@ -133,7 +133,11 @@ impl Channel for Discord {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: self.config.rules.threads }
+        Limits {
+            download: download::MAX_DOWNLOAD_BYTES,
+            upload: upload::MAX_UPLOAD_BYTES,
+            threads: self.config.rules.threads,
+        }
     }
 
     fn health(&self) -> Health {

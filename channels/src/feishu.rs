@@ -191,7 +191,7 @@ impl Channel for Feishu {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::FILE, threads: false }
+        Limits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::FILE, threads: false }
     }
 
     fn health(&self) -> Health {

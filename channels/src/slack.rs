@@ -165,7 +165,7 @@ impl Channel for Slack {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: true }
+        Limits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::MAX_UPLOAD_BYTES, threads: true }
     }
 
     fn health(&self) -> Health {

@@ -22,11 +22,11 @@ use tokio_tungstenite::{
 const CONNECT: Duration = Duration::from_secs(15);
 /// How long a frame may take on its way out.
 const SEND: Duration = Duration::from_secs(15);
-/// How long a goodbye may take. The peer's answer to it is not awaited: some never close.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// The largest message that is taken, in bytes. Platforms' events have some hundred kilobytes, and a few have
+/// How long sending the close frame may take. The peer's answer to it is not awaited: some never close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum size of a message, in bytes. Platforms' events have some hundred kilobytes, and a few have
 /// megabytes; one that is not taken ends the connection, and comes again over the next.
-const LARGEST: usize = 32 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// What keeps a connection alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ pub(crate) enum SocketError {
 impl Socket {
     /// Connects to a `ws` or `wss` URL.
     pub(crate) async fn connect(url: &str, pulse: Pulse) -> Result<Self, SocketError> {
-        let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
         let connect = connect_async_tls_with_config(url, Some(config), true, tls);
         let connected = timeout(CONNECT, connect).await;
@@ -140,7 +142,7 @@ impl Socket {
     pub(crate) async fn close(mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         // A peer that is gone needs no goodbye.
-        timeout(GOODBYE, self.stream.close(Some(frame))).await.ok();
+        timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame))).await.ok();
     }
 
     async fn put(&mut self, message: Message) -> Result<(), SocketError> {

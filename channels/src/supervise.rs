@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The first pause.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// No pause is longer, unless the platform asks for it: when it is well again, people do not wait longer than this
-/// and what it takes to connect.
-const LONGEST: Duration = Duration::from_secs(6);
+/// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people
+/// do not wait longer than this and what it takes to connect.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(6);
 /// A connection that held for so long, or that brought an event, was a good one: the pauses begin anew.
 const GOOD: Duration = Duration::from_secs(60);
 
@@ -84,7 +84,7 @@ struct Pauses {
 impl Pauses {
     /// Returns between half of and the whole pause, so that many that were cut at once do not come at once.
     fn next(&mut self) -> Duration {
-        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(LONGEST);
+        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
         self.tries += 1;
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
     }

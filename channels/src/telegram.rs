@@ -149,7 +149,7 @@ impl Channel for Telegram {
     }
 
     fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::DOCUMENT, threads: false }
+        Limits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::DOCUMENT, threads: false }
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {

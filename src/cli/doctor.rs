@@ -32,8 +32,8 @@ use std::{
 };
 use told::Told;
 
-/// No account is asked for longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the check of one account may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 /// A person is told what is waited for after this time.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -103,7 +103,7 @@ async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
 /// Asks an account's platform.
 async fn connection(account: &Account, live: &Live) -> Vec<Check> {
     let mut checks = match lines::channel(account) {
-        Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
+        Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
             vec![Check::bad("connection", "no answer in time", help)]
         }),

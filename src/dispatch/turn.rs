@@ -27,11 +27,11 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// A turn that a restart cut waits so long for the tools of extensions.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a turn that a restart interrupted waits for the tools of extensions.
+const EXTENSIONS_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A question that the platform did not take is shown again after this.
-const AGAIN: Duration = Duration::from_secs(3);
+/// Delay before a question that the platform did not take is shown again.
+const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
 
 /// What cut a turn. After a restart a call of it may want a tool that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +196,7 @@ async fn extended(shared: &Shared, job: &Job) -> bool {
         () = shared.extended.cancelled() => {}
         () = job.control.cancel.cancelled() => {}
         () = shared.drain.cancelled() => return false,
-        () = sleep(PATIENCE) => {
+        () = sleep(EXTENSIONS_TIMEOUT) => {
             tracing::warn!(turn = job.parcel.turn.0, "a turn goes on without the tools of MCP servers that are slow");
         }
     }
@@ -325,7 +325,7 @@ fn fate_of(result: Result<(), SendError>) -> Fate {
         Err(SendError::Later { after }) => Fate::Late(after),
         Err(error) => {
             tracing::debug!(%error, "an unfinished view could not be shown");
-            if matches!(error, SendError::Refused(_)) { Fate::Deaf } else { Fate::Late(AGAIN) }
+            if matches!(error, SendError::Refused(_)) { Fate::Deaf } else { Fate::Late(PROMPT_RETRY_DELAY) }
         }
     }
 }

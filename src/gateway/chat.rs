@@ -24,8 +24,8 @@ use pudu_client::base::MessageId;
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
 
-/// The longest message that is taken, in bytes.
-const LONGEST: usize = 256 * 1024;
+/// Maximum length of a message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 /// What somebody says.
 #[derive(Deserialize)]
@@ -114,7 +114,7 @@ fn bad_text(text: &str) -> Option<Response> {
     if text.trim().is_empty() {
         return Some(refuse(StatusCode::UNPROCESSABLE_ENTITY, "the message is empty"));
     }
-    (text.len() > LONGEST)
+    (text.len() > MAX_MESSAGE_BYTES)
         .then(|| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 256 KiB"))
 }
 

@@ -1,7 +1,7 @@
 //! Where platforms deliver events by HTTP. The channel judges, decodes and keeps what is posted; here it is
 //! only carried: after a look at the headers, within a time, and not for who fails again and again.
 
-use super::{Gateway, LARGEST, failures, guests::Visitor};
+use super::{Gateway, MAX_BODY_BYTES, failures, guests::Visitor};
 use axum::{
     Extension, Json,
     body::to_bytes,
@@ -13,8 +13,8 @@ use pudu_channels::{Answer, Glance, Intake, Post};
 use std::{net::SocketAddr, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// A whole body comes within this time.
-const SLOWEST: Duration = Duration::from_secs(10);
+/// How long a request body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Takes what a platform posts for an account.
 pub(super) async fn take(
@@ -42,7 +42,7 @@ pub(super) async fn take(
     if glance == Glance::Foreign {
         return fail(StatusCode::UNAUTHORIZED);
     }
-    let body = match timeout(SLOWEST, to_bytes(body, LARGEST)).await {
+    let body = match timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return fail(StatusCode::PAYLOAD_TOO_LARGE),
         Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),

@@ -1,6 +1,6 @@
 //! What can be wrong with an account, asked of DingTalk itself.
 
-use super::{DingTalk, card::Card, failure::Failure, listen::PULSE};
+use super::{DingTalk, card::Card, failure::Failure, listen::KEEPALIVE};
 use crate::{Check, socket::Socket};
 use pudu_net::reqwest::Method;
 use secrecy::ExposeSecret;
@@ -56,7 +56,7 @@ async fn stream(dingtalk: &DingTalk) -> Check {
         Err(error) => return Check::bad(what, error.to_string(), mend),
     };
     url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
-    match Socket::connect(url.as_str(), PULSE).await {
+    match Socket::connect(url.as_str(), KEEPALIVE).await {
         Ok(socket) => {
             socket.close().await;
             Check::good(what, "a socket opens")

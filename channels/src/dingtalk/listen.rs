@@ -28,12 +28,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What keeps a socket alive: DingTalk itself speaks every 20 to 30 s.
-pub(super) const PULSE: Pulse = Pulse { ping: Duration::from_secs(30), idle: Duration::from_secs(90) };
+/// Ping interval of the socket, and the silence after which it is dead: DingTalk itself speaks every 20 to
+/// 30 s.
+pub(super) const KEEPALIVE: Pulse = Pulse { ping: Duration::from_secs(30), idle: Duration::from_secs(90) };
 /// A socket that is to end sooner than this after its beginning is renewed with a pause.
 const SHORT: Duration = Duration::from_secs(30);
-/// How often keeping an event is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Delay before storing an event is tried again.
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How many events may wait to be kept. Further ones are left to DingTalk's repetition.
 const HELD: usize = 256;
 
@@ -100,7 +101,7 @@ impl DingTalk {
     async fn open(&self) -> Result<Socket, Ended> {
         let (mut url, ticket) = self.api.open(&[frame::MESSAGES, frame::CARDS]).await.map_err(unopened)?;
         url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
-        Socket::connect(url.as_str(), PULSE).await.map_err(|error| match error {
+        Socket::connect(url.as_str(), KEEPALIVE).await.map_err(|error| match error {
             // The ticket was used or is too old: the next one will do.
             SocketError::Refused { status, .. } => {
                 Ended::Lost(format!("the socket was refused (HTTP {status})"))
@@ -225,7 +226,7 @@ impl<'a> Held<'a> {
         loop {
             self.waits.notified().await;
             while self.oldest().is_some() {
-                sleep(AGAIN).await;
+                sleep(STORE_RETRY_DELAY).await;
                 self.again().await;
             }
         }

@@ -44,8 +44,8 @@ pub(super) const LARGEST_FILE: u64 = 20_000_000;
 const MOST_CHANGES: u32 = 300;
 /// After so many changes they come half as often.
 const SLOWER: u32 = 60;
-/// The slowest that changes come.
-const SLOWEST: Duration = Duration::from_secs(30);
+/// Maximum interval between updates of a card.
+const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// An answer that was so often perhaps sent as an ordinary message is sent [`RARELY`] from then on.
 const OFTEN: u8 = 12;
 /// The pause then.
@@ -127,7 +127,7 @@ impl DingMessages {
     /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
     fn interval(&self) -> Duration {
         let slower = self.office.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
-        slower.min(SLOWEST.max(self.office.interval))
+        slower.min(MAX_REFRESH_INTERVAL.max(self.office.interval))
     }
 
     fn failed(&self, failure: Failure) -> CallError {

@@ -7,8 +7,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// So many names are remembered.
-const MOST: usize = 4096;
+/// Maximum number of names remembered.
+const MAX_CACHED_NAMES: usize = 4096;
 
 /// The names that are known, by people's ids.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Names {
         let Sender { id, name } = &inbound.sender;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(inbound.kind, Kind::Press { .. }) {
-            if names.len() >= MOST {
+            if names.len() >= MAX_CACHED_NAMES {
                 names.clear();
             }
             names.insert(id.clone(), name.clone());

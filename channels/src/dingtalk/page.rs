@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 /// The longest title, in characters. It is what the list of chats shows of a message.
 const TITLE: usize = 40;
-/// The largest text, in bytes: DingTalk takes about 20 KB with what stands around it.
-const LARGEST: usize = 16_000;
+/// Maximum length of a text, in bytes: DingTalk takes about 20 KB with what stands around it.
+const MAX_TEXT_BYTES: usize = 16_000;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Page {
     }
 
     pub(super) fn is_overfull(&self) -> bool {
-        self.words.len() > LARGEST
+        self.words.len() > MAX_TEXT_BYTES
     }
 
     /// What an ordinary message says: it does not change, so that one which is not the answer yet holds only

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const CONTENT: u64 = 1 << 18 | 1 << 19;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
+const KEEPALIVE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
 /// What the bot has to be allowed to do, by its bit.
 const PERMISSIONS: [(u32, &str); 7] = [
     (6, "Add Reactions"),
@@ -150,7 +150,7 @@ fn clock(date: &str) -> Option<Check> {
 async fn gateway(url: &str) -> Check {
     let hello = async {
         let url = format!("{}/?v=10&encoding=json", url.trim_end_matches('/'));
-        let mut socket = Socket::connect(&url, PULSE).await.map_err(|error| error.to_string())?;
+        let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(|error| error.to_string())?;
         let frame = socket.next().await.map_err(|error| error.to_string())?;
         socket.close().await;
         match frame {

@@ -19,8 +19,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// So many messages are remembered for the case that they are taken back.
-const MOST: usize = 2000;
+/// Maximum number of messages remembered for the case that they are deleted.
+const MAX_RECENT_MESSAGES: usize = 2000;
 /// What listens for one account.
 pub(super) struct Ears {
     pub(super) account: String,
@@ -240,7 +240,7 @@ impl Ears {
 
     fn remember(&self, inbound: &Inbound) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.len() >= MOST {
+        if written.len() >= MAX_RECENT_MESSAGES {
             written.pop_front();
         }
         written.push_back(Written {

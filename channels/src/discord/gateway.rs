@@ -34,8 +34,8 @@ const INTENTS: Intents = Intents::GUILDS
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long it may take to connect and to be known.
 const HELLO: Duration = Duration::from_secs(40);
-/// The largest frame that is looked at, in bytes: a very large server tells of itself in some megabytes.
-const LARGEST: usize = 32 * 1024 * 1024;
+/// Maximum size of a frame, in bytes: a very large server describes itself in some megabytes.
+const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// How connections to the gateway are made.
 pub(super) struct Gateway {
@@ -221,7 +221,7 @@ impl Parted {
 
 /// Reads a frame. One that cannot be read is passed over.
 fn read(text: &str) -> Result<Heard, Parted> {
-    if text.len() > LARGEST {
+    if text.len() > MAX_FRAME_BYTES {
         tracing::warn!(bytes = text.len(), "a frame is too large and is passed over");
         return Ok(Heard::Nothing);
     }

@@ -6,7 +6,7 @@
 
 use super::{
     Discord,
-    answers::AT_ONCE,
+    answers::MAX_CONCURRENT_RESPONSES,
     ears::{NotKept, Todo},
     failure::{ApiError, mend_token},
     gateway::{Event, Gateway, Heard, Link, Parted},
@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the servers may take to tell of themselves before the history is read without them.
 const SERVERS: Duration = Duration::from_secs(5);
-/// After how long what could not be kept is looked for in the history.
-const LATER: Duration = Duration::from_secs(30);
+/// Delay before events that could not be stored are looked for in the history.
+const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 /// Where the gateway is, and how often a session may still begin.
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ impl Discord {
         // Taken out by the connection that is open.
         let kept: Mutex<Option<Gateway>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (todo, todos) = mpsc::channel(AT_ONCE);
+        let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
             let taken_up = match take() {
                 Some(gateway) => Ok(gateway),
@@ -168,7 +168,7 @@ impl Talk<'_> {
                     if complete {
                         self.save().await;
                     } else {
-                        self.look(LATER);
+                        self.look(CATCHUP_DELAY);
                     }
                     continue;
                 }

@@ -298,7 +298,7 @@ impl Messages for DiscordMessages {
     const PLATFORM: &'static str = "Discord";
     // Escapes count too; most texts have few.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: CONTENT - 100 };
-    const LARGEST_FILE: u64 = upload::LARGEST;
+    const LARGEST_FILE: u64 = upload::MAX_UPLOAD_BYTES;
 
     fn page(&self, draft: &Draft) -> Page {
         Page::new(draft)

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 /// The element whose text streams in.
 pub(super) const ELEMENT: &str = "text";
-/// A card may have 30 KB; what the platform adds to it is not known.
-const LARGEST: usize = 28 * 1024;
+/// Maximum size of a card, in bytes. It may have 30 KB; what the platform adds to it is not known.
+const MAX_CARD_BYTES: usize = 28 * 1024;
 /// The longest preview in the list of chats, in characters.
 const SUMMARY: usize = 80;
 
@@ -48,7 +48,7 @@ impl Page {
 
     /// Tells whether its markup makes it too long for a card.
     pub(super) fn is_overfull(&self) -> bool {
-        self.card(true).to_string().len() > LARGEST
+        self.card(true).to_string().len() > MAX_CARD_BYTES
     }
 
     /// Returns the card. `update_multi` is what lets it be changed.

@@ -24,10 +24,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Events that are being kept at a time; more stay in the socket.
-const AT_ONCE: usize = 64;
-/// The line itself is tried so often, and is dead when nothing comes for so long.
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
+/// Maximum number of events being stored at a time; more stay in the socket.
+const MAX_CONCURRENT_EVENTS: usize = 64;
+/// Ping interval of the socket, and the silence after which it is dead.
+const KEEPALIVE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
 /// An app may have 50 connections. Where there are too many, another is tried after this.
 const TOO_MANY: Duration = Duration::from_secs(60);
 /// How often the token is looked at where there is no connection.
@@ -105,7 +105,8 @@ impl Feishu {
         let service = service.and_then(|(_, id)| id.parse().ok());
         let service = service.ok_or_else(|| lost("the long connection's address names no service"))?;
         let ping = ping_of(&told["ClientConfig"]).unwrap_or(PING);
-        let socket = Box::pin(Socket::connect(url, PULSE)).await.map_err(|error| refused_socket(&error))?;
+        let socket =
+            Box::pin(Socket::connect(url, KEEPALIVE)).await.map_err(|error| refused_socket(&error))?;
         Ok((socket, Protocol::new(service), ping))
     }
 }
@@ -155,7 +156,7 @@ impl<'a> Line<'a> {
                     self.socket.send_binary(self.protocol.ping()).await
                 }
                 () = sleep_until(deaf) => return Ended::Lost("the platform answers no pings".to_owned()),
-                frame = self.socket.next(), if keeping.len() < AT_ONCE => match frame {
+                frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
                     Ok(Frame::Binary(bytes)) => {
                         keeping.extend(self.hear(&bytes).map(|event| keep(self.inlet.clone(), event, self.intake)));
                         Ok(())

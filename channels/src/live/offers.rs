@@ -17,8 +17,8 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many places are remembered, besides those where something is asked.
-const MOST: usize = 1024;
+/// Maximum number of chats remembered, besides those where something is asked.
+const MAX_TRACKED_CHATS: usize = 1024;
 /// Nobody answers so late with a number that was shown before.
 const STALE: Duration = Duration::from_secs(3600);
 
@@ -189,7 +189,7 @@ impl Offers {
 
 /// Returns a place, which is forgotten at some time if nothing is asked there.
 fn at<'a>(places: &'a mut Places, key: &str) -> &'a mut Place {
-    if places.kept.len() >= MOST && !places.kept.contains_key(key) {
+    if places.kept.len() >= MAX_TRACKED_CHATS && !places.kept.contains_key(key) {
         places.forget();
     }
     let next = places.next();
@@ -204,7 +204,7 @@ impl Places {
     /// Forgets the places where nothing is asked: first those that nobody answers any more.
     fn forget(&mut self) {
         self.kept.retain(|_, place| !place.is_stale());
-        if self.kept.len() < MOST {
+        if self.kept.len() < MAX_TRACKED_CHATS {
             return;
         }
         let floor = self.next();
@@ -357,10 +357,10 @@ mod tests {
     async fn a_place_that_was_forgotten_does_not_count_from_the_beginning() {
         let offers = Arc::new(Offers::default());
         drop(offers.ask(&place("a"), 0, actions("A")));
-        for n in 0..2 * MOST {
+        for n in 0..2 * MAX_TRACKED_CHATS {
             drop(offers.ask(&place(&n.to_string()), 0, actions("B")));
         }
-        assert!(offers.places().kept.len() <= MOST);
+        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
         let again = offers.ask(&place("a"), 0, actions("C"));
         assert!(again.first > 2, "{}", again.first);
         assert_eq!(means(&offers, typed("a", "k", "1")), "1");
@@ -376,7 +376,7 @@ mod tests {
         for n in 0..5000 {
             offers.list(&place(&n.to_string()), &choices(&["/x"]));
         }
-        assert!(offers.places().kept.len() <= MOST);
+        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
         assert_eq!(means(&offers, typed("a", "k", "1")), "press /approve A");
         drop(asked);
     }

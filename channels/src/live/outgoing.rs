@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 const TRIES: u8 = 2;
 /// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the reply's end.
 const REST: Duration = Duration::from_secs(60);
-/// So long a platform that fails is tried when somebody waits for the reply's end.
-const GRACE: Duration = Duration::from_secs(6);
+/// How long a platform that fails is tried when somebody waits for the reply's end.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
 /// So many bytes a second a line is expected to bring then, which is a modest one: eight megabits.
 const RATE: u64 = 1_000_000;
 /// No bytes are given longer, however many they are: the 50 MB that most platforms take at most are through.
@@ -257,8 +257,8 @@ impl Deadline {
         let over = async {
             hurry.waited_for().await;
             let since = *since.get_or_insert_with(Instant::now);
-            let half = since + GRACE / 2 + transfer(bytes);
-            sleep_until(if Instant::now() < half { half } else { half + GRACE / 2 }).await;
+            let half = since + RETRY_TIMEOUT / 2 + transfer(bytes);
+            sleep_until(if Instant::now() < half { half } else { half + RETRY_TIMEOUT / 2 }).await;
         };
         tokio::select! {
             biased;
@@ -270,13 +270,14 @@ impl Deadline {
 
     /// Tells whether nothing is tried any more while `bytes` are left.
     fn is_over(&self, bytes: u64) -> bool {
-        self.hurry.is_stopped() || self.since.is_some_and(|since| since.elapsed() >= GRACE + transfer(bytes))
+        self.hurry.is_stopped()
+            || self.since.is_some_and(|since| since.elapsed() >= RETRY_TIMEOUT + transfer(bytes))
     }
 
     /// Returns when a platform that fails is tried for the last time, if somebody waits.
     fn last_try(&mut self) -> Option<Instant> {
         let waits = self.hurry.is_waited_for();
-        waits.then(|| *self.since.get_or_insert_with(Instant::now) + GRACE)
+        waits.then(|| *self.since.get_or_insert_with(Instant::now) + RETRY_TIMEOUT)
     }
 
     /// Waits before another try; false when there is none.

@@ -23,20 +23,21 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Slack pings about every ten seconds; so do we.
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
+/// Ping interval of the socket, and the silence after which it is dead. Slack pings about every ten
+/// seconds; so do we.
+const KEEPALIVE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
 /// How long the first frame may take.
 const HELLO: Duration = Duration::from_secs(15);
-/// Events that are worked on at once; Slack wants each acknowledged within three seconds.
-const AT_ONCE: usize = 64;
+/// Maximum number of events handled at once; Slack wants each acknowledged within three seconds.
+const MAX_CONCURRENT_EVENTS: usize = 64;
 /// How long the old connection waits for what it owes.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// A connection that is to be renewed sooner than this after the last renewal gets a pause.
 const OFTEN: Duration = Duration::from_secs(10);
 /// How long Slack is left alone when it has too many connections of this app.
 const CROWDED: Duration = Duration::from_secs(30);
-/// After how long what was refused is looked for in the history.
-const LATER: Duration = Duration::from_secs(30);
+/// Delay before refused events are looked for in the history.
+const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Opened {
@@ -89,7 +90,7 @@ impl Slack {
     /// Opens a connection, up to Slack's first word.
     pub(super) async fn open(&self) -> Result<Socket, Ended> {
         let Opened { url } = self.ears.office.client.open().await.map_err(ended)?;
-        let mut socket = Socket::connect(&url, PULSE).await.map_err(lost)?;
+        let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
         let hello = async {
             loop {
                 match read(socket.next().await.map_err(lost)?)? {
@@ -150,7 +151,7 @@ impl<'a> Session<'a> {
                     Ok(socket) => self.change(socket).await,
                     Err(ended) => break ended,
                 },
-                frame = self.socket.next(), if !self.broken && self.kept.len() < AT_ONCE => {
+                frame = self.socket.next(), if !self.broken && self.kept.len() < MAX_CONCURRENT_EVENTS => {
                     if let Err(ended) = self.hear(frame) {
                         break ended;
                     }
@@ -262,7 +263,7 @@ impl<'a> Session<'a> {
     fn look_again(&mut self) {
         let (slack, intake, mut backoff) = (self.slack, self.intake, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(slack.ears.office.client.reads(), LATER).await;
+            backoff.pause(slack.ears.office.client.reads(), CATCHUP_DELAY).await;
             backoff.tries();
             (slack.catch_up(intake).await, backoff)
         }));

@@ -41,8 +41,8 @@ use url::Url;
 
 /// What our messages carry.
 const EVENT: &str = "pudu_reply";
-/// Who waits for so long may want to stop it.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a run works before its stop button appears.
+const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
@@ -143,8 +143,8 @@ impl SlackMessages {
                 .or_else(|| placement.address.topic.clone())
                 .unwrap_or_default(),
             status: Arc::new(Status::of(placement)),
-            late: Instant::now() + PATIENCE,
-            look: Instant::now() + PATIENCE,
+            late: Instant::now() + STOP_BUTTON_DELAY,
+            look: Instant::now() + STOP_BUTTON_DELAY,
         }
     }
 
@@ -260,7 +260,7 @@ impl Messages for SlackMessages {
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
-    const LARGEST_FILE: u64 = upload::LARGEST;
+    const LARGEST_FILE: u64 = upload::MAX_UPLOAD_BYTES;
 
     fn page(&self, draft: &Draft) -> Page {
         let mut page = Page::new(draft);
@@ -286,7 +286,7 @@ impl Messages for SlackMessages {
             std::future::pending::<()>().await;
         }
         tokio::time::sleep_until(self.look).await;
-        self.look = Instant::now() + PATIENCE;
+        self.look = Instant::now() + STOP_BUTTON_DELAY;
     }
 
     async fn turn(&self) -> Turn {

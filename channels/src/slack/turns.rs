@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-/// When more places than this are remembered, those where nobody waits are forgotten.
-const MOST: usize = 1024;
+/// When more chats than this are remembered, those where nobody waits are forgotten.
+const MAX_TRACKED_CHATS: usize = 1024;
 
 /// Who goes first in each place.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Turns {
 
     fn of(&self, place: &str) -> Arc<Semaphore> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= MOST {
+        if turns.len() >= MAX_TRACKED_CHATS {
             turns.retain(|_, turns| turns.strong_count() > 0);
         }
         turns.get(place).and_then(Weak::upgrade).unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! What can be wrong with an account, asked of Telegram itself.
 
-use super::{Mode, Telegram, api::CallError, client::PATIENCE, listen::GET_ME, wire::User};
+use super::{Mode, Telegram, api::CallError, client::CALL_TIMEOUT, listen::GET_ME, wire::User};
 use crate::Check;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,13 +17,14 @@ struct WebhookInfo {
 
 /// Looks at token, privacy mode, and how updates come.
 pub(super) async fn check(telegram: &Telegram) -> Vec<Check> {
-    let me = match telegram.client.ask::<_, User>(&GET_ME, PATIENCE).await {
+    let me = match telegram.client.ask::<_, User>(&GET_ME, CALL_TIMEOUT).await {
         Ok(me) => me,
         Err(error) => return vec![token(&error)],
     };
     let name = me.username.clone().unwrap_or_default();
     let mut found = vec![Check::good("token", format!("@{name}")), privacy(telegram, &me)];
-    let info = telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), PATIENCE).await;
+    let info =
+        telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), CALL_TIMEOUT).await;
     if let Ok(info) = info {
         found.push(updates(&telegram.config.mode, &info));
     }

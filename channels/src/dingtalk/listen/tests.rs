@@ -104,9 +104,9 @@ async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about(
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     let channel = crate::dingtalk::loopback::channel("http://127.0.0.1:9", false);
     let room = async {
-        sleep(2 * AGAIN).await;
+        sleep(2 * STORE_RETRY_DELAY).await;
         *desk.full.lock().unwrap() = false;
-        sleep(2 * AGAIN).await;
+        sleep(2 * STORE_RETRY_DELAY).await;
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(channel.attend(&held, &stop), room);

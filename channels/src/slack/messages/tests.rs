@@ -138,10 +138,10 @@ async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
     assert_eq!(asks(&reply), [false; 3]);
     let begun = Instant::now();
     reply.aged().await;
-    assert_eq!((begun.elapsed(), asks(&reply)), (PATIENCE, [true, false, false]));
+    assert_eq!((begun.elapsed(), asks(&reply)), (STOP_BUTTON_DELAY, [true, false, false]));
     reply.aged().await;
-    assert_eq!(begun.elapsed(), PATIENCE * 2, "it is looked again, and not at once");
+    assert_eq!(begun.elapsed(), STOP_BUTTON_DELAY * 2, "it is looked again, and not at once");
     reply.streaming = false;
-    let more = tokio::time::timeout(PATIENCE * 9, reply.aged()).await;
+    let more = tokio::time::timeout(STOP_BUTTON_DELAY * 9, reply.aged()).await;
     assert!(more.is_err() && messages(None).aged().now_or_never().is_none(), "there is nothing to look for");
 }
