@@ -2,7 +2,7 @@
 
 use crate::{
     agent,
-    bus::{Arrival, Inbox, Outbox},
+    bus::{Inbox, InboxItem, Outbox},
     clock,
     config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
     dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
@@ -203,7 +203,7 @@ impl Daemon {
 
     /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
     /// and accounts that were edited connect anew.
-    fn dispatch(&self, arrivals: Receiver<Arrival>, machine: Arc<Machine>, scope: Scope) {
+    fn dispatch(&self, arrivals: Receiver<InboxItem>, machine: Arc<Machine>, scope: Scope) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());

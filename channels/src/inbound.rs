@@ -33,7 +33,7 @@ pub struct Inbound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
     /// What it was.
-    pub kind: Kind,
+    pub kind: InboundKind,
 }
 
 /// Who did something. Only the id decides anything; names are for people to read.
@@ -48,7 +48,7 @@ pub struct Sender {
 /// What a person did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Kind {
+pub enum InboundKind {
     /// Sent a message.
     Message {
         /// The words, the bot's own mention removed.

@@ -30,7 +30,7 @@ const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// What keeps a connection alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pulse {
+pub(crate) struct Keepalive {
     /// How often the peer is pinged.
     pub(crate) ping: Duration,
     /// A peer that says nothing for so long, not even a pong, is dead.
@@ -40,7 +40,7 @@ pub(crate) struct Pulse {
 /// A connection.
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    pulse: Pulse,
+    pulse: Keepalive,
     next_ping: Instant,
     heard: Instant,
     /// The same by the clock, which goes on while this machine sleeps, in milliseconds since 1970.
@@ -49,7 +49,7 @@ pub(crate) struct Socket {
 
 /// What the peer said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum SocketFrame {
     /// Text.
     Text(String),
     /// Bytes.
@@ -79,7 +79,7 @@ pub(crate) enum SocketError {
 
 impl Socket {
     /// Connects to a `ws` or `wss` URL.
-    pub(crate) async fn connect(url: &str, pulse: Pulse) -> Result<Self, SocketError> {
+    pub(crate) async fn connect(url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
@@ -92,7 +92,7 @@ impl Socket {
     }
 
     /// Waits for what the peer says next. Cancelling it loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Frame, SocketError> {
+    pub(crate) async fn next(&mut self) -> Result<SocketFrame, SocketError> {
         loop {
             let dead = self.heard + self.pulse.idle;
             tokio::select! {
@@ -103,11 +103,11 @@ impl Socket {
                         self.heard_at = clock::now();
                     }
                     match message {
-                        Some(Ok(Message::Text(text))) => return Ok(Frame::Text(text.as_str().to_owned())),
-                        Some(Ok(Message::Binary(bytes))) => return Ok(Frame::Binary(bytes.to_vec())),
+                        Some(Ok(Message::Text(text))) => return Ok(SocketFrame::Text(text.as_str().to_owned())),
+                        Some(Ok(Message::Binary(bytes))) => return Ok(SocketFrame::Binary(bytes.to_vec())),
                         Some(Ok(Message::Close(frame))) => {
                             let told = frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
-                            return Ok(Frame::Close(told));
+                            return Ok(SocketFrame::Close(told));
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                         Some(Err(error)) => return Err(lost(describe(&error))),

@@ -12,7 +12,7 @@ pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Asks the store until it has an answer: going on without it would break a promise. `None` when there never will be
 /// one, because somebody was first: nothing is left to do. A store that is closed answers nobody any more: what is
 /// left is the next process's.
-pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+pub(crate) async fn retry_until_stored<T, F: Future<Output = Result<T, StoreError>>>(
     what: &str,
     call: impl Fn() -> F,
 ) -> Option<T> {

@@ -98,7 +98,7 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_channels::{Address, EventKey, Kind, Sender};
+    use pudu_channels::{Address, EventKey, InboundKind, Sender};
 
     fn inbound(user: &str, name: &str, private: bool, addressed: bool) -> Inbound {
         Inbound {
@@ -111,7 +111,7 @@ mod tests {
             addressed,
             at: 0,
             hint: None,
-            kind: Kind::Press { action: "/stop".into() },
+            kind: InboundKind::Press { action: "/stop".into() },
         }
     }
 

@@ -9,7 +9,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pudu_channels::{Answer, Glance, Intake, Post};
+use pudu_channels::{EventSink, Glance, WebhookRequest, WebhookResponse};
 use std::{net::SocketAddr, time::Duration};
 use tokio::time::{Instant, timeout};
 
@@ -47,16 +47,16 @@ pub(super) async fn take(
         Ok(Err(_)) => return fail(StatusCode::PAYLOAD_TOO_LARGE),
         Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),
     };
-    let post = Post { headers: &parts.headers, body: &body };
-    let answer = hook.take(post, &shared.inbox as &dyn Intake).await;
-    if matches!(answer, Answer::Taken(_)) {
+    let post = WebhookRequest { headers: &parts.headers, body: &body };
+    let answer = hook.take(post, &shared.inbox as &dyn EventSink).await;
+    if matches!(answer, WebhookResponse::Taken(_)) {
         visitor.prove();
     }
     match answer {
-        Answer::Taken(Some(answer)) => Json(answer).into_response(),
-        Answer::Taken(None) => StatusCode::OK.into_response(),
-        Answer::Forbidden => fail(StatusCode::UNAUTHORIZED),
-        Answer::Garbled => fail(StatusCode::BAD_REQUEST),
-        Answer::Later => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        WebhookResponse::Taken(Some(answer)) => Json(answer).into_response(),
+        WebhookResponse::Taken(None) => StatusCode::OK.into_response(),
+        WebhookResponse::Forbidden => fail(StatusCode::UNAUTHORIZED),
+        WebhookResponse::Garbled => fail(StatusCode::BAD_REQUEST),
+        WebhookResponse::Later => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

@@ -1,7 +1,7 @@
 //! The names of people: a message tells its sender's, a press only who it was. A restart forgets them; until
 //! somebody speaks again the id stands for them.
 
-use crate::{Inbound, Kind, Sender};
+use crate::{Inbound, InboundKind, Sender};
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -19,7 +19,7 @@ impl Names {
     pub(super) fn resolve(&self, inbound: Inbound) -> Inbound {
         let Sender { id, name } = &inbound.sender;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(inbound.kind, Kind::Press { .. }) {
+        if !matches!(inbound.kind, InboundKind::Press { .. }) {
             if names.len() >= MAX_CACHED_NAMES {
                 names.clear();
             }

@@ -4,7 +4,7 @@
 //! came: so they are nobody's business but their own.
 
 use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
-use crate::Command;
+use crate::ChatCommand;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ impl Discord {
     }
 }
 
-fn command(Command { name, argument, help }: &Command) -> Value {
+fn command(ChatCommand { name, argument, help }: &ChatCommand) -> Value {
     let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
     let words = argument.trim_matches(['[', ']']);
     let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});

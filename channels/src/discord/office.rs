@@ -8,7 +8,7 @@ use super::{
     places::Places,
     wire::User,
 };
-use crate::{live::Turn, pace::Pacer};
+use crate::{live::ChatLock, pace::Pacer};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -155,7 +155,7 @@ impl Office {
     }
 
     /// Waits for the turn to send in a channel.
-    pub(super) async fn turn(&self, channel: &str) -> Turn {
+    pub(super) async fn turn(&self, channel: &str) -> ChatLock {
         // Never closed, so that there always is a turn.
         self.turns_of(channel).acquire_owned().await.ok()
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     Choice,
-    live::{Draft, SIGN},
+    live::{MessageDraft, SIGN},
     render::{Rich, feishu::card_markdown},
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(draft: &Draft) -> Self {
+    pub(super) fn new(draft: &MessageDraft) -> Self {
         let (markdown, words) = (card_markdown(&draft.rich), draft.in_words());
         Self {
             markdown: if markdown.is_empty() { SIGN.to_owned() } else { markdown },
@@ -43,7 +43,7 @@ impl Page {
 
     /// Returns what a card shows when it is made.
     pub(super) fn sign() -> Self {
-        Self::new(&Draft { rich: Rich::plain(SIGN), ..Draft::default() })
+        Self::new(&MessageDraft { rich: Rich::plain(SIGN), ..MessageDraft::default() })
     }
 
     /// Tells whether its markup makes it too long for a card.
@@ -109,7 +109,7 @@ mod tests {
         let choice =
             |(label, action): &(&str, &str)| Choice { label: (*label).into(), action: (*action).into() };
         let choices = choices.iter().map(choice).collect();
-        Page::new(&Draft { rich: parse(text), choices, first: Some(1), ..Draft::default() })
+        Page::new(&MessageDraft { rich: parse(text), choices, first: Some(1), ..MessageDraft::default() })
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One at a time in each place, in the order in which they came.
 
-use crate::live::Turn;
+use crate::live::ChatLock;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -16,7 +16,7 @@ pub(super) struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
 
 impl Turns {
     /// Waits for the turn in a place. Whoever asks first goes first.
-    pub(super) async fn turn(&self, place: &str) -> Turn {
+    pub(super) async fn turn(&self, place: &str) -> ChatLock {
         let turns = self.of(place);
         // Never closed, so that there always is a turn.
         turns.acquire_owned().await.ok()

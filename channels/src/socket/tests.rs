@@ -2,7 +2,7 @@ use super::*;
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_async;
 
-const KEEPALIVE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
+const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
 
 /// Serves one connection by `talk` and returns where.
 async fn peer<F>(talk: impl FnOnce(WebSocketStream<TcpStream>) -> F + Send + 'static) -> String
@@ -34,9 +34,9 @@ async fn words_and_bytes_go_both_ways_and_a_goodbye_is_told() {
     let mut socket = Socket::connect(&url, KEEPALIVE).await.unwrap();
     socket.send_binary(vec![1, 2]).await.unwrap();
     socket.send_text("bye".into()).await.unwrap();
-    assert_eq!(socket.next().await, Ok(Frame::Binary(vec![1, 2])));
-    assert_eq!(socket.next().await, Ok(Frame::Text("bye".into())));
-    assert_eq!(socket.next().await, Ok(Frame::Close(Some((1008, "renew".into())))));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Binary(vec![1, 2])));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Text("bye".into())));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Close(Some((1008, "renew".into())))));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_refused_handshake_tells_the_platforms_codes() {
 
 #[tokio::test]
 async fn a_silent_peer_is_dead() {
-    let pulse = Pulse { ping: Duration::from_millis(20), idle: Duration::from_millis(200) };
+    let pulse = Keepalive { ping: Duration::from_millis(20), idle: Duration::from_millis(200) };
     // This one never reads, so that it never answers a ping.
     let url = peer(|peer| async move {
         std::future::pending::<()>().await;

@@ -78,7 +78,7 @@ fn updates(mode: &Mode, info: &WebhookInfo) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Found;
+    use crate::CheckResult;
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
@@ -88,12 +88,12 @@ mod tests {
             last_error_message: error.map(Into::into),
         };
         let hook = || Mode::Webhook { url: "https://example.org".parse().unwrap(), secret_token: "s".into() };
-        let good = |check: Check| matches!(check.found, Found::Good(_));
+        let good = |check: Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(updates(&Mode::Polling, &info("", None))));
         assert!(good(updates(&hook(), &info("https://example.org", None))));
         assert!(!good(updates(&Mode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
         let check = token(&CallError::Token("Unauthorized".into()));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("@BotFather")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("@BotFather")));
     }
 }

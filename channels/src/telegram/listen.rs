@@ -12,7 +12,7 @@ use super::{
     decode::{Decoder, Me},
     wire::{Envelope, Raw, Update, User},
 };
-use crate::{ChannelError, Command, HealthState, Intake, Refusal, clock::now};
+use crate::{AcceptError, ChannelError, ChatCommand, EventSink, HealthState, clock::now};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use secrecy::ExposeSecret;
@@ -40,7 +40,11 @@ const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
 const PRESSES: usize = 256;
 
 impl Telegram {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         let started = tokio::select! {
             started = self.start() => started,
             () = stop.cancelled() => Ok(()),
@@ -91,7 +95,8 @@ impl Telegram {
     }
 
     async fn tell_commands(&self) {
-        let command = |Command { name, help, .. }: &Command| json!({"command": name, "description": help});
+        let command =
+            |ChatCommand { name, help, .. }: &ChatCommand| json!({"command": name, "description": help});
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let commands = json!({"commands": commands});
         if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, CALL_TIMEOUT).await
@@ -139,7 +144,7 @@ fn patient() -> ExponentialBackoff {
 /// The long poll of one account.
 struct Poll<'a> {
     telegram: &'a Telegram,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     /// The first update to ask for.
     offset: i64,
     /// Up to where Telegram knows that updates were taken.
@@ -153,7 +158,7 @@ struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    fn new(telegram: &'a Telegram, intake: &'a dyn Intake) -> Self {
+    fn new(telegram: &'a Telegram, intake: &'a dyn EventSink) -> Self {
         Self {
             telegram,
             intake,
@@ -222,14 +227,14 @@ impl<'a> Poll<'a> {
         None
     }
 
-    fn refused(&mut self, refusal: &Refusal) -> Duration {
+    fn refused(&mut self, refusal: &AcceptError) -> Duration {
         tracing::warn!(account = self.telegram.config.account, %refusal, "updates are left with Telegram");
         self.telegram.health.failed(HealthState::Degraded, refusal.to_string());
         self.backoff.next().unwrap_or(CALL_TIMEOUT)
     }
 
     /// Offers one update. Returns its number and the press to answer.
-    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, Refusal>) {
+    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, AcceptError>) {
         let Ok(Envelope { update_id }) = serde_json::from_str(raw.get()) else {
             tracing::warn!("something without a number came in place of an update");
             return (None, Ok(None));
@@ -237,7 +242,7 @@ impl<'a> Poll<'a> {
         (Some(update_id), self.keep(update_id, raw).await)
     }
 
-    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, Refusal> {
+    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, AcceptError> {
         let Ok(update) = serde_json::from_str::<Update>(raw.get()) else {
             tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
             return Ok(None);

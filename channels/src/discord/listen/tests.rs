@@ -1,20 +1,22 @@
 use super::*;
-use crate::{Address, Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
+use crate::{
+    AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError, discord::loopback::Loopback,
+};
 use tokio::sync::mpsc;
 
 /// Keeps everything.
 struct Desk;
 
-impl Intake for Desk {
-    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        Box::pin(async { Ok(Kept::New) })
+impl EventSink for Desk {
+    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
+        Box::pin(async { Ok(Accepted::New) })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(async { Ok(false) })
     }
 }

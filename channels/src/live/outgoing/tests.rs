@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Address, BoxFuture, Journal, JournalError, LiveReply, Placement, ReplyHandle, Sighting,
-    live::{Draft, Sent, Slot},
+    Address, BoxFuture, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
+    live::{MessageDraft, MessageRef, SendIntent},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Message(String);
 
-impl Sent for Message {
+impl MessageRef for Message {
     fn id(&self) -> String {
         self.0.clone()
     }
@@ -46,34 +46,38 @@ impl Sent for Message {
     }
 }
 
-impl Messages for Fake {
+impl PlatformMessages for Fake {
     type Page = String;
     type Sent = Message;
     type Mark = ();
 
     const PLATFORM: &'static str = "Fake";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };
-    const LARGEST_FILE: u64 = 50_000_000;
+    const MAX_FILE_BYTES: u64 = 50_000_000;
 
-    fn page(&self, draft: &Draft) -> String {
+    fn page(&self, draft: &MessageDraft) -> String {
         draft.rich.text.clone()
     }
 
     async fn ready(&mut self) {}
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         Ok(())
     }
 
-    async fn mark(&mut self, _: Option<()>, _: i64, _: &Ledger<'_>) -> Result<(), SendError> {
+    async fn dedup_key(&mut self, _: Option<()>, _: i64, _: &MessageHistory<'_>) -> Result<(), SendError> {
         Ok(())
     }
 
-    async fn find(&mut self, _: &Slot<()>, _: &Ledger<'_>) -> Result<Option<Message>, SendError> {
+    async fn find(
+        &mut self,
+        _: &SendIntent<()>,
+        _: &MessageHistory<'_>,
+    ) -> Result<Option<Message>, SendError> {
         Ok(None)
     }
 
-    async fn post(&mut self, slot: &Slot<()>, page: &String) -> Result<Message, CallError> {
+    async fn post(&mut self, slot: &SendIntent<()>, page: &String) -> Result<Message, CallError> {
         self.seen.lock().unwrap().text.clone_from(page);
         Ok(Message(slot.n.to_string()))
     }
@@ -96,7 +100,7 @@ impl Messages for Fake {
         _: i64,
         _: &OutFile,
         _: u64,
-        _: &Ledger<'_>,
+        _: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         Ok(self.tells.clone())
     }
@@ -113,12 +117,12 @@ impl Messages for Fake {
 
 struct Nothing;
 
-impl Journal for Nothing {
-    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Nothing {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<Sighting>, JournalError>> {
+    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
@@ -140,11 +144,11 @@ fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
     OutFile { name: n.to_string(), path }
 }
 
-fn open(fake: &Fake) -> Reply<Fake> {
+fn open(fake: &Fake) -> PlatformReply<Fake> {
     let address = Address { account: "a".into(), chat: "1".into(), topic: None };
     let (sender, private) = (String::new(), true);
-    let placement = Placement { address, private, reply_to: None, sender, hint: None, saved: None };
-    Reply::open(fake.clone(), &placement, Box::new(Nothing))
+    let placement = ReplyTarget { address, private, reply_to: None, sender, hint: None, saved: None };
+    PlatformReply::open(fake.clone(), &placement, Box::new(Nothing))
 }
 
 /// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it wants.
