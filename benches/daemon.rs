@@ -15,7 +15,7 @@
 mod house;
 
 use house::{House, Talker};
-use pudu_client::store::{Db, Location, NewItem};
+use pudu_client::store::{Db, Location, NewInboxItem};
 use pudu_sim::model::Reply;
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ async fn healthy(port: u16) -> bool {
 async fn accept() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(&Location::Sqlite(dir.path().join("pudu.db"))).await.unwrap();
-    let item = |n: usize| NewItem {
+    let item = |n: usize| NewInboxItem {
         account: "telegram".into(),
         event_key: format!("u{n}"),
         chat: "1".into(),

@@ -7,6 +7,6 @@ mod lane;
 mod outbox;
 mod patience;
 
-pub(crate) use inbox::{Arrival, Inbox};
-pub(crate) use outbox::{Outbox, Parcel};
-pub(crate) use patience::{STORE_TIMEOUT, patiently};
+pub(crate) use inbox::{Inbox, InboxItem};
+pub(crate) use outbox::{Outbox, OutboxItem};
+pub(crate) use patience::{STORE_TIMEOUT, retry_until_stored};

@@ -2,7 +2,7 @@
 
 use crate::{
     agent,
-    bus::{Arrival, Inbox, Outbox},
+    bus::{Inbox, InboxItem, Outbox},
     clock,
     config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
     dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
@@ -36,12 +36,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(crate) const STORE: &str = "pudu.db";
 /// Housekeeping happens this often.
 const TRIM: Duration = Duration::from_secs(30);
-/// The configuration's file is looked at this often, also while nobody says anything.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the configuration file is checked for changes.
+const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Old rows are deleted this often.
 const SWEEP: Duration = Duration::from_secs(15 * 60);
-/// After the turns are done, channels and HTTP get so long to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(3);
+/// How long channels and HTTP may take to close after the last turn.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A daemon that runs.
 pub(crate) struct Daemon {
@@ -203,7 +203,7 @@ impl Daemon {
 
     /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
     /// and accounts that were edited connect anew.
-    fn dispatch(&self, arrivals: Receiver<Arrival>, machine: Arc<Machine>, scope: Scope) {
+    fn dispatch(&self, arrivals: Receiver<InboxItem>, machine: Arc<Machine>, scope: Scope) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());
@@ -220,7 +220,7 @@ impl Daemon {
         self.tasks.spawn(self.shared.clone().run(arrivals, move || drop(refresh())));
         if scope == Scope::Whole {
             self.tasks.spawn(async move {
-                while stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_some() {
+                while stop.run_until_cancelled(tokio::time::sleep(CONFIG_POLL_INTERVAL)).await.is_some() {
                     lines.follow(&look()).await;
                 }
             });
@@ -305,15 +305,15 @@ impl Daemon {
         }
         // What a run would say of what is taken from it below would be wrong.
         let runs = self.shared.client.runs().into_iter().map(|(run, _)| run).collect();
-        tokio::time::timeout(GOODBYE, self.shared.client.suspend()).await.ok();
-        if let Err(error) = self.shared.db.within(GOODBYE).suspend_turns(runs).await {
+        tokio::time::timeout(SHUTDOWN_TIMEOUT, self.shared.client.suspend()).await.ok();
+        if let Err(error) = self.shared.db.within(SHUTDOWN_TIMEOUT).suspend_turns(runs).await {
             tracing::warn!(%error, "failed to note that runs were stopped in order");
         }
         self.stop.cancel();
         self.lines.close().await;
         self.tasks.close();
-        tokio::time::timeout(GOODBYE, self.tasks.wait()).await.ok();
-        tokio::time::timeout(GOODBYE, self.extensions.close()).await.ok();
+        tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.ok();
+        tokio::time::timeout(SHUTDOWN_TIMEOUT, self.extensions.close()).await.ok();
         self.machine.close().await;
         self.shared.db.close().await;
         left

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Where Ollama answers if nobody moved it.
 const OLLAMA: &str = "http://127.0.0.1:11434";
-/// A local server that is there answers within this time.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a local server may take to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Returns models found on this machine, and a line that says which model answers and why.
 pub(crate) async fn models(live: &Live) -> (Vec<ModelConfig>, String) {
@@ -34,7 +34,7 @@ async fn installed() -> Vec<String> {
         let answer = net::client().ok()?.get(url).send().await.ok()?;
         answer.json::<Value>().await.ok()
     };
-    let answer = tokio::time::timeout(PATIENCE, ask).await.ok().flatten();
+    let answer = tokio::time::timeout(PROBE_TIMEOUT, ask).await.ok().flatten();
     let models = answer.as_ref().and_then(|answer| answer.get("models")?.as_array());
     models
         .map(|models| models.iter().filter(|model| talks(model)).filter_map(name).collect())

@@ -23,14 +23,14 @@ pub(crate) use mode::Mode;
 pub(crate) use pairing::{GOOD_FOR, Known};
 
 use crate::{
-    bus::{Arrival, Inbox, Outbox},
+    bus::{Inbox, InboxItem, Outbox},
     config::Uploads,
     links::Links,
 };
 use access::Verdict;
 use command::Command;
-use conversation::{Conversation, Mail};
-use pudu_channels::{FinalView, Kind};
+use conversation::{ConversationActor, ConversationEvent};
+use pudu_channels::{FinalView, InboundKind};
 use pudu_client::{Client, harness::middleware::named, store::Db};
 use recover::Stranded;
 use std::{
@@ -73,12 +73,12 @@ pub(crate) struct Shared {
     /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
     pub(crate) extended: CancellationToken,
     /// Events whose account is not there. They stay held, so that nobody hands them out again and again.
-    pub(crate) homeless: Mutex<Vec<Arrival>>,
+    pub(crate) homeless: Mutex<Vec<InboxItem>>,
 }
 
 /// The boxes of the conversations that are awake.
 #[derive(Default)]
-pub(crate) struct Conversations(Mutex<HashMap<String, mpsc::Sender<Mail>>>);
+pub(crate) struct Conversations(Mutex<HashMap<String, mpsc::Sender<ConversationEvent>>>);
 
 impl Shared {
     pub(crate) fn rules(&self) -> Arc<Rules> {
@@ -91,7 +91,7 @@ impl Shared {
 
     /// Takes what arrives until the daemon drains. `refresh` is called before each, so that edits of the
     /// configuration count from the next message on.
-    pub(crate) async fn run(self: Arc<Self>, mut arrivals: mpsc::Receiver<Arrival>, refresh: impl Fn()) {
+    pub(crate) async fn run(self: Arc<Self>, mut arrivals: mpsc::Receiver<InboxItem>, refresh: impl Fn()) {
         loop {
             let arrival = tokio::select! {
                 biased;
@@ -105,7 +105,7 @@ impl Shared {
     }
 
     /// Sends an arrival on its way.
-    async fn receive(self: &Arc<Self>, arrival: Arrival) {
+    async fn receive(self: &Arc<Self>, arrival: InboxItem) {
         let Some(account) = self.accounts.get(&arrival.inbound.address.account) else {
             let account = arrival.inbound.address.account.clone();
             tracing::warn!(account, "an event waits for its account to be back");
@@ -144,22 +144,24 @@ impl Shared {
     }
 
     /// Gives an event no sign. Not waited for: strangers hold nobody up.
-    fn ignore(&self, arrival: &Arrival) {
+    fn ignore(&self, arrival: &InboxItem) {
         let (inbox, id) = (self.inbox.clone(), arrival.id);
         self.tasks.spawn(async move { inbox.finish(&[id]).await });
     }
 
-    async fn welcome(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+    async fn welcome(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem) {
         let command = match &arrival.inbound.kind {
-            Kind::Message { text, .. } => self.command(text).await,
-            Kind::Press { action } => self.command(action).await,
-            Kind::Edit { .. } | Kind::Recall => None,
+            InboundKind::Message { text, .. } => self.command(text).await,
+            InboundKind::Press { action } => self.command(action).await,
+            InboundKind::Edit { .. } | InboundKind::Recall => None,
         };
         let key = place::conversation(self, account, &arrival.inbound, command.as_ref()).await;
         let mail = match (&arrival.inbound.kind, command) {
-            (_, Some(command)) => Mail::Command(Box::new(arrival), command),
-            (Kind::Edit { .. } | Kind::Recall, None) => Mail::Change(Box::new(arrival)),
-            (_, None) => Mail::Say(Box::new(arrival)),
+            (_, Some(command)) => ConversationEvent::Command(Box::new(arrival), command),
+            (InboundKind::Edit { .. } | InboundKind::Recall, None) => {
+                ConversationEvent::Change(Box::new(arrival))
+            }
+            (_, None) => ConversationEvent::Say(Box::new(arrival)),
         };
         self.post(account, &key, mail);
     }
@@ -174,7 +176,7 @@ impl Shared {
     }
 
     /// Answers a stranger, once an hour, that nothing will be answered.
-    fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+    fn refuse(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem) {
         let inbound = &arrival.inbound;
         if !self.refusals.due(&inbound.address.account, &inbound.sender.id, Instant::now()) {
             self.ignore(&arrival);
@@ -186,12 +188,12 @@ impl Shared {
         };
         let text = format!("I do not know you yet, so I cannot answer. {mend}");
         let view = FinalView { text, ..FinalView::default() };
-        let stranger = Conversation::new(self.clone(), account.clone(), inbound.address.key());
+        let stranger = ConversationActor::new(self.clone(), account.clone(), inbound.address.key());
         stranger.answer_with(arrival, view, Vec::new());
     }
 
     /// Puts mail into a conversation's box; wakes the conversation if it sleeps.
-    fn post(self: &Arc<Self>, account: &Arc<Account>, key: &str, mail: Mail) {
+    fn post(self: &Arc<Self>, account: &Arc<Account>, key: &str, mail: ConversationEvent) {
         let mut conversations = self.conversations.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mailbox = conversations.entry(key.to_owned()).or_insert_with(|| self.wake(account, key));
         let sent = match mailbox.try_send(mail) {
@@ -207,15 +209,15 @@ impl Shared {
         }
     }
 
-    fn wake(self: &Arc<Self>, account: &Arc<Account>, key: &str) -> mpsc::Sender<Mail> {
+    fn wake(self: &Arc<Self>, account: &Arc<Account>, key: &str) -> mpsc::Sender<ConversationEvent> {
         let (mailbox, mail) = mpsc::channel(self.inbox.limit() + 1);
-        let conversation = Conversation::new(self.clone(), account.clone(), key.to_owned());
+        let conversation = ConversationActor::new(self.clone(), account.clone(), key.to_owned());
         self.tasks.spawn(conversation.live(mail));
         mailbox
     }
 
     /// Lets an idle conversation go, unless mail came meanwhile.
-    fn retire(&self, key: &str, mail: &mpsc::Receiver<Mail>) -> bool {
+    fn retire(&self, key: &str, mail: &mpsc::Receiver<ConversationEvent>) -> bool {
         let mut conversations = self.conversations.0.lock().unwrap_or_else(PoisonError::into_inner);
         let empty = mail.is_empty();
         if empty {

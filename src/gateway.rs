@@ -38,8 +38,8 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// No request's body is larger, in bytes, but those with files.
-const LARGEST: usize = 1024 * 1024;
+/// Maximum size of a request body, in bytes, except where files are uploaded.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// State that handlers share.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Gateway {
         stop: CancellationToken,
     ) -> Self {
         let guard = guard::Guard::new(bound, token);
-        let uploads = Semaphore::new(uploads::AT_ONCE);
+        let uploads = Semaphore::new(uploads::MAX_CONCURRENT_UPLOADS);
         let (failures, started) = (failures::Failures::default(), Instant::now());
         Self(Arc::new(Inner { shared, local, lines, watcher, guard, uploads, failures, started, stop }))
     }
@@ -145,7 +145,7 @@ impl Gateway {
         guarded
             .merge(open)
             .merge(hooks)
-            .layer(DefaultBodyLimit::max(LARGEST))
+            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .layer(middleware::from_fn(paced::pace))
             .layer(CatchPanicLayer::new())
             .with_state(self)

@@ -7,14 +7,14 @@ use crate::{
     local::{self, Local},
 };
 use anyhow::{Context, Result, bail};
-use pudu_channels::{Channel, ChannelError, Command, Intake};
+use pudu_channels::{Channel, ChannelError, ChatCommand, EventSink};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// A connection that is told to end gets so long to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(5);
+/// How long a connection may take to close before it is aborted.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections of the accounts.
 pub(crate) struct Lines {
@@ -149,7 +149,7 @@ impl Lines {
 impl Listener {
     async fn close(mut self) {
         self.stop.cancel();
-        if timeout(GOODBYE, &mut self.task).await.is_err() {
+        if timeout(DISCONNECT_TIMEOUT, &mut self.task).await.is_err() {
             tracing::warn!(account = self.name, "the connection does not end; it is cut");
             self.task.abort();
         }
@@ -158,7 +158,7 @@ impl Listener {
 
 async fn listen(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
     let account = channel.account().to_owned();
-    match channel.listen(&inbox as &dyn Intake, stop).await {
+    match channel.listen(&inbox as &dyn EventSink, stop).await {
         Ok(()) => tracing::debug!(account, "the channel stopped"),
         Err(error @ ChannelError::Auth(_)) => {
             tracing::error!(account, %error, "the channel gave up: check its credentials (pudu doctor)");
@@ -179,7 +179,7 @@ fn engage(book: &mut Book, name: &str, channel: Arc<dyn Channel>, live: &Live) -
 
 /// Makes an account's channel.
 pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
-    let menu = command::TABLE.iter().map(|row| Command {
+    let menu = command::TABLE.iter().map(|row| ChatCommand {
         name: row.name.to_owned(),
         argument: row.argument.to_owned(),
         help: row.help.to_owned(),

@@ -14,8 +14,9 @@ use room::{Reading, Room};
 
 use crate::{bus::Inbox, clock};
 use pudu_channels::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, EventKey, Health, HealthCell, Inbound,
-    Intake, Journal, Kept, Kind, Limits, LiveReply, OutFile, Placement, Refusal, SendError, Sender,
+    AcceptError, Accepted, Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check,
+    EventKey, EventSink, Health, HealthCell, Inbound, InboundKind, LiveReply, OutFile, ReplyStore,
+    ReplyTarget, SendError, Sender,
 };
 use pudu_client::base::{Message, MessageId, ThreadState};
 use std::{
@@ -44,11 +45,11 @@ impl Local {
     }
 
     /// Takes what somebody says in a room. A second call with the same `key` says nothing twice.
-    pub(crate) async fn say(&self, chat: &str, key: &str, text: &str) -> Result<Kept, Refusal> {
+    pub(crate) async fn say(&self, chat: &str, key: &str, text: &str) -> Result<Accepted, AcceptError> {
         let id = MessageId::fresh().to_string();
-        let kind = Kind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
+        let kind = InboundKind::Message { text: text.to_owned(), attachments: Vec::new(), album: None };
         let kept = self.accept(chat, key, &id, kind).await?;
-        if kept == Kept::New {
+        if kept == Accepted::New {
             self.room(chat).put(Line::said(id, text));
         }
         Ok(kept)
@@ -61,11 +62,17 @@ impl Local {
         key: &str,
         line: &str,
         action: &str,
-    ) -> Result<Kept, Refusal> {
-        self.accept(chat, key, line, Kind::Press { action: action.to_owned() }).await
+    ) -> Result<Accepted, AcceptError> {
+        self.accept(chat, key, line, InboundKind::Press { action: action.to_owned() }).await
     }
 
-    async fn accept(&self, chat: &str, key: &str, message: &str, kind: Kind) -> Result<Kept, Refusal> {
+    async fn accept(
+        &self,
+        chat: &str,
+        key: &str,
+        message: &str,
+        kind: InboundKind,
+    ) -> Result<Accepted, AcceptError> {
         let inbound = Inbound {
             key: EventKey(format!("{chat}:{key}")),
             address: Address { account: ACCOUNT.to_owned(), chat: chat.to_owned(), topic: None },
@@ -136,8 +143,8 @@ impl Channel for Local {
         Box::pin(async { Vec::new() })
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: 0, upload: u64::MAX, threads: false }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits { download: 0, upload: u64::MAX, threads: false }
     }
 
     fn health(&self) -> Health {
@@ -146,7 +153,7 @@ impl Channel for Local {
 
     fn listen<'a>(
         &'a self,
-        _intake: &'a dyn Intake,
+        _intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(async move {
@@ -157,7 +164,7 @@ impl Channel for Local {
         })
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let room = self.room(&placement.address.chat);
         Box::new(reply::Reply::new(room, placement.saved, journal))
     }

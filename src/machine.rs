@@ -24,8 +24,8 @@ use std::{
     time::Duration,
 };
 
-/// Containers have so long to go when the daemon stops.
-const GOODBYE: Duration = Duration::from_secs(15);
+/// How long containers may take to stop when the daemon stops.
+const CONTAINER_STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// As whom commands run in containers where the daemon is root and the kernel's means have no user for that.
 const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 
@@ -237,7 +237,7 @@ impl Machine {
     /// Takes the containers away.
     pub(crate) async fn close(&self) {
         if let Some(pool) = self.pool() {
-            pool.close(GOODBYE).await;
+            pool.close(CONTAINER_STOP_TIMEOUT).await;
         }
     }
 

@@ -21,8 +21,8 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// All of them take no more room, in bytes; one that is larger is not sent.
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
-/// There are no more of them.
-const MOST: usize = 4096;
+/// Maximum number of files kept.
+const MAX_SENT_FILES: usize = 4096;
 
 /// Keeps a file of a thread and returns where the copy is: no command can change it any more.
 pub(crate) async fn keep(home: &Path, files: &ThreadFiles, path: &str) -> Result<PathBuf, SandboxError> {
@@ -51,7 +51,7 @@ pub(crate) async fn keep_text(home: &Path, text: &str) -> io::Result<PathBuf> {
 }
 
 async fn make_more_room(folder: PathBuf) {
-    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MOST)).await;
+    let made = tokio::task::spawn_blocking(move || make_room(&folder, ROOM, MAX_SENT_FILES)).await;
     if let Ok(Err(error)) = made {
         tracing::warn!(%error, "there is no room for files that are sent");
     }
@@ -139,13 +139,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join(FOLDER);
         fs::create_dir(&folder).unwrap();
-        for n in 0..MOST {
+        for n in 0..MAX_SENT_FILES {
             fs::write(folder.join(format!("0{n:04}")), "").unwrap();
         }
         let path = keep_text(home.path(), "new").await.unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "new");
         assert!(!folder.join("00000").exists());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), MOST);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), MAX_SENT_FILES);
     }
 
     #[test]

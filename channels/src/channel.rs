@@ -18,7 +18,7 @@ pub trait Channel: Send + Sync {
     fn platform(&self) -> &'static str;
 
     /// Returns the platform's capabilities.
-    fn limits(&self) -> Limits;
+    fn limits(&self) -> ChannelLimits;
 
     /// Returns the state of the connection.
     fn health(&self) -> Health;
@@ -27,7 +27,7 @@ pub trait Channel: Send + Sync {
     /// arrived. Reconnects by itself; returns early only for what needs a person's hand.
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>>;
 
@@ -45,12 +45,12 @@ pub trait Channel: Send + Sync {
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 
     /// Starts a reply, or takes up one that a restart cut.
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply>;
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply>;
 
     /// Returns where a second reply to the same event goes, which stands beside the first and never takes its
     /// place.
-    fn beside(&self, placement: &Placement) -> Placement {
-        Placement { saved: None, ..placement.clone() }
+    fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
+        ReplyTarget { saved: None, ..placement.clone() }
     }
 
     /// Shows the sender of `message` that it is seen and waits its turn. Saying it twice shows it once.
@@ -72,7 +72,7 @@ pub trait Channel: Send + Sync {
 
 /// Capabilities of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ChannelLimits {
     /// The largest file that can be fetched, in bytes.
     pub download: u64,
     /// The largest file that can be sent, in bytes.
@@ -84,7 +84,7 @@ pub struct Limits {
 
 /// Target of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct ReplyTarget {
     /// The place.
     pub address: Address,
     /// Whether only one person and the bot are there.
@@ -112,9 +112,9 @@ pub struct ReplyHandle {
 }
 
 /// Takes what comes in.
-pub trait Intake: Send + Sync {
+pub trait EventSink: Send + Sync {
     /// Keeps an event for good. Only after `Ok` may the platform be told that it arrived.
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>>;
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>>;
 
     /// Like [`Self::accept`], and keeps in the same write that the account's stream of events goes on at
     /// `position`. An intake that keeps no positions lets each stream begin anew.
@@ -122,7 +122,7 @@ pub trait Intake: Send + Sync {
         &'a self,
         inbound: Inbound,
         _position: StreamPosition,
-    ) -> BoxFuture<'a, Result<Kept, Refusal>> {
+    ) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         self.accept(inbound)
     }
 
@@ -131,7 +131,7 @@ pub trait Intake: Send + Sync {
         &'a self,
         _account: &'a str,
         _position: StreamPosition,
-    ) -> BoxFuture<'a, Result<(), JournalError>> {
+    ) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -139,7 +139,7 @@ pub trait Intake: Send + Sync {
     fn position<'a>(
         &'a self,
         _account: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StreamPosition>, JournalError>> {
+    ) -> BoxFuture<'a, Result<Option<StreamPosition>, ReplyStoreError>> {
         Box::pin(async { Ok(None) })
     }
 
@@ -149,7 +149,7 @@ pub trait Intake: Send + Sync {
         &'a self,
         account: &'a str,
         since: i64,
-    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
 
     /// Returns whether a message belongs to a conversation. Only account and chat of the address are
     /// compared; the topic is ignored.
@@ -157,7 +157,7 @@ pub trait Intake: Send + Sync {
         &'a self,
         address: &'a Address,
         message: &'a str,
-    ) -> BoxFuture<'a, Result<bool, JournalError>>;
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>>;
 }
 
 /// Resume position of an account's event stream, in its channel's own encoding.
@@ -166,7 +166,7 @@ pub struct StreamPosition(pub String);
 
 /// An event is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Accepted {
     /// It is new.
     New,
     /// It had been kept before.
@@ -175,7 +175,7 @@ pub enum Kept {
 
 /// An event is not kept. The platform must not be told that it arrived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AcceptError {
     /// Too much waits to be answered.
     #[error("too many messages wait to be answered")]
     Full,
@@ -185,19 +185,19 @@ pub enum Refusal {
 }
 
 /// Keeps what one reply needs to survive a restart.
-pub trait Journal: Send + Sync {
+pub trait ReplyStore: Send + Sync {
     /// Keeps the handle in place of the one before; durable when it returns.
-    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>>;
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>>;
 
     /// Returns all messages of this account that were seen or sent since `since` (milliseconds since
     /// 1970), in any chat.
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>>;
+    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>>;
 }
 
 /// A message that was seen or sent. The chat belongs to it: on some platforms every chat numbers its own
 /// messages, on others several chats share one sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Sighting {
+pub struct KnownMessage {
     /// The platform's id of the chat.
     pub chat: String,
     /// The platform's id of the message.
@@ -207,7 +207,7 @@ pub struct Sighting {
 /// The journal could not be written or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reply's record could not be kept: {0}")]
-pub struct JournalError(pub String);
+pub struct ReplyStoreError(pub String);
 
 /// One reply on its way to people: one message that grows in place.
 pub trait LiveReply: Send {
@@ -216,7 +216,7 @@ pub trait LiveReply: Send {
 
     /// Waits until the view that was shown last has to be shown once more, because it looks otherwise after
     /// some time. For ever where it does not.
-    fn aged<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+    fn next_refresh<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(std::future::pending())
     }
 
@@ -261,7 +261,7 @@ pub enum SendError {
     },
     /// The record of the reply could not be kept.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    ReplyStore(#[from] ReplyStoreError),
     /// A local file could not be read or written.
     #[error("{0}")]
     File(String),

@@ -12,12 +12,12 @@ pub struct Check {
     /// The subject of the check, in a few words: `token`, `scope chat:write`.
     pub what: String,
     /// The check's result.
-    pub found: Found,
+    pub found: CheckResult,
 }
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CheckResult {
     /// It is as it should be; what exactly, without secrets.
     Good(String),
     /// It works, but not everything will.
@@ -40,13 +40,13 @@ impl Check {
     /// It is as it should be.
     #[must_use]
     pub fn good(what: impl Into<String>, how: impl Into<String>) -> Self {
-        Self { what: what.into(), found: Found::Good(how.into()) }
+        Self { what: what.into(), found: CheckResult::Good(how.into()) }
     }
 
     /// It works, but not everything will.
     #[must_use]
     pub fn poor(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), found: Found::Poor { why: why.into(), mend: mend.into() } }
+        Self { what: what.into(), found: CheckResult::Poor { why: why.into(), mend: mend.into() } }
     }
 
     /// Compares the platform's clock with this machine's; `why` tells what goes wrong when they differ.
@@ -63,7 +63,7 @@ impl Check {
     /// The account cannot work like this.
     #[must_use]
     pub fn bad(what: impl Into<String>, why: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), found: Found::Bad { why: why.into(), mend: mend.into() } }
+        Self { what: what.into(), found: CheckResult::Bad { why: why.into(), mend: mend.into() } }
     }
 }
 

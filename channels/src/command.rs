@@ -2,7 +2,7 @@
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ChatCommand {
     /// Its name without the slash.
     pub name: String,
     /// Placeholder for the command's argument; empty where it takes none.

@@ -23,9 +23,9 @@ pub use card::CardStyle;
 pub use decode::GroupConversations;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError,
-    live::{Offers, Reply},
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
+    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError,
+    live::{NumberedChoices, PlatformReply},
     pace::Pacer,
 };
 use api::Api;
@@ -89,7 +89,7 @@ struct Office {
     style: Option<CardStyle>,
     interval: Duration,
     seal: Seal,
-    offers: Arc<Offers>,
+    offers: Arc<NumberedChoices>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
     /// The key of the app as a whole: no chat is called so.
@@ -195,8 +195,12 @@ impl Channel for DingTalk {
         "dingtalk"
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: messages::LARGEST_FILE, threads: false }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            download: download::MAX_DOWNLOAD_BYTES,
+            upload: messages::LARGEST_FILE,
+            threads: false,
+        }
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
@@ -209,15 +213,15 @@ impl Channel for DingTalk {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.run(intake, stop))
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let messages = DingMessages::new(Arc::clone(&self.office), &placement);
-        Box::new(Reply::open(messages, &placement, journal))
+        Box::new(PlatformReply::open(messages, &placement, journal))
     }
 
     /// Robots cannot react to messages; the message that holds the answer's place says enough.

@@ -29,8 +29,8 @@ mod wire;
 pub use decode::Rules;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, Intake, Journal, Limits,
-    LiveReply, Placement, SendError, clock::now, live::Reply,
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
+    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, live::PlatformReply,
 };
 use client::Client;
 use deferred::Hint;
@@ -69,7 +69,7 @@ pub struct Config {
     /// To what it listens.
     pub rules: Rules,
     /// The commands for Discord's menu.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ChatCommand>,
 }
 
 /// A bot on Discord.
@@ -133,8 +133,12 @@ impl Channel for Discord {
         "discord"
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: self.config.rules.threads }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            download: download::MAX_DOWNLOAD_BYTES,
+            upload: upload::MAX_UPLOAD_BYTES,
+            threads: self.config.rules.threads,
+        }
     }
 
     fn health(&self) -> Health {
@@ -143,7 +147,7 @@ impl Channel for Discord {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.run(intake, stop))
@@ -153,16 +157,16 @@ impl Channel for Discord {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let messages = DiscordMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(Reply::open(messages, &placement, journal))
+        Box::new(PlatformReply::open(messages, &placement, journal))
     }
 
-    fn beside(&self, placement: &Placement) -> Placement {
+    fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
         // An interaction has one answer: what stands beside it is an ordinary message.
         let answers = matches!(Hint::read(placement.hint.as_ref()), Some(Hint::Answer { .. }));
         let hint = placement.hint.clone().filter(|_| !answers);
-        Placement { saved: None, hint, ..placement.clone() }
+        ReplyTarget { saved: None, hint, ..placement.clone() }
     }
 
     fn acknowledge<'a>(

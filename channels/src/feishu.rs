@@ -22,8 +22,8 @@ mod seal;
 mod upload;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Health, HealthCell, Intake, Journal,
-    Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer,
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
+    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply, pace::Pacer,
 };
 use client::Client;
 use desk::{Desk, Office};
@@ -190,8 +190,8 @@ impl Channel for Feishu {
         "feishu"
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::FILE, threads: false }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::FILE, threads: false }
     }
 
     fn health(&self) -> Health {
@@ -200,7 +200,7 @@ impl Channel for Feishu {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.run(intake, stop))
@@ -219,9 +219,9 @@ impl Channel for Feishu {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let desk = Desk::new(self.office.clone(), &placement);
-        Box::new(Reply::open(FeishuMessages::new(desk), &placement, journal))
+        Box::new(PlatformReply::open(FeishuMessages::new(desk), &placement, journal))
     }
 
     fn acknowledge<'a>(

@@ -14,12 +14,12 @@ use tokio::{
     io::AsyncWriteExt,
 };
 
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
+/// A transfer slower than this is taken for dead.
+const MIN_BYTES_PER_SECOND: u64 = 50_000;
 
 /// Returns how long a file of at most `limit` bytes may take.
 pub(crate) fn patience(limit: u64) -> Duration {
-    Duration::from_secs(30 + limit / SLOWEST)
+    Duration::from_secs(30 + limit / MIN_BYTES_PER_SECOND)
 }
 
 /// Fails for a size that is known to be too large.

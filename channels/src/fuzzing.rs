@@ -2,8 +2,8 @@
 //! must hold for any input at all.
 
 use crate::{
-    Address, Answer, BoxFuture, Channel, Inbound, Intake, JournalError, Kept, Post, Refusal, Sighting,
-    Webhook, feishu,
+    AcceptError, Accepted, Address, BoxFuture, Channel, EventSink, Inbound, KnownMessage, ReplyStoreError,
+    Webhook, WebhookRequest, WebhookResponse, feishu,
     render::{parse, telegram::html},
     slack,
     split::{self, Limit, Unit},
@@ -67,9 +67,9 @@ pub fn webhooks(body: &[u8]) {
                 sign(&mut headers, body);
             }
             let intake = Door { open: signed };
-            let answer = hook.take(Post { headers: &headers, body }, &intake).now_or_never();
+            let answer = hook.take(WebhookRequest { headers: &headers, body }, &intake).now_or_never();
             assert!(
-                signed || !matches!(answer, Some(Answer::Garbled)),
+                signed || !matches!(answer, Some(WebhookResponse::Garbled)),
                 "the body is read before the signature"
             );
         }
@@ -83,17 +83,17 @@ struct Door {
     open: bool,
 }
 
-impl Intake for Door {
-    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Door {
+    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         assert!(self.open, "a post without a signature was believed");
-        Box::pin(std::future::ready(Ok(Kept::New)))
+        Box::pin(std::future::ready(Ok(Accepted::New)))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }

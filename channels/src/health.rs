@@ -34,10 +34,10 @@ pub struct Health {
 
 /// A channel's health, shared between the channel, which writes it, and those who ask.
 #[derive(Clone, Debug, Default)]
-pub struct HealthCell(Arc<Mutex<Known>>);
+pub struct HealthCell(Arc<Mutex<TrackedHealth>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct TrackedHealth {
     health: Health,
     /// Whether all that is wrong is that an event was not kept.
     missed: bool,
@@ -102,7 +102,7 @@ impl HealthCell {
         known.missed = false;
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, TrackedHealth> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,7 +34,7 @@ pub struct Inbound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Value>,
     /// The action.
-    pub kind: Kind,
+    pub kind: InboundKind,
 }
 
 /// Author of an event. Only the id decides anything; names are for people to read.
@@ -49,7 +49,7 @@ pub struct Sender {
 /// Action of a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Kind {
+pub enum InboundKind {
     /// Sent a message.
     Message {
         /// The words, the bot's own mention removed.

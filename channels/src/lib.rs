@@ -36,13 +36,13 @@ mod webhook;
 
 pub use address::Address;
 pub use channel::{
-    BoxFuture, Channel, ChannelError, Intake, Journal, JournalError, Kept, Limits, LiveReply, Placement,
-    Refusal, ReplyHandle, SendError, Sighting, StreamPosition,
+    AcceptError, Accepted, BoxFuture, Channel, ChannelError, ChannelLimits, EventSink, KnownMessage,
+    LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget, SendError, StreamPosition,
 };
-pub use check::{Check, Found};
-pub use command::Command;
+pub use check::{Check, CheckResult};
+pub use command::ChatCommand;
 pub use health::{Health, HealthCell, HealthState};
 pub use hurry::Hurry;
-pub use inbound::{Attachment, EventKey, Inbound, Kind, Sender};
-pub use view::{Ask, Choice, FinalView, OutFile, ReplyView};
-pub use webhook::{Answer, Glance, Post, Webhook};
+pub use inbound::{Attachment, EventKey, Inbound, InboundKind, Sender};
+pub use view::{Choice, FinalView, OutFile, Prompt, ReplyView};
+pub use webhook::{Glance, Webhook, WebhookRequest, WebhookResponse};

@@ -21,20 +21,22 @@ mod pages;
 mod record;
 mod typing;
 
-pub(crate) use messages::{CallError, FoundFile, Ledger, Messages, Sent, Slot, Turn};
-pub(crate) use offers::Offers;
-pub(crate) use pages::{Draft, SIGN};
+pub(crate) use messages::{
+    CallError, ChatLock, FoundFile, MessageHistory, MessageRef, PlatformMessages, SendIntent,
+};
+pub(crate) use offers::NumberedChoices;
+pub(crate) use pages::{MessageDraft, SIGN};
 pub(crate) use typing::Typing;
 
 use crate::{
-    Address, BoxFuture, FinalView, Hurry, Journal, JournalError, LiveReply, OutFile, Placement, ReplyHandle,
-    ReplyView, SendError,
+    Address, BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyHandle, ReplyStore, ReplyStoreError,
+    ReplyTarget, ReplyView, SendError,
     clock::now,
     recovery::Backoff,
     render::{Rich, parse},
 };
-use offers::Offer;
-use record::{Part, Record, fresh_key};
+use offers::NumberedPrompt;
+use record::{RecordPart, ReplyRecord, fresh_key};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -46,17 +48,17 @@ const ROUNDS: usize = 2;
 const KEEPS: usize = 8;
 
 /// A reply on its way.
-pub(crate) struct Reply<M: Messages> {
+pub(crate) struct PlatformReply<M: PlatformMessages> {
     messages: M,
     address: Address,
-    record: Record<M::Sent, M::Mark>,
-    journal: Box<dyn Journal>,
+    record: ReplyRecord<M::Sent, M::Mark>,
+    journal: Box<dyn ReplyStore>,
     /// Whether the record is ahead of the journal.
     unsaved: bool,
     /// The page that each part shows, as far as this process knows.
     shown: Vec<Option<M::Page>>,
     /// The numbered question, as long as it is open.
-    offer: Option<Offer>,
+    offer: Option<NumberedPrompt>,
     /// Whether it was asked before a restart and nothing was shown since.
     taken_up: bool,
     typing: Option<Typing>,
@@ -72,13 +74,13 @@ pub(crate) struct Reply<M: Messages> {
     backoff: Backoff,
 }
 
-impl<M: Messages> LiveReply for Reply<M> {
+impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
     fn ready<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(self.messages.ready())
     }
 
-    fn aged<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        Box::pin(self.messages.aged())
+    fn next_refresh<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(self.messages.next_refresh())
     }
 
     fn hurry(&mut self, hurry: Hurry) {
@@ -107,12 +109,12 @@ impl<M: Messages> LiveReply for Reply<M> {
     }
 }
 
-impl<M: Messages> Reply<M> {
+impl<M: PlatformMessages> PlatformReply<M> {
     /// Starts a reply, or takes up the one that `placement` saved.
-    pub(crate) fn open(mut messages: M, placement: &Placement, journal: Box<dyn Journal>) -> Self {
-        let restore = |handle: &ReplyHandle| Record::restore(handle, M::upgrade);
+    pub(crate) fn open(mut messages: M, placement: &ReplyTarget, journal: Box<dyn ReplyStore>) -> Self {
+        let restore = |handle: &ReplyHandle| ReplyRecord::restore(handle, M::upgrade);
         let record = placement.saved.as_ref().map(restore).unwrap_or_default();
-        messages.remember(&record.memo);
+        messages.restore_platform_state(&record.platform_state);
         // One that is taken up may be finished already: it types when it grows.
         let typing = placement.saved.is_none().then(|| messages.typing()).flatten();
         let (address, shown) = (placement.address.clone(), Vec::new());
@@ -137,24 +139,24 @@ impl<M: Messages> Reply<M> {
     }
 
     async fn grow(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        self.messages.free()?;
+        self.messages.check_rate_limit()?;
         self.number(view).await?;
         self.save().await?;
         if self.typing.is_none() {
             self.typing = self.messages.typing();
         }
-        if self.messages.grows() {
+        if self.messages.editable() {
             let first = self.first_number();
             let pages = self.pages(|limit| pages::growing(view, first, limit));
             match self.show(&pages, false).await {
                 // What cannot grow does not have to.
-                Err(SendError::Refused(_)) if !self.messages.grows() => {}
+                Err(SendError::Refused(_)) if !self.messages.editable() => {}
                 shown => {
                     shown?;
                     self.shrink(&pages).await?;
                 }
             }
-            if self.messages.grows() {
+            if self.messages.editable() {
                 return Ok(());
             }
             // It was found just now that it does not.
@@ -165,7 +167,7 @@ impl<M: Messages> Reply<M> {
 
     async fn end(&mut self, view: &FinalView) -> Result<(), SendError> {
         self.typing = None;
-        self.messages.free()?;
+        self.messages.check_rate_limit()?;
         let note = view.note.as_deref().filter(|_| !self.record.parts.is_empty());
         self.noting = note.is_some();
         match note {
@@ -185,7 +187,7 @@ impl<M: Messages> Reply<M> {
     /// Sends a note alone, behind the messages that do not take it, and sends the files that are not there
     /// yet.
     async fn alone(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
-        let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();
+        let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
         let at = *self.record.noted.get_or_insert(there);
         self.say(at, note).await?;
         let before = self.notes(files);
@@ -199,7 +201,8 @@ impl<M: Messages> Reply<M> {
 
     /// Posts a part of its own, unless it is there.
     async fn say(&mut self, at: usize, text: &str) -> Result<(), SendError> {
-        let page = self.messages.page(&Draft { rich: parse(text), done: true, ..Draft::default() });
+        let page =
+            self.messages.page(&MessageDraft { rich: parse(text), done: true, ..MessageDraft::default() });
         match self.record.part(at) {
             Some(_) => Ok(()),
             None => self.post(at, &page).await,
@@ -244,11 +247,11 @@ impl<M: Messages> Reply<M> {
     }
 
     /// Renders what `drafts` makes, in smaller pieces where the markup makes one too long.
-    fn pages(&self, drafts: impl FnOnce(crate::split::Limit) -> Vec<Draft>) -> Vec<M::Page> {
+    fn pages(&self, drafts: impl FnOnce(crate::split::Limit) -> Vec<MessageDraft>) -> Vec<M::Page> {
         drafts(M::LIMIT).into_iter().flat_map(|draft| self.fit(draft, M::LIMIT.max / 2)).collect()
     }
 
-    fn fit(&self, draft: Draft, smaller: usize) -> Vec<M::Page> {
+    fn fit(&self, draft: MessageDraft, smaller: usize) -> Vec<M::Page> {
         let page = self.messages.page(&draft);
         if !self.messages.overfull(&page) || smaller < pages::SMALLEST {
             return vec![page];
@@ -309,7 +312,7 @@ impl<M: Messages> Reply<M> {
 
     /// Sends part `n`, unless it is found to be there.
     async fn post(&mut self, n: usize, page: &M::Page) -> Result<(), SendError> {
-        let _turn: Turn = self.messages.turn().await;
+        let _turn: ChatLock = self.messages.lock_chat().await;
         if let Some(sent) = self.find(n).await? {
             return self.sent(n, sent, None).await;
         }
@@ -328,28 +331,28 @@ impl<M: Messages> Reply<M> {
         }
     }
 
-    async fn intend(&mut self, n: usize) -> Result<Slot<M::Mark>, SendError> {
+    async fn intend(&mut self, n: usize) -> Result<SendIntent<M::Mark>, SendError> {
         let before = self.record.intended(n).cloned();
         let since = now() - millis(MARGIN);
-        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
         let slot = match before {
-            Some(Slot { key, since, mark, .. }) => {
-                let mark = self.messages.mark(Some(mark), since, &ledger).await?;
-                Slot { n, again: true, key, since, mark }
+            Some(SendIntent { key, since, dedup_key: mark, .. }) => {
+                let mark = self.messages.dedup_key(Some(mark), since, &ledger).await?;
+                SendIntent { n, again: true, key, since, dedup_key: mark }
             }
             None => {
-                let mark = self.messages.mark(None, since, &ledger).await?;
-                Slot { n, again: false, key: fresh_key(), since, mark }
+                let mark = self.messages.dedup_key(None, since, &ledger).await?;
+                SendIntent { n, again: false, key: fresh_key(), since, dedup_key: mark }
             }
         };
-        self.record.set(n, Part::Intended(slot.clone()));
+        self.record.set(n, RecordPart::Intended(slot.clone()));
         self.unsaved = true;
         self.save().await?;
         Ok(slot)
     }
 
     async fn sent(&mut self, n: usize, sent: M::Sent, page: Option<M::Page>) -> Result<(), SendError> {
-        self.record.set(n, Part::Sent(sent));
+        self.record.set(n, RecordPart::Sent(sent));
         self.unsaved = true;
         self.tell_who_lists();
         self.now_shows(n, page);
@@ -358,7 +361,7 @@ impl<M: Messages> Reply<M> {
 
     /// Updates the record of a sent message, which may change with an edit.
     fn now_is_sent(&mut self, n: usize, sent: M::Sent) {
-        if let Some(Part::Sent(known)) = self.record.parts.get_mut(n)
+        if let Some(RecordPart::Sent(known)) = self.record.parts.get_mut(n)
             && *known != sent
         {
             *known = sent;
@@ -379,8 +382,8 @@ impl<M: Messages> Reply<M> {
     /// Looks for a part that was perhaps sent. Needs the turn.
     async fn find(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
         let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
-        let slot = Slot { n, ..slot };
-        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        let slot = SendIntent { n, ..slot };
+        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
         self.messages.find(&slot, &ledger).await
     }
 
@@ -388,15 +391,15 @@ impl<M: Messages> Reply<M> {
     async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
         let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
         let found = self.find(n).await?;
-        if found.is_some() || !self.messages.keyed() {
+        if found.is_some() || !self.messages.idempotent_send() {
             return Ok(found);
         }
         if !self.messages.erases() {
-            self.messages.abandon(&Slot { n, ..slot }).await;
+            self.messages.abandon(&SendIntent { n, ..slot }).await;
             return Ok(None);
         }
         let page = self.sign(true);
-        let slot = Slot { n, again: true, ..slot };
+        let slot = SendIntent { n, again: true, ..slot };
         Ok(Some(self.messages.post(&slot, &page).await?))
     }
 
@@ -417,7 +420,7 @@ impl<M: Messages> Reply<M> {
 
     /// A page that says nothing yet.
     fn sign(&self, done: bool) -> M::Page {
-        let sign = Draft { rich: Rich::plain(SIGN), neutral: true, done, ..Draft::default() };
+        let sign = MessageDraft { rich: Rich::plain(SIGN), neutral: true, done, ..MessageDraft::default() };
         self.messages.page(&sign)
     }
 
@@ -425,7 +428,7 @@ impl<M: Messages> Reply<M> {
     async fn keep(&mut self, count: usize) -> Result<(), SendError> {
         while self.record.parts.len() > count {
             let n = self.record.parts.len() - 1;
-            let _turn: Turn = self.messages.turn().await;
+            let _turn: ChatLock = self.messages.lock_chat().await;
             let sent = match self.record.part(n) {
                 Some(sent) => Some(sent.clone()),
                 None => self.get_hold_of(n).await?,
@@ -453,11 +456,11 @@ impl<M: Messages> Reply<M> {
 
     /// Brings the journal up to the record.
     async fn save(&mut self) -> Result<(), SendError> {
-        let memo = self.messages.memo();
-        self.unsaved |= memo != self.record.memo;
-        self.record.memo = memo;
+        let memo = self.messages.platform_state();
+        self.unsaved |= memo != self.record.platform_state;
+        self.record.platform_state = memo;
         if self.unsaved {
-            let handle = self.record.handle().map_err(|error| JournalError(error.to_string()))?;
+            let handle = self.record.handle().map_err(|error| ReplyStoreError(error.to_string()))?;
             self.journal.save(&handle).await?;
             self.unsaved = false;
         }

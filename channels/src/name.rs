@@ -2,8 +2,8 @@
 //!
 //! Not a path: where a file is put, and under which name there, is decided by the one who keeps it.
 
-/// Longest file name that is kept, in bytes.
-const LONGEST: usize = 120;
+/// Maximum length of a file name, in bytes.
+const MAX_FILE_NAME_BYTES: usize = 120;
 
 /// Returns the last part of a name without characters that a file name or a line of text should not have.
 pub(crate) fn clean(name: &str) -> String {
@@ -24,7 +24,7 @@ fn shorten(name: &str) -> String {
         Some((stem, extension)) if extension.len() <= 16 => (stem, format!(".{extension}")),
         _ => (name, String::new()),
     };
-    let room = LONGEST - extension.len();
+    let room = MAX_FILE_NAME_BYTES - extension.len();
     let end = stem.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= room).last();
     format!("{}{extension}", stem.get(..end.unwrap_or(0)).unwrap_or_default())
 }
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(clean(given), expected, "{given:?}");
         }
         let short = clean(&long);
-        assert!(short.len() <= LONGEST && short.ends_with("é.pdf"), "{short}");
+        assert!(short.len() <= MAX_FILE_NAME_BYTES && short.ends_with("é.pdf"), "{short}");
     }
 
     #[test]

@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep_until};
 const BURST: u32 = 2;
 /// A platform that asks for more is asked again after this.
 const LONGEST_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
-/// When more chats than this are remembered, those that are idle are forgotten.
-const MOST: usize = 4096;
+/// When more chats than this are remembered, idle ones are forgotten.
+const MAX_TRACKED_CHATS: usize = 4096;
 
 /// Paces the chats of one account.
 #[derive(Debug)]
 pub struct Pacer<K> {
-    chats: Mutex<HashMap<K, Pace>>,
+    chats: Mutex<HashMap<K, ChatPace>>,
 }
 
 impl<K> Default for Pacer<K> {
@@ -35,13 +35,13 @@ impl<K> Default for Pacer<K> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct ChatPace {
     /// When the interval is over for all that was spent so far (GCRA's theoretical arrival time).
     paid: Instant,
     not_before: Instant,
 }
 
-impl Pace {
+impl ChatPace {
     fn new(now: Instant) -> Self {
         Self { paid: now, not_before: now }
     }
@@ -94,20 +94,20 @@ impl<K: Clone + Eq + Hash> Pacer<K> {
         })
     }
 
-    fn with<T>(&self, chat: &K, change: impl FnOnce(&mut Pace) -> T) -> T {
+    fn with<T>(&self, chat: &K, change: impl FnOnce(&mut ChatPace) -> T) -> T {
         let now = Instant::now();
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
-        if chats.len() >= MOST && !chats.contains_key(chat) {
+        if chats.len() >= MAX_TRACKED_CHATS && !chats.contains_key(chat) {
             make_room(&mut chats, now);
         }
-        change(chats.entry(chat.clone()).or_insert_with(|| Pace::new(now)))
+        change(chats.entry(chat.clone()).or_insert_with(|| ChatPace::new(now)))
     }
 }
 
 /// Forgets idle chats; if none is, the one whose turn comes first.
-fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, Pace>, now: Instant) {
+fn make_room<K: Clone + Eq + Hash>(chats: &mut HashMap<K, ChatPace>, now: Instant) {
     chats.retain(|_, pace| !pace.idle(now));
-    if chats.len() >= MOST
+    if chats.len() >= MAX_TRACKED_CHATS
         && let Some(first) = chats.iter().min_by_key(|(_, pace)| pace.not_before.max(pace.paid))
     {
         let first = first.0.clone();
@@ -176,7 +176,7 @@ mod tests {
         for chat in 0..20_000 {
             assert_eq!(pacer.held(&chat), None);
         }
-        assert!(pacer.chats.lock().unwrap().len() <= MOST);
+        assert!(pacer.chats.lock().unwrap().len() <= MAX_TRACKED_CHATS);
         assert!(pacer.held(&-1).is_some());
     }
 

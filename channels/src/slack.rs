@@ -22,8 +22,9 @@ mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
-    Journal, Limits, LiveReply, Placement, SendError, Webhook, clock::now, live::Reply,
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
+    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, clock::now,
+    live::PlatformReply,
 };
 use client::Client;
 use ears::Ears;
@@ -61,7 +62,7 @@ pub struct Config {
     /// The bot's user id, as somebody wrote it down; Slack says it itself.
     pub bot_user_id: Option<String>,
     /// The commands that are typed with a slash.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ChatCommand>,
 }
 
 /// How events come.
@@ -164,8 +165,12 @@ impl Channel for Slack {
         "slack"
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::LARGEST, threads: true }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            download: download::MAX_DOWNLOAD_BYTES,
+            upload: upload::MAX_UPLOAD_BYTES,
+            threads: true,
+        }
     }
 
     fn health(&self) -> Health {
@@ -174,7 +179,7 @@ impl Channel for Slack {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.run(intake, stop))
@@ -189,9 +194,9 @@ impl Channel for Slack {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let messages = SlackMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(Reply::open(messages, &placement, journal))
+        Box::new(PlatformReply::open(messages, &placement, journal))
     }
 
     fn acknowledge<'a>(

@@ -22,15 +22,15 @@ use tokio_tungstenite::{
 const CONNECT: Duration = Duration::from_secs(15);
 /// How long a frame may take on its way out.
 const SEND: Duration = Duration::from_secs(15);
-/// How long a goodbye may take. The peer's answer to it is not awaited: some never close.
-const GOODBYE: Duration = Duration::from_secs(1);
-/// The largest message that is taken, in bytes. Platforms' events have some hundred kilobytes, and a few have
+/// How long sending the close frame may take. The peer's answer to it is not awaited: some never close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum size of a message, in bytes. Platforms' events have some hundred kilobytes, and a few have
 /// megabytes; one that is not taken ends the connection, and comes again over the next.
-const LARGEST: usize = 32 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Keep-alive settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pulse {
+pub(crate) struct Keepalive {
     /// How often the peer is pinged.
     pub(crate) ping: Duration,
     /// A peer that says nothing for so long, not even a pong, is dead.
@@ -40,7 +40,7 @@ pub(crate) struct Pulse {
 /// A connection.
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    pulse: Pulse,
+    pulse: Keepalive,
     next_ping: Instant,
     heard: Instant,
     /// The same by the clock, which goes on while this machine sleeps, in milliseconds since 1970.
@@ -49,7 +49,7 @@ pub(crate) struct Socket {
 
 /// A frame from the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum SocketFrame {
     /// Text.
     Text(String),
     /// Bytes.
@@ -79,8 +79,10 @@ pub(crate) enum SocketError {
 
 impl Socket {
     /// Connects to a `ws` or `wss` URL.
-    pub(crate) async fn connect(url: &str, pulse: Pulse) -> Result<Self, SocketError> {
-        let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
+    pub(crate) async fn connect(url: &str, pulse: Keepalive) -> Result<Self, SocketError> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let tls = pudu_net::tls().map(|tls| Connector::Rustls(Arc::new(tls)));
         let connect = connect_async_tls_with_config(url, Some(config), true, tls);
         let connected = timeout(CONNECT, connect).await;
@@ -90,7 +92,7 @@ impl Socket {
     }
 
     /// Waits for what the peer says next. Cancelling it loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Frame, SocketError> {
+    pub(crate) async fn next(&mut self) -> Result<SocketFrame, SocketError> {
         loop {
             let dead = self.heard + self.pulse.idle;
             tokio::select! {
@@ -101,11 +103,11 @@ impl Socket {
                         self.heard_at = clock::now();
                     }
                     match message {
-                        Some(Ok(Message::Text(text))) => return Ok(Frame::Text(text.as_str().to_owned())),
-                        Some(Ok(Message::Binary(bytes))) => return Ok(Frame::Binary(bytes.to_vec())),
+                        Some(Ok(Message::Text(text))) => return Ok(SocketFrame::Text(text.as_str().to_owned())),
+                        Some(Ok(Message::Binary(bytes))) => return Ok(SocketFrame::Binary(bytes.to_vec())),
                         Some(Ok(Message::Close(frame))) => {
                             let told = frame.map(|frame| (frame.code.into(), frame.reason.as_str().to_owned()));
-                            return Ok(Frame::Close(told));
+                            return Ok(SocketFrame::Close(told));
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                         Some(Err(error)) => return Err(lost(describe(&error))),
@@ -140,7 +142,7 @@ impl Socket {
     pub(crate) async fn close(mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         // A peer that is gone needs no goodbye.
-        timeout(GOODBYE, self.stream.close(Some(frame))).await.ok();
+        timeout(CLOSE_TIMEOUT, self.stream.close(Some(frame))).await.ok();
     }
 
     async fn put(&mut self, message: Message) -> Result<(), SocketError> {

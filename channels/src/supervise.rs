@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 /// The first pause.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// No pause is longer, unless the platform asks for it: when it is well again, people do not wait longer than this
-/// and what it takes to connect.
-const LONGEST: Duration = Duration::from_secs(6);
+/// Maximum delay between attempts, unless the platform asks for a longer one: when it is well again, people
+/// do not wait longer than this and what it takes to connect.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(6);
 /// A connection that held for so long, or that brought an event, was a good one: the pauses begin anew.
 const GOOD: Duration = Duration::from_secs(60);
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ConnectionEnd {
     /// The platform asks to connect anew, or a new connection has taken over: at once.
     Renew,
     /// It broke or did not come about; why, without secrets.
@@ -35,9 +35,9 @@ pub(crate) async fn supervise<F>(
     mut connect: impl FnMut() -> F,
 ) -> Result<(), ChannelError>
 where
-    F: Future<Output = Ended>,
+    F: Future<Output = ConnectionEnd>,
 {
-    let mut pauses = Pauses::default();
+    let mut pauses = ReconnectDelays::default();
     let result = loop {
         let (began, before) = (Instant::now(), health.get().last_event);
         let ended = connect().await;
@@ -45,22 +45,22 @@ where
             break Ok(());
         }
         if began.elapsed() >= GOOD || health.get().last_event > before {
-            pauses = Pauses::default();
+            pauses = ReconnectDelays::default();
         }
         let pause = match ended {
-            Ended::Renew => pauses.after_renewal(),
-            Ended::Lost(why) => {
+            ConnectionEnd::Renew => pauses.after_renewal(),
+            ConnectionEnd::Lost(why) => {
                 let pause = pauses.next();
                 tracing::warn!(why, ?pause, "the connection is lost; trying again");
                 health.failed(HealthState::Degraded, why);
                 pause
             }
-            Ended::Later(why, wait) => {
+            ConnectionEnd::Later(why, wait) => {
                 tracing::warn!(why, ?wait, "the platform asks to wait before connecting again");
                 health.failed(HealthState::Degraded, why);
                 pauses.next().max(wait)
             }
-            Ended::Fatal(error) => break Err(error),
+            ConnectionEnd::Fatal(error) => break Err(error),
         };
         if stop.run_until_cancelled(sleep(pause)).await.is_none() {
             break Ok(());
@@ -76,15 +76,15 @@ where
 
 /// Pauses that grow from one try to the next.
 #[derive(Debug, Default)]
-struct Pauses {
+struct ReconnectDelays {
     tries: u32,
     renewals: u32,
 }
 
-impl Pauses {
+impl ReconnectDelays {
     /// Returns between half of and the whole pause, so that many that were cut at once do not come at once.
     fn next(&mut self) -> Duration {
-        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(LONGEST);
+        let whole = SHORTEST.saturating_mul(1 << self.tries.min(10)).min(MAX_RECONNECT_DELAY);
         self.tries += 1;
         whole.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
@@ -102,7 +102,7 @@ mod tests {
     use std::sync::Mutex;
 
     /// Connects with these ends, one after the other, and returns when each try began and what came out.
-    async fn tried(ends: Vec<(u64, Ended)>) -> (Vec<u64>, Result<(), ChannelError>, HealthState) {
+    async fn tried(ends: Vec<(u64, ConnectionEnd)>) -> (Vec<u64>, Result<(), ChannelError>, HealthState) {
         let (health, stop) = (HealthCell::default(), CancellationToken::new());
         let (start, ends, times) = (Instant::now(), Mutex::new(ends.into_iter()), Mutex::new(Vec::new()));
         let connect = || {
@@ -112,7 +112,7 @@ mod tests {
             async move {
                 let Some((lasted, ended)) = next else {
                     stop.cancel();
-                    return Ended::Renew;
+                    return ConnectionEnd::Renew;
                 };
                 sleep(Duration::from_secs(lasted)).await;
                 ended
@@ -122,8 +122,8 @@ mod tests {
         (times.into_inner().unwrap(), result, health.get().state)
     }
 
-    fn lost(lasted: u64) -> (u64, Ended) {
-        (lasted, Ended::Lost("cut".into()))
+    fn lost(lasted: u64) -> (u64, ConnectionEnd) {
+        (lasted, ConnectionEnd::Lost("cut".into()))
     }
 
     #[tokio::test(start_paused = true)]
@@ -137,7 +137,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_renewal_is_at_once_and_a_wish_to_wait_is_kept() {
-        let ends = vec![(7200, Ended::Renew), (0, Ended::Later("busy".into(), Duration::from_secs(90)))];
+        let ends = vec![
+            (7200, ConnectionEnd::Renew),
+            (0, ConnectionEnd::Later("busy".into(), Duration::from_secs(90))),
+        ];
         let (times, ..) = tried(ends).await;
         assert_eq!(times, [0, 7200, 7290]);
     }
@@ -145,10 +148,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_needs_a_hand_ends_it_with_a_clear_word() {
         let auth = ChannelError::Auth("invalid_auth".into());
-        let (times, result, state) = tried(vec![lost(0), (0, Ended::Fatal(auth.clone()))]).await;
+        let (times, result, state) = tried(vec![lost(0), (0, ConnectionEnd::Fatal(auth.clone()))]).await;
         assert_eq!((times.len(), result, state), (2, Err(auth), HealthState::AuthFailed));
         let config = ChannelError::Config("Socket Mode is off".into());
-        let (_, result, state) = tried(vec![(0, Ended::Fatal(config.clone()))]).await;
+        let (_, result, state) = tried(vec![(0, ConnectionEnd::Fatal(config.clone()))]).await;
         assert_eq!((result, state), (Err(config), HealthState::Stopped));
     }
 }

@@ -23,8 +23,9 @@ mod webhook;
 mod wire;
 
 use crate::{
-    Address, Attachment, BoxFuture, Channel, ChannelError, Check, Command, Health, HealthCell, Intake,
-    Journal, Limits, LiveReply, Placement, SendError, Webhook, live::Reply, pace::Pacer, recovery::Recovery,
+    Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
+    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply,
+    pace::Pacer, recovery::Recovery,
 };
 use client::Client;
 use decode::Me;
@@ -56,7 +57,7 @@ pub struct Config {
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
     /// The commands for Telegram's menu.
-    pub commands: Vec<Command>,
+    pub commands: Vec<ChatCommand>,
 }
 
 /// How updates come.
@@ -148,8 +149,8 @@ impl Channel for Telegram {
         "telegram"
     }
 
-    fn limits(&self) -> Limits {
-        Limits { download: download::LARGEST, upload: upload::DOCUMENT, threads: false }
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits { download: download::MAX_DOWNLOAD_BYTES, upload: upload::DOCUMENT, threads: false }
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
@@ -179,15 +180,15 @@ impl Channel for Telegram {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn Intake,
+        intake: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
         Box::pin(self.run(intake, stop))
     }
 
-    fn open_reply(&self, placement: Placement, journal: Box<dyn Journal>) -> Box<dyn LiveReply> {
+    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
         let desk = self.desk(&placement.address, placement.private);
-        Box::new(Reply::open(TelegramMessages::new(desk, &placement), &placement, journal))
+        Box::new(PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, journal))
     }
 
     fn acknowledge<'a>(

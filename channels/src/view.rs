@@ -11,7 +11,7 @@ pub struct ReplyView {
     /// The agent's current activity, a few words of plain text.
     pub activity: Option<String>,
     /// Question that has to be decided before the reply goes on.
-    pub ask: Option<Ask>,
+    pub prompt: Option<Prompt>,
     /// Choices that may be clicked meanwhile, besides those that decide.
     pub choices: Vec<Choice>,
 }
@@ -20,7 +20,9 @@ impl ReplyView {
     /// Returns all words, the question last, and all that may be clicked, what decides first.
     #[must_use]
     pub fn whole(&self) -> (String, Vec<Choice>) {
-        let Some(Ask { text, choices }) = &self.ask else { return (self.text.clone(), self.choices.clone()) };
+        let Some(Prompt { text, choices }) = &self.prompt else {
+            return (self.text.clone(), self.choices.clone());
+        };
         let gap = if self.text.is_empty() { "" } else { "\n\n" };
         (format!("{}{gap}{text}", self.text), [choices.as_slice(), &self.choices].concat())
     }
@@ -29,7 +31,7 @@ impl ReplyView {
 /// A question that is decided by pressing. Where nothing can be pressed a number that the channel offers for
 /// it counts as the press; no other words do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct Prompt {
     /// The question, Markdown.
     pub text: String,
     /// Choices that decide it. The actions name this very question.

@@ -3,7 +3,7 @@
 //!
 //! How large a body may be, how slowly it may come, and how often somebody may fail is the server's business.
 
-use crate::{BoxFuture, Intake, Refusal};
+use crate::{AcceptError, BoxFuture, EventSink};
 use pudu_net::reqwest::header::HeaderMap;
 use serde_json::Value;
 
@@ -14,7 +14,11 @@ pub trait Webhook: Send + Sync {
 
     /// Checks that a post is the platform's, has what it tells kept, and says what to answer. The secret or
     /// signature is checked before anything of the body is looked at.
-    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer>;
+    fn take<'a>(
+        &'a self,
+        post: WebhookRequest<'a>,
+        intake: &'a dyn EventSink,
+    ) -> BoxFuture<'a, WebhookResponse>;
 }
 
 /// Result of looking at a post's headers.
@@ -30,14 +34,14 @@ pub enum Glance {
 
 /// A received post.
 #[derive(Clone, Copy, Debug)]
-pub struct Post<'a> {
+pub struct WebhookRequest<'a> {
     /// The headers.
     pub headers: &'a HeaderMap,
     /// The body, byte for byte: signatures are made over it.
     pub body: &'a [u8],
 }
 
-impl<'a> Post<'a> {
+impl<'a> WebhookRequest<'a> {
     /// Returns a header's bytes; nothing for one that is not there.
     #[must_use]
     pub fn header(&self, name: &str) -> &'a [u8] {
@@ -52,7 +56,7 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a [u8] {
 
 /// Answer to a post.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum WebhookResponse {
     /// 200, with JSON if the platform wants to be told something. What was posted is kept, or concerns nobody.
     Taken(Option<Value>),
     /// 401: it is not the platform's.
@@ -63,8 +67,8 @@ pub enum Answer {
     Later,
 }
 
-impl From<Refusal> for Answer {
-    fn from(_: Refusal) -> Self {
+impl From<AcceptError> for WebhookResponse {
+    fn from(_: AcceptError) -> Self {
         Self::Later
     }
 }

@@ -1,14 +1,15 @@
 //! The inbox: durable, deduplicated, bounded.
 
 use crate::{
-    bus::{STORE_TIMEOUT, patiently},
+    bus::{STORE_TIMEOUT, retry_until_stored},
     clock,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use pudu_channels::{
-    Address, BoxFuture, Inbound, Intake, JournalError, Kept, Kind, Refusal, Sighting, StreamPosition,
+    AcceptError, Accepted, Address, BoxFuture, EventSink, Inbound, InboundKind, KnownMessage,
+    ReplyStoreError, StreamPosition,
 };
-use pudu_client::store::{Accepted, Db, Item, ItemId, NewItem};
+use pudu_client::store::{Db, InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -28,9 +29,9 @@ const MIN_QUEUED_EVENTS: usize = 1024;
 
 /// An event that was kept and waits for its outcome.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct InboxItem {
     /// Its number in the inbox.
-    pub(crate) id: ItemId,
+    pub(crate) id: InboxItemId,
     /// The event.
     pub(crate) inbound: Inbound,
     /// When this process got it.
@@ -44,28 +45,28 @@ pub(crate) struct Inbox(Arc<Inner>);
 struct Inner {
     db: Db,
     limit: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldEvents>,
     /// To the keeper.
     way_in: mpsc::Sender<Incoming>,
     /// To the dispatcher.
-    out: mpsc::Sender<Arrival>,
+    out: mpsc::Sender<InboxItem>,
 }
 
 /// Location of a person's message: its address and number.
-type Place = (Address, String);
+type MessagePlace = (Address, String);
 
 /// An event on its way in.
 struct Incoming {
     inbound: Inbound,
     position: Option<StreamPosition>,
-    room: Room,
-    told: oneshot::Sender<Result<Kept, Refusal>>,
+    room: QueueSlot,
+    told: oneshot::Sender<Result<Accepted, AcceptError>>,
 }
 
 /// Events that this process looks after.
 #[derive(Default)]
-struct Held {
-    items: HashMap<ItemId, HeldEvent>,
+struct HeldEvents {
+    items: HashMap<InboxItemId, HeldEvent>,
     /// Rooms of events that are not kept yet, by their numbers.
     rooms: HashMap<u64, HeldEvent>,
     /// How many rooms there were.
@@ -78,7 +79,7 @@ struct Held {
 struct HeldEvent {
     account: String,
     /// Location of a person's message; `None` for other events.
-    place: Option<Place>,
+    place: Option<MessagePlace>,
 }
 
 impl Inbox {
@@ -89,7 +90,7 @@ impl Inbox {
         limit: usize,
         tasks: &TaskTracker,
         stop: CancellationToken,
-    ) -> (Self, mpsc::Receiver<Arrival>) {
+    ) -> (Self, mpsc::Receiver<InboxItem>) {
         let limit = limit.max(1);
         let (out, taken) = mpsc::channel(limit);
         let (way_in, incoming) = mpsc::channel(limit.max(MIN_QUEUED_EVENTS));
@@ -101,8 +102,8 @@ impl Inbox {
 
     /// Returns what a process before this one kept and did not finish, each with its turn if it has one.
     /// Called once, before anything is accepted.
-    pub(crate) async fn recover(&self) -> Vec<(Arrival, Option<String>)> {
-        let items = patiently("what was left cannot be read", || self.0.db.pending()).await;
+    pub(crate) async fn recover(&self) -> Vec<(InboxItem, Option<String>)> {
+        let items = retry_until_stored("what was left cannot be read", || self.0.db.pending()).await;
         let mut left = Vec::new();
         for item in items.unwrap_or_default() {
             let turn = item.turn.clone();
@@ -131,11 +132,11 @@ impl Inbox {
     }
 
     /// Holds an item; one that cannot be read is given up.
-    async fn take_up(&self, item: Item) -> Option<Arrival> {
+    async fn take_up(&self, item: InboxRow) -> Option<InboxItem> {
         match serde_json::from_str(&item.payload) {
             Ok(inbound) => {
                 self.0.held().hold(item.id, &inbound);
-                Some(Arrival { id: item.id, inbound, came: Instant::now() })
+                Some(InboxItem { id: item.id, inbound, came: Instant::now() })
             }
             Err(error) => {
                 tracing::error!(item = item.id.0, %error, "a kept event cannot be read and is given up");
@@ -146,7 +147,7 @@ impl Inbox {
     }
 
     /// Marks events as done that get no reply of their own.
-    pub(crate) async fn finish(&self, ids: &[ItemId]) {
+    pub(crate) async fn finish(&self, ids: &[InboxItemId]) {
         if let Err(error) = self.0.db.finish(ids, clock::now()).await {
             tracing::error!(%error, "events could not be marked as done; they are looked at again");
         }
@@ -154,7 +155,7 @@ impl Inbox {
     }
 
     /// Lets events go: they are done, or wait for another process.
-    pub(crate) fn release(&self, ids: &[ItemId]) {
+    pub(crate) fn release(&self, ids: &[InboxItemId]) {
         let mut held = self.0.held();
         for id in ids {
             let gone = held.items.remove(id);
@@ -168,12 +169,12 @@ impl Inbox {
         &self,
         inbound: Inbound,
         position: Option<StreamPosition>,
-    ) -> Result<Kept, Refusal> {
+    ) -> Result<Accepted, AcceptError> {
         let (address, answered) = (&inbound.address, inbound.reply_to.as_deref().unwrap_or_default());
         let found = self.0.soon().conversation_of(&address.account, &address.chat, answered).await;
-        match found.map_err(|error| Refusal::Store(error.to_string()))? {
+        match found.map_err(|error| AcceptError::Store(error.to_string()))? {
             Some((_, true)) => self.take(Inbound { addressed: true, ..inbound }, position).await,
-            _ => Ok(Kept::New),
+            _ => Ok(Accepted::New),
         }
     }
 
@@ -183,24 +184,24 @@ impl Inbox {
         &self,
         mut inbound: Inbound,
         position: Option<StreamPosition>,
-    ) -> BoxFuture<'_, Result<Kept, Refusal>> {
+    ) -> BoxFuture<'_, Result<Accepted, AcceptError>> {
         // What is said in a group to others, and changed of it, is none of our business: not even kept.
         if !inbound.addressed {
-            let changed = matches!(inbound.kind, Kind::Edit { .. } | Kind::Recall);
+            let changed = matches!(inbound.kind, InboundKind::Edit { .. } | InboundKind::Recall);
             if changed && let Some(address) = self.waiting(&inbound) {
                 inbound = Inbound { address, addressed: true, ..inbound };
-            } else if matches!(inbound.kind, Kind::Message { .. }) && inbound.reply_to.is_some() {
+            } else if matches!(inbound.kind, InboundKind::Message { .. }) && inbound.reply_to.is_some() {
                 return Box::pin(self.accept_answer(inbound, position));
             } else {
-                return Box::pin(std::future::ready(Ok(Kept::New)));
+                return Box::pin(std::future::ready(Ok(Accepted::New)));
             }
         }
-        let gone = || Refusal::Store("the daemon stops".to_owned());
-        let sent = Room::reserve(&self.0, &inbound).and_then(|room| {
+        let gone = || AcceptError::Store("the daemon stops".to_owned());
+        let sent = QueueSlot::reserve(&self.0, &inbound).and_then(|room| {
             let (told, kept) = oneshot::channel();
             let sent = self.0.way_in.try_send(Incoming { inbound, position, room, told });
             sent.map_err(|unsent| match unsent {
-                TrySendError::Full(_) => Refusal::Full,
+                TrySendError::Full(_) => AcceptError::Full,
                 TrySendError::Closed(_) => gone(),
             })?;
             Ok(kept)
@@ -209,7 +210,7 @@ impl Inbox {
         // that it was there before.
         Box::pin(async move {
             let told = tokio::time::timeout(STORE_TIMEOUT, sent?).await;
-            let away = || Err(Refusal::Store("the store does not answer".to_owned()));
+            let away = || Err(AcceptError::Store("the store does not answer".to_owned()));
             told.map_or_else(|_| away(), |told| told.unwrap_or_else(|_| Err(gone())))
         })
     }
@@ -237,7 +238,7 @@ impl Inner {
         self.db.within(STORE_TIMEOUT)
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldEvents> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -257,27 +258,31 @@ impl Inner {
         }
     }
 
-    async fn pass_on(&self, event: Incoming, stored: Result<Accepted, Refusal>) {
+    async fn pass_on(&self, event: Incoming, stored: Result<InsertedEvent, AcceptError>) {
         let Incoming { inbound, room, told, .. } = event;
         let kept = match stored {
-            Ok(Accepted::New(id)) => {
+            Ok(InsertedEvent::New(id)) => {
                 self.held().hold(id, &inbound);
                 // It waits for the next start if the dispatcher takes no more.
-                self.out.send(Arrival { id, inbound, came: Instant::now() }).await.ok();
-                Ok(Kept::New)
+                self.out.send(InboxItem { id, inbound, came: Instant::now() }).await.ok();
+                Ok(Accepted::New)
             }
-            Ok(Accepted::Duplicate) => Ok(Kept::Duplicate),
+            Ok(InsertedEvent::Duplicate) => Ok(Accepted::Duplicate),
             Err(refusal) => Err(refusal),
         };
         drop(room);
         told.send(kept).ok();
     }
 
-    async fn store(&self, inbound: &Inbound, position: Option<&StreamPosition>) -> Result<Accepted, Refusal> {
-        let failed = |error: String| Refusal::Store(error);
+    async fn store(
+        &self,
+        inbound: &Inbound,
+        position: Option<&StreamPosition>,
+    ) -> Result<InsertedEvent, AcceptError> {
+        let failed = |error: String| AcceptError::Store(error);
         let payload = serde_json::to_string(inbound).map_err(|error| failed(error.to_string()))?;
-        let theirs = matches!(inbound.kind, Kind::Message { .. });
-        let item = NewItem {
+        let theirs = matches!(inbound.kind, InboundKind::Message { .. });
+        let item = NewInboxItem {
             account: inbound.address.account.clone(),
             event_key: inbound.key.0.clone(),
             chat: inbound.address.chat.clone(),
@@ -290,8 +295,8 @@ impl Inner {
     }
 }
 
-impl Held {
-    fn hold(&mut self, id: ItemId, inbound: &Inbound) {
+impl HeldEvents {
+    fn hold(&mut self, id: InboxItemId, inbound: &Inbound) {
         let event = self.event(inbound);
         let before = self.items.insert(id, event);
         self.forget(before);
@@ -321,7 +326,7 @@ impl Held {
 
     /// Returns the whole address of a message in the chat of `near`.
     fn place(&self, near: &Address, message: &str) -> Option<Address> {
-        let same = |(address, held): &&Place| {
+        let same = |(address, held): &&MessagePlace| {
             held == message && address.account == near.account && address.chat == near.chat
         };
         self.items
@@ -333,19 +338,19 @@ impl Held {
     }
 }
 
-fn place(inbound: &Inbound) -> Option<Place> {
-    let theirs = matches!(inbound.kind, Kind::Message { .. });
+fn place(inbound: &Inbound) -> Option<MessagePlace> {
+    let theirs = matches!(inbound.kind, InboundKind::Message { .. });
     theirs.then(|| (inbound.address.clone(), inbound.message.clone()))
 }
 
 /// Room for an event, given back when it is not needed any more.
-struct Room(Weak<Inner>, u64);
+struct QueueSlot(Weak<Inner>, u64);
 
-impl Room {
-    fn reserve(inner: &Arc<Inner>, inbound: &Inbound) -> Result<Self, Refusal> {
+impl QueueSlot {
+    fn reserve(inner: &Arc<Inner>, inbound: &Inbound) -> Result<Self, AcceptError> {
         let mut held = inner.held();
         if held.count_of(&inbound.address.account) >= inner.limit {
-            return Err(Refusal::Full);
+            return Err(AcceptError::Full);
         }
         held.count += 1;
         let (number, event) = (held.count, held.event(inbound));
@@ -354,7 +359,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         if let Some(inner) = self.0.upgrade() {
             let mut held = inner.held();
@@ -365,13 +370,17 @@ impl Drop for Room {
 }
 
 /// Returns the messages of an account that were seen or sent since `since`.
-pub(super) async fn sightings(db: &Db, account: &str, since: i64) -> Result<Vec<Sighting>, JournalError> {
-    let known = db.known_since(account, since).await.map_err(|error| JournalError(error.to_string()))?;
-    Ok(known.into_iter().map(|(chat, message)| Sighting { chat, message }).collect())
+pub(super) async fn sightings(
+    db: &Db,
+    account: &str,
+    since: i64,
+) -> Result<Vec<KnownMessage>, ReplyStoreError> {
+    let known = db.known_since(account, since).await.map_err(|error| ReplyStoreError(error.to_string()))?;
+    Ok(known.into_iter().map(|(chat, message)| KnownMessage { chat, message }).collect())
 }
 
-impl Intake for Inbox {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Inbox {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         self.take(inbound, None)
     }
 
@@ -379,7 +388,7 @@ impl Intake for Inbox {
         &'a self,
         inbound: Inbound,
         position: StreamPosition,
-    ) -> BoxFuture<'a, Result<Kept, Refusal>> {
+    ) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         self.take(inbound, Some(position))
     }
 
@@ -387,20 +396,20 @@ impl Intake for Inbox {
         &'a self,
         account: &'a str,
         position: StreamPosition,
-    ) -> BoxFuture<'a, Result<(), JournalError>> {
+    ) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
             let saved = self.0.soon().save_position(account, &position.0, clock::now()).await;
-            saved.map_err(|error| JournalError(error.to_string()))
+            saved.map_err(|error| ReplyStoreError(error.to_string()))
         })
     }
 
     fn position<'a>(
         &'a self,
         account: &'a str,
-    ) -> BoxFuture<'a, Result<Option<StreamPosition>, JournalError>> {
+    ) -> BoxFuture<'a, Result<Option<StreamPosition>, ReplyStoreError>> {
         Box::pin(async move {
             let kept = self.0.soon().position(account).await;
-            kept.map(|kept| kept.map(StreamPosition)).map_err(|error| JournalError(error.to_string()))
+            kept.map(|kept| kept.map(StreamPosition)).map_err(|error| ReplyStoreError(error.to_string()))
         })
     }
 
@@ -408,7 +417,7 @@ impl Intake for Inbox {
         &'a self,
         account: &'a str,
         since: i64,
-    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async move { sightings(&self.0.soon(), account, since).await })
     }
 
@@ -416,10 +425,10 @@ impl Intake for Inbox {
         &'a self,
         address: &'a Address,
         message: &'a str,
-    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(async move {
             let found = self.0.soon().conversation_of(&address.account, &address.chat, message).await;
-            found.map(|found| found.is_some()).map_err(|error| JournalError(error.to_string()))
+            found.map(|found| found.is_some()).map_err(|error| ReplyStoreError(error.to_string()))
         })
     }
 }

@@ -3,7 +3,7 @@
 //! platform answers another call, or when something newer is to be said. A reply that only for its content is not
 //! taken holds up nobody.
 
-use super::outbox::{Attempt, Delivery, Outbox};
+use super::outbox::{Attempt, Outbox, OutboxDelivery};
 use pudu_channels::Hurry;
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -17,14 +17,14 @@ const PRECEDENCE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The lanes, by conversation.
 #[derive(Clone, Default)]
-pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
+pub(super) struct DeliveryLanes(Arc<Mutex<HashMap<String, DeliveryLane>>>);
 
 /// Work handed to a lane's task. The inbox bounds it: there is an event behind each reply.
 #[derive(Default)]
-struct Lane {
+struct DeliveryLane {
     bell: Arc<Notify>,
     /// These wait from now on.
-    coming: Vec<Delivery>,
+    coming: Vec<OutboxDelivery>,
     /// Somebody waits for what waits, and for the end of a round.
     rounds: Option<Vec<oneshot::Sender<()>>>,
     /// Signals of the waiting replies, and of those that waited lately: they are told at once, also in the
@@ -32,15 +32,15 @@ struct Lane {
     hurries: Vec<Hurry>,
 }
 
-impl Lanes {
+impl DeliveryLanes {
     /// Lets a delivery wait for its next try.
-    pub(super) fn wait(&self, outbox: &Outbox, delivery: Delivery) {
+    pub(super) fn wait(&self, outbox: &Outbox, delivery: OutboxDelivery) {
         let key = delivery.parcel.conversation.clone();
         let mut lanes = self.lock();
         let lane = match lanes.entry(key.clone()) {
             Entry::Occupied(lane) => lane.into_mut(),
             Entry::Vacant(place) => {
-                let lane = place.insert(Lane::default());
+                let lane = place.insert(DeliveryLane::default());
                 outbox.tasks.spawn(work(self.clone(), outbox.clone(), key, lane.bell.clone()));
                 lane
             }
@@ -73,7 +73,7 @@ impl Lanes {
     }
 
     /// Takes what a lane was told, which ends if that is nothing and `idle`.
-    fn told(&self, conversation: &str, idle: bool) -> Option<Lane> {
+    fn told(&self, conversation: &str, idle: bool) -> Option<DeliveryLane> {
         let mut lanes = self.lock();
         let lane = lanes.get_mut(conversation)?;
         if idle && lane.coming.is_empty() {
@@ -82,20 +82,20 @@ impl Lanes {
             return None;
         }
         let (coming, rounds) = (std::mem::take(&mut lane.coming), lane.rounds.take());
-        Some(Lane { coming, rounds, ..Lane::default() })
+        Some(DeliveryLane { coming, rounds, ..DeliveryLane::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, DeliveryLane>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn work(lanes: Lanes, outbox: Outbox, conversation: String, bell: Arc<Notify>) {
-    let mut waiting: VecDeque<Delivery> = VecDeque::new();
+async fn work(lanes: DeliveryLanes, outbox: Outbox, conversation: String, bell: Arc<Notify>) {
+    let mut waiting: VecDeque<OutboxDelivery> = VecDeque::new();
     while let Some(told) = lanes.told(&conversation, waiting.is_empty()) {
         waiting.extend(told.coming);
         if let Some(tried) = told.rounds {
-            waiting.iter_mut().for_each(Delivery::hasten);
+            waiting.iter_mut().for_each(OutboxDelivery::hasten);
             round(&outbox, &mut waiting).await;
             for tried in tried {
                 tried.send(()).ok();
@@ -110,7 +110,7 @@ async fn work(lanes: Lanes, outbox: Outbox, conversation: String, bell: Arc<Noti
 }
 
 /// Waits until the oldest is to be tried again.
-async fn due(waiting: &mut VecDeque<Delivery>) {
+async fn due(waiting: &mut VecDeque<OutboxDelivery>) {
     match waiting.iter_mut().min_by_key(|delivery| delivery.due) {
         Some(delivery) => delivery.pause().await,
         None => std::future::pending().await,
@@ -118,7 +118,7 @@ async fn due(waiting: &mut VecDeque<Delivery>) {
 }
 
 /// Tries what waits, in order; what its platform wants later is left for later.
-async fn round(outbox: &Outbox, waiting: &mut VecDeque<Delivery>) {
+async fn round(outbox: &Outbox, waiting: &mut VecDeque<OutboxDelivery>) {
     for _ in 0..waiting.len() {
         let Some(mut delivery) = waiting.pop_front() else { return };
         let held = delivery.asked_for && delivery.due > Instant::now();

@@ -1,13 +1,13 @@
 //! The outbox: a reply is kept before it is sent, and its events are done only when people see it.
 
 use crate::{
-    bus::{Inbox, inbox, lane::Lanes, patiently},
+    bus::{Inbox, inbox, lane::DeliveryLanes, retry_until_stored},
     clock,
 };
 use pudu_channels::{
-    BoxFuture, FinalView, Hurry, Journal, JournalError, LiveReply, ReplyHandle, SendError, Sighting,
+    BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, SendError,
 };
-use pudu_client::store::{Db, Delivered, ItemId, NewTurn, Shown, TurnId};
+use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, Shown, TurnId};
 use std::{
     sync::{
         Arc,
@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// A reply on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct OutboxItem {
     /// The turn.
     pub(crate) turn: TurnId,
     /// The conversation's key.
@@ -42,8 +42,8 @@ pub(crate) struct Parcel {
 }
 
 /// A reply on its way, and how its tries went.
-pub(super) struct Delivery {
-    pub(super) parcel: Parcel,
+pub(super) struct OutboxDelivery {
+    pub(super) parcel: OutboxItem,
     reply: Box<dyn LiveReply>,
     view: FinalView,
     pub(super) hurry: Hurry,
@@ -58,7 +58,7 @@ pub(super) struct Delivery {
     pub(super) asked_for: bool,
 }
 
-impl Delivery {
+impl OutboxDelivery {
     /// Makes the next try due at once, since somebody waits for the reply. The first call overrides even a
     /// wait that the platform asked for: perhaps a file alone waits, which is given up then.
     pub(super) fn hasten(&mut self) {
@@ -90,7 +90,7 @@ pub(super) enum Attempt {
 pub(crate) struct Outbox {
     db: Db,
     inbox: Inbox,
-    lanes: Lanes,
+    lanes: DeliveryLanes,
     /// Tasks of the lanes, in which replies wait for their next try.
     pub(super) tasks: TaskTracker,
     /// A reply older than this is not sent any more: nobody waits for it, and it would surprise. In
@@ -110,7 +110,7 @@ fn gives_up_files(view: &FinalView, hurry: &Hurry) -> bool {
 
 impl Outbox {
     pub(crate) fn new(db: Db, inbox: Inbox, oldest: Duration, tasks: TaskTracker) -> Self {
-        let outbox = Self { db, inbox, lanes: Lanes::default(), tasks, oldest: Arc::default() };
+        let outbox = Self { db, inbox, lanes: DeliveryLanes::default(), tasks, oldest: Arc::default() };
         outbox.set_oldest(oldest);
         outbox
     }
@@ -121,27 +121,28 @@ impl Outbox {
     }
 
     /// Returns the journal of a reply.
-    pub(crate) fn journal(&self, parcel: &Parcel) -> Box<dyn Journal> {
-        Box::new(Record { db: self.db.clone(), parcel: parcel.clone() })
+    pub(crate) fn journal(&self, parcel: &OutboxItem) -> Box<dyn ReplyStore> {
+        Box::new(OutboxReplyStore { db: self.db.clone(), parcel: parcel.clone() })
     }
 
     /// Keeps a turn and makes the events its own. False when some of them are settled or another turn's.
     pub(crate) async fn open(&self, turn: &NewTurn) -> bool {
-        patiently("a turn could not be opened", || self.db.open_turn(turn)).await.is_some()
+        retry_until_stored("a turn could not be opened", || self.db.open_turn(turn)).await.is_some()
     }
 
     /// Takes events away from a turn that does not answer them after all; they wait again.
-    pub(crate) async fn give_back(&self, turn: &TurnId, items: &[ItemId]) {
+    pub(crate) async fn give_back(&self, turn: &TurnId, items: &[InboxItemId]) {
         if !items.is_empty() {
-            patiently("messages could not be taken back", || self.db.leave_turn(turn, items)).await;
+            retry_until_stored("messages could not be taken back", || self.db.leave_turn(turn, items)).await;
         }
     }
 
     /// Keeps the final view; returns the one to deliver, which is the first one kept.
-    pub(crate) async fn conclude(&self, parcel: &Parcel, view: FinalView) -> FinalView {
+    pub(crate) async fn conclude(&self, parcel: &OutboxItem, view: FinalView) -> FinalView {
         let kept = match serde_json::to_string(&view) {
             Ok(text) => {
-                patiently("a reply could not be kept", || self.db.conclude(&parcel.turn, &text)).await
+                retry_until_stored("a reply could not be kept", || self.db.conclude(&parcel.turn, &text))
+                    .await
             }
             Err(error) => {
                 tracing::error!(%error, "a reply cannot be written down");
@@ -155,7 +156,7 @@ impl Outbox {
     /// tried on in the reply's own time. `hurry` tells when somebody waits for that first try.
     pub(crate) async fn deliver(
         &self,
-        parcel: &Parcel,
+        parcel: &OutboxItem,
         mut reply: Box<dyn LiveReply>,
         view: &FinalView,
         hurry: &Hurry,
@@ -163,7 +164,7 @@ impl Outbox {
         reply.hurry(hurry.clone());
         self.lanes.precede(&parcel.conversation).await;
         let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
-        let mut delivery = Delivery {
+        let mut delivery = OutboxDelivery {
             parcel: parcel.clone(),
             reply,
             view: view.clone(),
@@ -187,8 +188,8 @@ impl Outbox {
     }
 
     /// Tries to deliver a reply, once.
-    pub(super) async fn attempt(&self, delivery: &mut Delivery) -> Attempt {
-        let Delivery { parcel, reply, view, hurry, fresh, .. } = delivery;
+    pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
+        let OutboxDelivery { parcel, reply, view, hurry, fresh, .. } = delivery;
         let error = loop {
             if *fresh && self.too_old(parcel) && !gives_up_files(view, hurry) {
                 self.park(parcel, "too old to be sent").await;
@@ -222,12 +223,12 @@ impl Outbox {
     }
 
     /// Notes that a try failed, and when the next one may come.
-    async fn put_off(&self, delivery: &mut Delivery, error: &SendError) {
+    async fn put_off(&self, delivery: &mut OutboxDelivery, error: &SendError) {
         let wait = wait(error, delivery.failures);
         delivery.failures += 1;
         delivery.due = Instant::now() + wait;
         delivery.asked_for = matches!(error, SendError::Later { .. });
-        let Parcel { account, chat, turn, .. } = &delivery.parcel;
+        let OutboxItem { account, chat, turn, .. } = &delivery.parcel;
         tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
         let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
         if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
@@ -236,25 +237,25 @@ impl Outbox {
     }
 
     /// Returns whether a reply is too old to be sent.
-    pub(crate) fn too_old(&self, parcel: &Parcel) -> bool {
+    pub(crate) fn too_old(&self, parcel: &OutboxItem) -> bool {
         let age = clock::now().saturating_sub(parcel.created);
         u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
     }
 
     /// Gives a reply up; the row stays for people to look at.
-    pub(crate) async fn park(&self, parcel: &Parcel, reason: &str) {
-        let Parcel { account, chat, turn, .. } = parcel;
+    pub(crate) async fn park(&self, parcel: &OutboxItem, reason: &str) {
+        let OutboxItem { account, chat, turn, .. } = parcel;
         tracing::error!(account, chat, turn = turn.0, reason, "a reply is given up");
         let park = || self.db.park(&parcel.turn, reason, clock::now());
-        self.release(patiently("a reply could not be given up", park).await);
+        self.release(retry_until_stored("a reply could not be given up", park).await);
     }
 
     /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
-    async fn done(&self, parcel: &Parcel, view: &FinalView) -> Option<FinalView> {
+    async fn done(&self, parcel: &OutboxItem, view: &FinalView) -> Option<FinalView> {
         let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
         loop {
             let done = || self.db.delivered(&parcel.turn, shown.as_deref(), keep, clock::now());
-            match patiently("a delivered reply could not be marked", done).await {
+            match retry_until_stored("a delivered reply could not be marked", done).await {
                 Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
                     Ok(newer) if newer != *view => return Some(newer),
                     // Another version wrote it in other letters.
@@ -269,7 +270,7 @@ impl Outbox {
         }
     }
 
-    fn release(&self, events: Option<Vec<ItemId>>) {
+    fn release(&self, events: Option<Vec<InboxItemId>>) {
         self.inbox.release(&events.unwrap_or_default());
     }
 }
@@ -283,15 +284,15 @@ fn wait(error: &SendError, attempt: u32) -> Duration {
 }
 
 /// State that one reply keeps of itself.
-struct Record {
+struct OutboxReplyStore {
     db: Db,
-    parcel: Parcel,
+    parcel: OutboxItem,
 }
 
-impl Journal for Record {
-    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for OutboxReplyStore {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
-            let text = serde_json::to_string(handle).map_err(|error| JournalError(error.to_string()))?;
+            let text = serde_json::to_string(handle).map_err(|error| ReplyStoreError(error.to_string()))?;
             let shown = Shown {
                 handle: text,
                 conversation: self.parcel.conversation.clone(),
@@ -300,11 +301,11 @@ impl Journal for Record {
                 messages: handle.messages.clone(),
             };
             let saved = self.db.save_handle(&self.parcel.turn, &shown, clock::now()).await;
-            saved.map_err(|error| JournalError(error.to_string()))
+            saved.map_err(|error| ReplyStoreError(error.to_string()))
         })
     }
 
-    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(inbox::sightings(&self.db, &self.parcel.account, since))
     }
 }
@@ -358,7 +359,7 @@ mod tests {
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400), tasks.clone());
-        let parcel = Parcel {
+        let parcel = OutboxItem {
             turn: TurnId("t".into()),
             conversation: "c".into(),
             account: "a".into(),

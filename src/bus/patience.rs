@@ -12,7 +12,7 @@ pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Retries a store call until it has an answer: going on without one would break a promise. Returns `None` on
 /// a conflict, which no retry resolves: somebody was first, and nothing is left to do. Never returns once the
 /// store is closed: the next process does the rest.
-pub(crate) async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+pub(crate) async fn retry_until_stored<T, F: Future<Output = Result<T, StoreError>>>(
     what: &str,
     call: impl Fn() -> F,
 ) -> Option<T> {

@@ -16,7 +16,7 @@ use crate::{
     machine::Machine,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
-use pudu_channels::{BoxFuture, Check, Found};
+use pudu_channels::{BoxFuture, Check, CheckResult};
 use pudu_client::{
     net::scrub,
     sandbox::{Proof, Unconfined, prove},
@@ -32,8 +32,8 @@ use std::{
 };
 use told::Told;
 
-/// No account is asked for longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the check of one account may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 /// A person is told what is waited for after this time.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -54,7 +54,7 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
         false => String::new(),
     };
     let checks = told.groups.iter().flat_map(|(_, checks)| checks);
-    let bad = checks.into_iter().any(|check| matches!(check.found, Found::Bad { .. }));
+    let bad = checks.into_iter().any(|check| matches!(check.found, CheckResult::Bad { .. }));
     let code = if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     super::say(words, code)
 }
@@ -103,7 +103,7 @@ async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
 /// Asks an account's platform.
 async fn connection(account: &Account, live: &Live) -> Vec<Check> {
     let mut checks = match lines::channel(account) {
-        Ok(channel) => tokio::time::timeout(PATIENCE, channel.check()).await.unwrap_or_else(|_| {
+        Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
             vec![Check::bad("connection", "no answer in time", help)]
         }),
@@ -193,9 +193,13 @@ impl Drop for Scratch {
 /// Writes what was found for programs.
 fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
     let check = |Check { what, found }: &Check| match found {
-        Found::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
-        Found::Poor { why, mend } => json!({ "check": what, "result": "poor", "found": why, "help": mend }),
-        Found::Bad { why, mend } => json!({ "check": what, "result": "bad", "found": why, "help": mend }),
+        CheckResult::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
+        CheckResult::Poor { why, mend } => {
+            json!({ "check": what, "result": "poor", "found": why, "help": mend })
+        }
+        CheckResult::Bad { why, mend } => {
+            json!({ "check": what, "result": "bad", "found": why, "help": mend })
+        }
     };
     let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
     json!({ "groups": patients.iter().map(group).collect::<Vec<_>>() })

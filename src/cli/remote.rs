@@ -11,8 +11,8 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{process::ExitCode, time::Duration};
 
-/// The daemon answers at once or not at all.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the daemon may take to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Calls the daemon's API with the operator's token; its refusal is the error.
 pub(super) async fn call(
@@ -30,7 +30,7 @@ pub(super) async fn call(
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);
     }
-    let mut request = net::client()?.request(method, url).timeout(PATIENCE);
+    let mut request = net::client()?.request(method, url).timeout(REQUEST_TIMEOUT);
     let chosen = config::load(start).ok().and_then(|loaded| loaded.config.fixed.gateway.token);
     if let Some(token) = chosen.or_else(|| token::found(&home)) {
         request = request.bearer_auth(token.expose_secret());

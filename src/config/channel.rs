@@ -23,7 +23,7 @@ use super::{
 };
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
-use pudu_channels::{Channel, ChannelError, Command};
+use pudu_channels::{Channel, ChannelError, ChatCommand};
 use pudu_client::Retention;
 use secrecy::{ExposeSecret, SecretString};
 pub(crate) use session::Session;
@@ -84,7 +84,7 @@ pub(crate) trait Platform: fmt::Debug + Send + Sync {
 }
 
 /// The commands for a platform's own menu.
-pub(crate) type Menu = Vec<Command>;
+pub(crate) type Menu = Vec<ChatCommand>;
 
 /// How the accounts of a platform are read.
 struct Reader {

@@ -41,7 +41,7 @@ enum Name {
 const NAMES: &[(&str, Name)] =
     &[("memory", Name::Memory), ("sqlite", Name::Sqlite), ("postgres", Name::Postgres)];
 
-const LATER: &[&str] = &[
+const UNSUPPORTED_KEYS: &[&str] = &[
     "checkpoint_cache",
     "checkpoint_channel_mode",
     "checkpoint_delta",
@@ -56,7 +56,7 @@ const LATER: &[&str] = &[
 pub(super) fn read(top: &Section<'_>, start: &Start) -> Option<Database> {
     let usual = start.home().join("data");
     let section = top.section("database");
-    section.later(LATER);
+    section.later(UNSUPPORTED_KEYS);
     let name = section.choice("backend", NAMES).or(Name::Sqlite);
     let dir = section.text("sqlite_dir").optional("`data` in the home folder");
     let url = postgres_url(&section.clone().needed(name == Name::Postgres), "postgres_url");

@@ -50,8 +50,9 @@ pub(crate) enum Home {
 
 /// It has a shell, Python, and what else a Pod needs.
 const IMAGE: &str = "python:3.13-slim";
-/// The names of Pods become those of their machines, which are shorter than a container's may be.
-const LONGEST: usize = 40;
+/// Maximum length of a prefix, in bytes: the names of Pods become those of their machines, which are
+/// shorter than a container's may be.
+const MAX_POD_PREFIX_BYTES: usize = 40;
 const NO_HOME: &str = "write `home: claim NAME` for the claim that it is on, or `home: host PATH` for the folder that nodes have it in";
 
 impl PartialEq for Provisioner {
@@ -112,12 +113,12 @@ pub(super) fn kubernetes(section: &Section<'_>, wanted: bool) -> Option<Kubernet
 fn prefix(section: &Section<'_>) -> String {
     let prefix = container_prefix(section);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if prefix.len() > LONGEST || !prefix.chars().all(plain) || prefix.starts_with('-') {
+    if prefix.len() > MAX_POD_PREFIX_BYTES || !prefix.chars().all(plain) || prefix.starts_with('-') {
         let what = format!("no Pod can be called \"{prefix}-…\"");
         section.refuse(
             "container_prefix",
             what,
-            format!("use up to {LONGEST} small letters, digits and `-`"),
+            format!("use up to {MAX_POD_PREFIX_BYTES} small letters, digits and `-`"),
         );
     }
     prefix

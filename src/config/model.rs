@@ -137,7 +137,7 @@ const CARRIED: &[&str] = &[
     "verbosity",
 ];
 
-const LATER: &[&str] = &[
+const UNSUPPORTED_KEYS: &[&str] = &[
     "connect_timeout",
     "cumulative_stream_usage",
     "output_version",
@@ -175,7 +175,7 @@ fn one(section: &Section<'_>, env: &Env) -> Option<ModelConfig> {
     };
     // Of a model that cannot be had anyway, only wrong types are worth telling.
     let section = &section.clone().needed(known);
-    section.later(LATER);
+    section.later(UNSUPPORTED_KEYS);
     let name = section.text("name").required("give the name by which people choose the model");
     let model = section.text("model").required("give the name that the provider knows the model by");
     let base_url = base_url(section, dialect, env);

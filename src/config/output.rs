@@ -5,10 +5,10 @@ use pudu_client::{RESULTS_FOLDER, harness::ResultRules};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// No length is larger, in characters.
-const MOST: u32 = 10_000_000;
-/// The folder's name is no longer, in bytes.
-const LONGEST: usize = 200;
+/// Maximum value of a length, in characters.
+const MAX_OUTPUT_CHARS: u32 = 10_000_000;
+/// Maximum length of the folder's name, in bytes.
+const MAX_FOLDER_BYTES: usize = 200;
 
 /// Handling of long results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub(crate) struct LongResults {
 pub(super) fn results(top: &Section<'_>) -> LongResults {
     let section = top.section("tool_output");
     let chars = |key: &str, default: usize| {
-        section.number(key, 0..=MOST).or(u32::try_from(default).unwrap_or(MOST)) as usize
+        section.number(key, 0..=MAX_OUTPUT_CHARS).or(u32::try_from(default).unwrap_or(MAX_OUTPUT_CHARS))
+            as usize
     };
     let usual = ResultRules::default();
     let longest = chars("externalize_min_chars", usual.longest);
@@ -56,13 +57,17 @@ fn overrides(section: &Section<'_>) -> BTreeMap<String, usize> {
     let map = section.map("tool_overrides").or(serde_json::Map::new());
     let mut tools = BTreeMap::new();
     for (tool, value) in map {
-        match value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most <= MOST) {
+        match value
+            .as_u64()
+            .and_then(|most| u32::try_from(most).ok())
+            .filter(|most| *most <= MAX_OUTPUT_CHARS)
+        {
             Some(most) => {
                 tools.insert(tool, most as usize);
             }
             None => {
                 let found = if let Json::Number(number) = &value { number.to_string() } else { kind(&value) };
-                let what = format!("{tool} has {found}, expected whole number, 0 to {MOST}");
+                let what = format!("{tool} has {found}, expected whole number, 0 to {MAX_OUTPUT_CHARS}");
                 section.refuse("tool_overrides", what, "write `tool: characters`; 0 keeps no result of it");
             }
         }
@@ -86,7 +91,7 @@ fn kind(value: &Json) -> String {
 fn folder(section: &Section<'_>) -> String {
     let folder = section.text("storage_subdir").or(RESULTS_FOLDER.to_owned());
     let down = folder.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if down && folder.len() <= LONGEST && !folder.contains(['\\', '\0']) {
+    if down && folder.len() <= MAX_FOLDER_BYTES && !folder.contains(['\\', '\0']) {
         return folder;
     }
     let mend = "name a folder below a thread's outputs, such as .tool-results";

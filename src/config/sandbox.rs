@@ -67,7 +67,7 @@ const NETWORKS: &[(&str, Network)] =
 
 const APPROVAL: &[(&str, bool)] = &[("required", true)];
 
-const LATER: &[&str] = &[
+const UNSUPPORTED_KEYS: &[&str] = &[
     "api_key",
     "base_url",
     "cpu_cores",
@@ -86,7 +86,7 @@ const LATER: &[&str] = &[
 /// Reads where commands run.
 pub(super) fn provider(top: &Section<'_>, start: &Start) -> Provider {
     let section = top.section("sandbox");
-    section.later(LATER);
+    section.later(UNSUPPORTED_KEYS);
     let class = class::read(&section, Kind::Sandbox, Some("deerflow.sandbox.local:LocalSandboxProvider"));
     let provisioner = elsewhere::provisioner(&section, matches!(class, Some(Class::Containers)));
     let kubernetes = elsewhere::kubernetes(&section, matches!(class, Some(Class::Pods)));
@@ -226,9 +226,9 @@ fn mount(section: &Section<'_>) -> Option<Mount> {
 
 /// DeerFlow's 0 stands for no limit at all; here it stands for the most that a model could ever take.
 fn chars(section: &Section<'_>, key: &str, default: u32) -> usize {
-    const MOST: u32 = 10_000_000;
-    match section.number(key, 0..=MOST).or(default) {
-        0 => MOST as usize,
+    const MAX_CHARS: u32 = 10_000_000;
+    match section.number(key, 0..=MAX_CHARS).or(default) {
+        0 => MAX_CHARS as usize,
         limit => limit as usize,
     }
 }

@@ -37,7 +37,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("country", "region"),
 ];
 
-const LATER: &[&str] = &[
+const UNSUPPORTED_KEYS: &[&str] = &[
     "backend",
     "exclude_domains",
     "include_domains",
@@ -57,7 +57,7 @@ const SAFE: &[(&str, SafeSearch)] = &[
 
 /// How many results and how much time, where nobody says.
 const RESULTS: u32 = 5;
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many characters are shown, where nobody says: a page, as in DeerFlow, and a result's snippet.
 fn chars(kind: WebKind) -> u32 {
@@ -90,7 +90,7 @@ impl WebConfig {
             api_key: None,
             max_results: RESULTS as usize,
             max_chars: chars(kind) as usize,
-            timeout: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
             region: None,
             safesearch: SafeSearch::Moderate,
         }
@@ -100,7 +100,7 @@ impl WebConfig {
 /// Reads how a tool of the web is set up.
 pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env: &Env) -> WebConfig {
     let section = &section.clone().also(ALIASES);
-    section.later(LATER);
+    section.later(UNSUPPORTED_KEYS);
     let base_url = section.url("base_url").optional("the provider's");
     let told = "4096 of a page, 1000 of a snippet";
     let max_chars = section.number("max_chars", 1..=1_000_000).or_told(chars(kind), told);
@@ -111,7 +111,7 @@ pub(super) fn read(section: &Section<'_>, kind: WebKind, provider: Provider, env
         base_url,
         max_results: section.number("max_results", 1..=100).or(RESULTS) as usize,
         max_chars: max_chars as usize,
-        timeout: section.seconds("timeout", 1.0).or(PATIENCE),
+        timeout: section.seconds("timeout", 1.0).or(DEFAULT_TIMEOUT),
         region: section.text("region").optional("everywhere"),
         safesearch: section.choice("safesearch", SAFE).or(SafeSearch::Moderate),
     }

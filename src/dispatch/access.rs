@@ -74,8 +74,8 @@ impl Access {
 
 /// A stranger is told once in this time.
 const EVERY: Duration = Duration::from_secs(60 * 60);
-/// So many strangers are remembered.
-const MOST: usize = 4096;
+/// Maximum number of strangers remembered.
+const MAX_TRACKED_STRANGERS: usize = 4096;
 
 /// Remembers who was refused, so that nobody is told with each message.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Refusals {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_, at| now.duration_since(*at) < EVERY);
         let stranger = format!("{account}:{sender}");
-        if told.contains_key(&stranger) || told.len() >= MOST {
+        if told.contains_key(&stranger) || told.len() >= MAX_TRACKED_STRANGERS {
             return false;
         }
         told.insert(stranger, now);
@@ -98,7 +98,7 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_channels::{Address, EventKey, Kind, Sender};
+    use pudu_channels::{Address, EventKey, InboundKind, Sender};
 
     fn inbound(user: &str, name: &str, private: bool, addressed: bool) -> Inbound {
         Inbound {
@@ -111,7 +111,7 @@ mod tests {
             addressed,
             at: 0,
             hint: None,
-            kind: Kind::Press { action: "/stop".into() },
+            kind: InboundKind::Press { action: "/stop".into() },
         }
     }
 

@@ -3,9 +3,9 @@
 //! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
 //! one from before neither.
 
-use super::{Policy, Session, Shared, command, conversation::Conversation};
+use super::{Policy, Session, Shared, command, conversation::ConversationActor};
 use crate::{
-    bus::{Arrival, patiently},
+    bus::{InboxItem, retry_until_stored},
     config::Choosing,
 };
 use pudu_channels::{Choice as Button, FinalView};
@@ -73,7 +73,7 @@ pub(super) async fn settle(
         Choice::New(name) if shared.client.has_agent(&name).await => {
             // It was made: from now on it is a choice like any other.
             let named = || shared.db.set_agent(key, Some(&name));
-            patiently("a new agent could not be chosen", named).await;
+            retry_until_stored("a new agent could not be chosen", named).await;
             Session { agent: Some(name), ..session }
         }
         Choice::New(name) if choosing == Choosing::Create => {
@@ -83,9 +83,9 @@ pub(super) async fn settle(
     }
 }
 
-impl Conversation {
+impl ConversationActor {
     /// Lists the agents, switches to one, or begins to make one.
-    pub(super) async fn agent(&mut self, arrival: Arrival, words: Option<String>) {
+    pub(super) async fn agent(&mut self, arrival: InboxItem, words: Option<String>) {
         let person = arrival.inbound.sender.id.clone();
         let words = words.unwrap_or_default();
         let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
@@ -112,7 +112,7 @@ impl Conversation {
         }
     }
 
-    async fn choose(&self, arrival: Arrival, name: &str) {
+    async fn choose(&self, arrival: InboxItem, name: &str) {
         match self.shared.client.persona(name).await {
             Ok(persona) => self.switch(arrival, Some(Choice::Named(persona.name))).await,
             Err(why) => {
@@ -129,7 +129,7 @@ impl Conversation {
     }
 
     /// Switches the conversation; back to the account's default for none.
-    async fn switch(&self, arrival: Arrival, choice: Option<Choice>) {
+    async fn switch(&self, arrival: InboxItem, choice: Option<Choice>) {
         let text = match self.keep(&arrival, choice).await {
             Ok(()) => self.introduce(&arrival.inbound.sender.id).await,
             Err(error) => super::answer::not_kept(&error),
@@ -137,7 +137,7 @@ impl Conversation {
         self.answer(arrival, text);
     }
 
-    async fn keep(&self, arrival: &Arrival, choice: Option<Choice>) -> Result<(), StoreError> {
+    async fn keep(&self, arrival: &InboxItem, choice: Option<Choice>) -> Result<(), StoreError> {
         self.thread(arrival).await;
         let stored = choice.map(|choice| choice.stored());
         self.shared.db.set_agent(&self.key, stored.as_deref()).await
@@ -158,7 +158,7 @@ impl Conversation {
     }
 
     /// Begins a conversation in which an agent is made. The command is what is said first in it.
-    async fn make(&mut self, arrival: Arrival, name: &str) {
+    async fn make(&mut self, arrival: InboxItem, name: &str) {
         let name = match self.shared.client.vacant(name).await {
             Ok(name) => name,
             Err(why) => {
@@ -181,7 +181,7 @@ impl Conversation {
         let made = self.shared.client.has_agent(&name).await;
         let choice = made.then_some(name.as_str());
         let store = || self.shared.db.set_agent(&self.key, choice);
-        patiently("a choice could not be taken back", store).await;
+        retry_until_stored("a choice could not be taken back", store).await;
         !made
     }
 

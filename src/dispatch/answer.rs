@@ -4,22 +4,22 @@ use super::{
     Mode,
     agent::{ACTION, BUTTONS},
     command::{self, Command},
-    conversation::{Conversation, new_turn, placement},
+    conversation::{ConversationActor, new_turn, placement},
     turn,
 };
-use crate::{bus::Arrival, clock};
-use pudu_channels::{Choice, FinalView, HealthState, Hurry, Kind};
+use crate::{bus::InboxItem, clock};
+use pudu_channels::{Choice, FinalView, HealthState, Hurry, InboundKind};
 use pudu_client::{
     ModelInfo,
     base::{Message, ThreadId},
     model::Offline,
-    store::ItemId,
+    store::InboxItemId,
 };
 use std::fmt::Write;
 
-impl Conversation {
+impl ConversationActor {
     /// Does what a command asks for and answers it.
-    pub(super) async fn command(&mut self, arrival: Arrival, command: Command) {
+    pub(super) async fn command(&mut self, arrival: InboxItem, command: Command) {
         match command {
             Command::New => self.renew(arrival).await,
             Command::Stop => self.stop_all(arrival).await,
@@ -65,13 +65,13 @@ impl Conversation {
     }
 
     /// Keeps an answer and delivers it beside whatever runs.
-    pub(super) fn answer(&self, arrival: Arrival, text: impl Into<String>) {
+    pub(super) fn answer(&self, arrival: InboxItem, text: impl Into<String>) {
         self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
     }
 
     /// Like `answer`; other events are done with it.
     #[allow(clippy::needless_pass_by_value, reason = "an event has one answer: it is used up")]
-    pub(super) fn answer_with(&self, arrival: Arrival, view: FinalView, mut items: Vec<ItemId>) {
+    pub(super) fn answer_with(&self, arrival: InboxItem, view: FinalView, mut items: Vec<InboxItemId>) {
         let placement = placement(&arrival);
         let parcel = self.parcel(&placement);
         items.push(arrival.id);
@@ -88,7 +88,7 @@ impl Conversation {
     }
 
     /// Begins anew with the same agent. An agent that was being made here is not made.
-    async fn renew(&mut self, arrival: Arrival) {
+    async fn renew(&mut self, arrival: InboxItem) {
         self.begin_anew(&arrival).await;
         let text = match self.give_up_making().await {
             true => "New conversation started. The agent that was being made here is not made.",
@@ -98,7 +98,7 @@ impl Conversation {
     }
 
     /// Gives the conversation a new thread.
-    pub(super) async fn begin_anew(&mut self, arrival: &Arrival) {
+    pub(super) async fn begin_anew(&mut self, arrival: &InboxItem) {
         self.stop();
         // What was to be asked again belongs to the old conversation.
         if let Some(again) = self.again.take() {
@@ -109,11 +109,11 @@ impl Conversation {
 
     /// Stops the run and drops what waits. A press of the button needs no answer besides: the message
     /// that it stood under shows what happened.
-    async fn stop_all(&mut self, arrival: Arrival) {
+    async fn stop_all(&mut self, arrival: InboxItem) {
         let stopped = [self.stop(), self.stop_files()].contains(&true);
         let waiting = self.waiting.drain(..).chain(self.again.take());
-        let dropped: Vec<ItemId> = waiting.map(|waiting| waiting.id).collect();
-        if matches!(arrival.inbound.kind, Kind::Press { .. }) && stopped && dropped.is_empty() {
+        let dropped: Vec<InboxItemId> = waiting.map(|waiting| waiting.id).collect();
+        if matches!(arrival.inbound.kind, InboundKind::Press { .. }) && stopped && dropped.is_empty() {
             self.shared.inbox.finish(&[arrival.id]).await;
             return;
         }
@@ -127,7 +127,7 @@ impl Conversation {
     }
 
     /// Asks the last question again, when what runs is done.
-    pub(super) async fn retry(&mut self, arrival: Arrival) {
+    pub(super) async fn retry(&mut self, arrival: InboxItem) {
         if self.running.is_some() {
             self.acknowledge(&arrival);
             if let Some(before) = self.again.replace(arrival) {
@@ -150,7 +150,7 @@ impl Conversation {
         state.messages.values().any(|message| matches!(**message, Message::Human(_)))
     }
 
-    async fn models(&self, arrival: Arrival, name: Option<String>) {
+    async fn models(&self, arrival: InboxItem, name: Option<String>) {
         let models = self.shared.client.models();
         let chosen = self.chosen(&models, &arrival.inbound.sender.id).await;
         let Some(name) = name else {
@@ -174,7 +174,7 @@ impl Conversation {
         self.answer(arrival, text);
     }
 
-    async fn choose_mode(&self, arrival: Arrival, name: Option<String>) {
+    async fn choose_mode(&self, arrival: InboxItem, name: Option<String>) {
         let Some(name) = name else {
             let view = modes(self.mode().await);
             self.answer_with(arrival, view, Vec::new());

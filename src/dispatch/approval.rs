@@ -5,9 +5,9 @@
 //! hands in the press that an offered number stands for. What is decided on is the stored question, not what the
 //! press says.
 
-use super::{Account, Shared, conversation::Conversation};
-use crate::bus::Arrival;
-use pudu_channels::{FinalView, Kind};
+use super::{Account, Shared, conversation::ConversationActor};
+use crate::bus::InboxItem;
+use pudu_channels::{FinalView, InboundKind};
 use pudu_client::store::{Approval, TurnId};
 use std::{sync::Arc, time::Instant};
 
@@ -27,8 +27,8 @@ pub(super) fn reading(key: &str) -> TurnId {
 }
 
 /// Returns the question that a button decides, and how.
-pub(super) fn pressed(kind: &Kind) -> Option<(&str, bool)> {
-    let Kind::Press { action } = kind else { return None };
+pub(super) fn pressed(kind: &InboundKind) -> Option<(&str, bool)> {
+    let InboundKind::Press { action } = kind else { return None };
     let approve = action.strip_prefix(APPROVE).map(|key| (key.trim(), true));
     approve.or_else(|| Some((action.strip_prefix(DENY)?.trim(), false)))
 }
@@ -39,7 +39,7 @@ impl Shared {
     pub(super) async fn decide(
         self: &Arc<Self>,
         account: &Arc<Account>,
-        arrival: Arrival,
+        arrival: InboxItem,
         key: &str,
         approve: bool,
     ) {
@@ -52,7 +52,7 @@ impl Shared {
     async fn ruled(
         &self,
         account: &Account,
-        arrival: &Arrival,
+        arrival: &InboxItem,
         key: &str,
         approve: bool,
     ) -> Result<(), &'static str> {
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Answers a press that decides nothing, once an hour for each person.
-    fn excuse(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, key: &str, why: &str) {
+    fn excuse(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, key: &str, why: &str) {
         let inbound = &arrival.inbound;
         let who = format!("approval:{key}:{}", inbound.sender.id);
         if !self.refusals.due(&inbound.address.account, &who, Instant::now()) {
@@ -97,13 +97,13 @@ impl Shared {
             return;
         }
         let view = FinalView { text: why.to_owned(), ..FinalView::default() };
-        let answer = Conversation::new(self.clone(), account.clone(), inbound.address.key());
+        let answer = ConversationActor::new(self.clone(), account.clone(), inbound.address.key());
         answer.answer_with(arrival, view, Vec::new());
     }
 }
 
 /// Returns whether the sender may decide: if approvers are named, only they.
-fn may_decide(account: &Account, arrival: &Arrival, asked: &Approval) -> bool {
+fn may_decide(account: &Account, arrival: &InboxItem, asked: &Approval) -> bool {
     let (address, sender) = (&arrival.inbound.address, &arrival.inbound.sender);
     let policy = account.policy();
     let named = match policy.approvers.is_empty() {
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn only_a_button_decides() {
-        let press = |action: &str| Kind::Press { action: action.into() };
+        let press = |action: &str| InboundKind::Press { action: action.into() };
         assert_eq!(pressed(&press(&action("k", true))), Some(("k", true)));
         assert_eq!(pressed(&press(&action("k", false))), Some(("k", false)));
         assert_eq!(pressed(&press("/stop")), None);
-        let typed = Kind::Message { text: action("k", true), attachments: Vec::new(), album: None };
+        let typed = InboundKind::Message { text: action("k", true), attachments: Vec::new(), album: None };
         assert_eq!(pressed(&typed), None);
     }
 }

@@ -8,10 +8,10 @@
 
 use super::{Account, Shared, turn};
 use crate::{
-    bus::{Arrival, Parcel, patiently},
+    bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, Hurry, Kind, Placement};
+use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
 use pudu_client::{
     base::foreign,
     store::{ChoiceOutcome, Offered},
@@ -24,11 +24,11 @@ const MAX_SHOWN_CHARS: usize = 100;
 impl Shared {
     /// Notes what somebody chose, if the press is one of a choice. Tells whether the press counts: one below a
     /// reply that was answered already does not.
-    pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &Arrival) -> bool {
-        let Kind::Press { action } = &arrival.inbound.kind else { return true };
+    pub(super) async fn choose(self: &Arc<Self>, account: &Arc<Account>, arrival: &InboxItem) -> bool {
+        let InboundKind::Press { action } = &arrival.inbound.kind else { return true };
         let (address, message) = (&arrival.inbound.address, &arrival.inbound.message);
         let read = || self.db.offered(&address.account, &address.chat, message);
-        let found = patiently("failed to read what a press chooses from", read).await.flatten();
+        let found = retry_until_stored("failed to read what a press chooses from", read).await.flatten();
         let Some(offered) = found else { return true };
         if let Some(by) = offered.chosen {
             return by == arrival.id;
@@ -36,7 +36,7 @@ impl Shared {
         let Some((view, kept)) = chosen(&offered, action, &arrival.inbound.sender.name) else { return true };
         let now = clock::now();
         let choose = || self.db.choose_below(&offered.turn, arrival.id, &kept, now);
-        match patiently("failed to note a choice", choose).await {
+        match retry_until_stored("failed to note a choice", choose).await {
             Some(ChoiceOutcome::Reopened) => self.show_choice(account, &offered, &address.chat, view, now),
             Some(ChoiceOutcome::Noted) | None => {}
             Some(ChoiceOutcome::Late) => return false,
@@ -53,9 +53,9 @@ impl Shared {
         view: FinalView,
         now: i64,
     ) {
-        let Ok(placement) = serde_json::from_str::<Placement>(&offered.placement) else { return };
+        let Ok(placement) = serde_json::from_str::<ReplyTarget>(&offered.placement) else { return };
         let saved = offered.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let parcel = Parcel {
+        let parcel = OutboxItem {
             turn: offered.turn.clone(),
             conversation: offered.conversation.clone(),
             account: placement.address.account.clone(),
@@ -65,7 +65,7 @@ impl Shared {
         };
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
-            let placement = Placement { saved, ..placement };
+            let placement = ReplyTarget { saved, ..placement };
             turn::deliver(&shared, &account, &parcel, placement, &view, &Hurry::default()).await;
         });
     }

@@ -124,8 +124,8 @@ impl Command {
 
 /// So many skills are listed.
 const MOST_SKILLS: usize = 60;
-/// What a skill does is said in so many characters at most.
-const LONGEST: usize = 160;
+/// Maximum length of a skill's description in the menu, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 160;
 
 /// Returns the help.
 pub(crate) fn help(skills: &[Skill]) -> String {
@@ -176,7 +176,7 @@ pub(crate) fn skills(skills: &[Skill]) -> String {
 pub(crate) fn brief(about: &str) -> String {
     let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = words.split_once(". ").map_or(words.as_str(), |(first, _)| first).trim_end_matches('.');
-    let cut: String = first.chars().take(LONGEST).collect();
+    let cut: String = first.chars().take(MAX_DESCRIPTION_CHARS).collect();
     if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
 }
 

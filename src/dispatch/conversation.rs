@@ -5,17 +5,17 @@
 use super::{
     Account, Mode, Policy, Session, Shared, agent,
     command::Command,
-    turn::{self, Cut, Delivering, Job, TurnEnd},
+    turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
 };
 use crate::{
-    bus::{Arrival, Parcel, patiently},
+    bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
 };
-use pudu_channels::{FinalView, Kind, Placement};
+use pudu_channels::{FinalView, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
     base::{MessageId, RunId, ThreadId},
-    store::{self, ItemId, NewTurn, TurnId},
+    store::{self, InboxItemId, NewTurn, TurnId},
 };
 use std::{
     collections::VecDeque,
@@ -30,52 +30,52 @@ const IDLE: Duration = Duration::from_secs(60);
 const ALBUM: Duration = Duration::from_millis(600);
 
 /// An event for a conversation.
-pub(super) enum Mail {
+pub(super) enum ConversationEvent {
     /// Somebody said something.
-    Say(Box<Arrival>),
+    Say(Box<InboxItem>),
     /// Somebody changed or took back a message.
-    Change(Box<Arrival>),
+    Change(Box<InboxItem>),
     /// Somebody gave a command.
-    Command(Box<Arrival>, Command),
+    Command(Box<InboxItem>, Command),
     /// A turn that a restart cut goes on.
-    Resume(Box<Job>),
+    Resume(Box<TurnJob>),
     /// A reply that a restart cut is delivered before anything else is said.
-    Redeliver(Box<Reply>),
+    Redeliver(Box<KnownReply>),
 }
 
 /// A reply that is known, and where it goes.
-pub(super) type Reply = (Parcel, Placement, FinalView);
+pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
 
 /// A conversation's state while its actor lives. What must survive is in the store.
-pub(super) struct Conversation {
+pub(super) struct ConversationActor {
     pub(super) shared: Arc<Shared>,
     pub(super) account: Arc<Account>,
     pub(super) key: String,
-    pub(super) waiting: VecDeque<Arrival>,
-    pub(super) running: Option<Running>,
+    pub(super) waiting: VecDeque<InboxItem>,
+    pub(super) running: Option<RunningTurn>,
     /// A wish to ask the last question again, once the run is over.
-    pub(super) again: Option<Arrival>,
+    pub(super) again: Option<InboxItem>,
     /// Turns of a process before this one that wait for each other.
-    later: VecDeque<Mail>,
+    later: VecDeque<ConversationEvent>,
     /// Whether what waits came while a run was at work.
     follow_up: bool,
 }
 
 /// The turn at work.
-pub(super) struct Running {
+pub(super) struct RunningTurn {
     pub(super) turn: TurnId,
     pub(super) control: Control,
     pub(super) since: Instant,
     /// Agent and settings; `None` if a reply is only delivered.
     session: Option<Session>,
     /// Arrivals that were handed to the run while it works.
-    steered: Vec<Arrival>,
+    steered: Vec<InboxItem>,
     /// How far the delivery of its reply is.
     delivering: Arc<Delivering>,
     over: oneshot::Receiver<TurnEnd>,
 }
 
-impl Running {
+impl RunningTurn {
     /// Returns whether the run works, and not only its reply is being delivered.
     pub(super) fn works(&self) -> bool {
         !self.delivering.has_begun()
@@ -95,13 +95,13 @@ impl Running {
 
 /// Cause of the actor's next step.
 enum Wake {
-    Mail(Option<Mail>),
+    Mail(Option<ConversationEvent>),
     Over(Option<TurnEnd>),
     Due,
     Idle,
 }
 
-impl Conversation {
+impl ConversationActor {
     pub(super) fn new(shared: Arc<Shared>, account: Arc<Account>, key: String) -> Self {
         Self {
             shared,
@@ -116,7 +116,7 @@ impl Conversation {
     }
 
     /// Lives until nothing is left to do, or the daemon drains.
-    pub(super) async fn live(mut self, mut mail: mpsc::Receiver<Mail>) {
+    pub(super) async fn live(mut self, mut mail: mpsc::Receiver<ConversationEvent>) {
         let drain = self.shared.drain.clone();
         loop {
             let starts = self.starts();
@@ -140,20 +140,20 @@ impl Conversation {
         }
     }
 
-    async fn take(&mut self, mail: Mail) {
+    async fn take(&mut self, mail: ConversationEvent) {
         match mail {
-            Mail::Say(arrival) => self.hear(*arrival).await,
-            Mail::Change(arrival) => self.change(*arrival).await,
-            Mail::Command(arrival, command) => self.command(*arrival, command).await,
-            Mail::Resume(job) => self.start(*job),
-            Mail::Redeliver(reply) => self.redeliver(*reply),
+            ConversationEvent::Say(arrival) => self.hear(*arrival).await,
+            ConversationEvent::Change(arrival) => self.change(*arrival).await,
+            ConversationEvent::Command(arrival, command) => self.command(*arrival, command).await,
+            ConversationEvent::Resume(job) => self.start(*job),
+            ConversationEvent::Redeliver(reply) => self.redeliver(*reply),
         }
     }
 
     /// Takes a message, unless it asks for a skill that the agent here does not have.
-    async fn hear(&mut self, arrival: Arrival) {
+    async fn hear(&mut self, arrival: InboxItem) {
         let withheld = match &arrival.inbound.kind {
-            Kind::Message { text, .. } if text.starts_with('/') => {
+            InboundKind::Message { text, .. } if text.starts_with('/') => {
                 self.withheld(text, &arrival.inbound.sender.id).await
             }
             _ => None,
@@ -165,7 +165,7 @@ impl Conversation {
     }
 
     /// Takes a message: it starts a turn, waits, steers or interrupts.
-    pub(super) async fn say(&mut self, arrival: Arrival) {
+    pub(super) async fn say(&mut self, arrival: InboxItem) {
         if self.running.is_none() {
             self.waiting.push_back(arrival);
             return;
@@ -185,7 +185,7 @@ impl Conversation {
     }
 
     /// Lets a message wait for the end of the turn at work.
-    fn wait(&mut self, arrival: Arrival) {
+    fn wait(&mut self, arrival: InboxItem) {
         self.waiting.push_back(arrival);
         if let Some(running) = &self.running {
             running.hurry();
@@ -194,10 +194,10 @@ impl Conversation {
 
     /// Hands a message to the run; what it does not take waits, and so does what somebody else is to answer.
     /// First the record, then the effect: after a crash the resumed turn answers this message too.
-    async fn steer(&mut self, arrival: Arrival) {
+    async fn steer(&mut self, arrival: InboxItem) {
         let session = Some(self.session(&arrival.inbound.sender.id).await);
         let words = match &arrival.inbound.kind {
-            Kind::Message { text, attachments, .. } if attachments.is_empty() => Some(text.clone()),
+            InboundKind::Message { text, attachments, .. } if attachments.is_empty() => Some(text.clone()),
             _ => None,
         };
         if let Some(text) = words
@@ -213,12 +213,12 @@ impl Conversation {
     }
 
     /// Changes or drops a message that waits. One that is being answered stays as it was.
-    async fn change(&mut self, change: Arrival) {
+    async fn change(&mut self, change: InboxItem) {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
         match (&change.inbound.kind, at) {
-            (Kind::Edit { text }, Some(at)) => self.amend(at, text).await,
-            (Kind::Recall, Some(at)) => done.extend(self.waiting.remove(at).map(|taken| taken.id)),
+            (InboundKind::Edit { text }, Some(at)) => self.amend(at, text).await,
+            (InboundKind::Recall, Some(at)) => done.extend(self.waiting.remove(at).map(|taken| taken.id)),
             _ => {}
         }
         self.shared.inbox.finish(&done).await;
@@ -237,7 +237,7 @@ impl Conversation {
 
     /// Stops the run; what it said so far is kept and shown. Tells whether there was one.
     pub(super) fn stop(&self) -> bool {
-        self.running.as_ref().inspect(|running| running.stop()).is_some_and(Running::works)
+        self.running.as_ref().inspect(|running| running.stop()).is_some_and(RunningTurn::works)
     }
 
     /// Stops files that are on their way. Tells whether a reply is being delivered.
@@ -247,7 +247,7 @@ impl Conversation {
         self.shared.outbox.stop_files(&self.key) || stopped
     }
 
-    pub(super) fn acknowledge(&self, arrival: &Arrival) {
+    pub(super) fn acknowledge(&self, arrival: &InboxItem) {
         let (account, inbound) = (self.account.clone(), arrival.inbound.clone());
         self.shared.tasks.spawn(async move {
             if let Err(error) = account.channel().acknowledge(&inbound.address, &inbound.message).await {
@@ -264,7 +264,8 @@ impl Conversation {
         let Some(newest) = self.waiting.back() else {
             return self.again.as_ref().map(|again| again.came);
         };
-        let album = |arrival: &Arrival| matches!(arrival.inbound.kind, Kind::Message { album: Some(_), .. });
+        let album =
+            |arrival: &InboxItem| matches!(arrival.inbound.kind, InboundKind::Message { album: Some(_), .. });
         let window = if self.waiting.iter().any(album) {
             ALBUM
         } else if self.follow_up {
@@ -292,9 +293,9 @@ impl Conversation {
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
     /// person's agent by speaking beside them.
-    async fn together(&mut self, policy: &Policy) -> Vec<Arrival> {
+    async fn together(&mut self, policy: &Policy) -> Vec<InboxItem> {
         let chosen = self.record().await.and_then(|record| record.agent);
-        let settle = async |arrival: &Arrival| {
+        let settle = async |arrival: &InboxItem| {
             let person = &arrival.inbound.sender.id;
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), person).await
         };
@@ -311,13 +312,13 @@ impl Conversation {
     }
 
     /// Opens a turn for what was said and starts it.
-    pub(super) async fn open(&mut self, said: Vec<Arrival>, policy: &Policy, again: bool) {
+    pub(super) async fn open(&mut self, said: Vec<InboxItem>, policy: &Policy, again: bool) {
         let Some(newest) = said.last() else { return };
         let placement = placement(newest);
         let parcel = self.parcel(&placement);
         let (thread, model, chosen) = self.thread(newest).await;
         let run = RunId::fresh();
-        let items: Vec<ItemId> = said.iter().map(|arrival| arrival.id).collect();
+        let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
             thread: Some(thread.clone()),
             run: Some(run.clone()),
@@ -331,14 +332,14 @@ impl Conversation {
         let control = Control::default();
         let session =
             agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &placement.sender).await;
-        let cut = Cut::Never;
-        self.start(Job { parcel, placement, thread, run, model, session, said, again, cut, control });
+        let cut = Interruption::Never;
+        self.start(TurnJob { parcel, placement, thread, run, model, session, said, again, cut, control });
     }
 
     /// Performs a turn, now or when the one at work is over.
-    fn start(&mut self, job: Job) {
+    fn start(&mut self, job: TurnJob) {
         if self.running.is_some() {
-            self.later.push_back(Mail::Resume(Box::new(job)));
+            self.later.push_back(ConversationEvent::Resume(Box::new(job)));
             return;
         }
         let (turn, control, session) =
@@ -348,9 +349,9 @@ impl Conversation {
     }
 
     /// Delivers a reply, now or when the turn at work is over.
-    fn redeliver(&mut self, reply: Reply) {
+    fn redeliver(&mut self, reply: KnownReply) {
         if self.running.is_some() {
-            self.later.push_back(Mail::Redeliver(Box::new(reply)));
+            self.later.push_back(ConversationEvent::Redeliver(Box::new(reply)));
             return;
         }
         let (parcel, placement, view) = reply;
@@ -376,7 +377,7 @@ impl Conversation {
         let delivering = Arc::new(Delivering::default());
         let work = work(delivering.clone());
         let (since, steered) = (Instant::now(), Vec::new());
-        self.running = Some(Running { turn, control, since, session, steered, delivering, over });
+        self.running = Some(RunningTurn { turn, control, since, session, steered, delivering, over });
         self.shared.tasks.spawn(async move {
             // The conversation may be gone by then.
             tell.send(work.await).ok();
@@ -393,14 +394,14 @@ impl Conversation {
         }
         self.follow_up &= !self.waiting.is_empty();
         match self.later.pop_front() {
-            Some(Mail::Resume(job)) => self.start(*job),
-            Some(Mail::Redeliver(reply)) => self.redeliver(*reply),
+            Some(ConversationEvent::Resume(job)) => self.start(*job),
+            Some(ConversationEvent::Redeliver(reply)) => self.redeliver(*reply),
             _ => {}
         }
     }
 
     /// Returns the conversation's thread, made at first contact, and the model and the agent that people chose.
-    pub(super) async fn thread(&self, arrival: &Arrival) -> (ThreadId, Option<String>, Option<String>) {
+    pub(super) async fn thread(&self, arrival: &InboxItem) -> (ThreadId, Option<String>, Option<String>) {
         match self.record().await {
             Some(known) => (known.thread, known.model, known.agent),
             None => (self.bind(arrival).await, None, None),
@@ -408,17 +409,17 @@ impl Conversation {
     }
 
     /// Gives the conversation a new thread.
-    pub(super) async fn bind(&self, arrival: &Arrival) -> ThreadId {
+    pub(super) async fn bind(&self, arrival: &InboxItem) -> ThreadId {
         let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
         let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now());
-        patiently("a conversation could not be bound to its thread", bind).await;
+        retry_until_stored("a conversation could not be bound to its thread", bind).await;
         thread
     }
 
     /// Returns what is stored of the conversation.
     pub(super) async fn record(&self) -> Option<store::Conversation> {
         let read = || self.shared.db.conversation(&self.key);
-        patiently("a conversation could not be read", read).await.flatten()
+        retry_until_stored("a conversation could not be read", read).await.flatten()
     }
 
     /// Returns what a message does while a run works: what people chose here, or the account's setting.
@@ -427,8 +428,8 @@ impl Conversation {
         chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
-    pub(super) fn parcel(&self, placement: &Placement) -> Parcel {
-        Parcel {
+    pub(super) fn parcel(&self, placement: &ReplyTarget) -> OutboxItem {
+        OutboxItem {
             turn: TurnId(MessageId::fresh().to_string()),
             conversation: self.key.clone(),
             account: placement.address.account.clone(),
@@ -440,9 +441,9 @@ impl Conversation {
 }
 
 /// Returns where the answer to an arrival goes.
-pub(super) fn placement(arrival: &Arrival) -> Placement {
+pub(super) fn placement(arrival: &InboxItem) -> ReplyTarget {
     let inbound = &arrival.inbound;
-    Placement {
+    ReplyTarget {
         address: inbound.address.clone(),
         private: inbound.private,
         reply_to: Some(inbound.message.clone()),
@@ -454,9 +455,9 @@ pub(super) fn placement(arrival: &Arrival) -> Placement {
 
 /// Returns a turn's row.
 pub(super) fn new_turn(
-    parcel: &Parcel,
-    placement: &Placement,
-    items: Vec<ItemId>,
+    parcel: &OutboxItem,
+    placement: &ReplyTarget,
+    items: Vec<InboxItemId>,
     final_view: Option<String>,
 ) -> NewTurn {
     NewTurn {
@@ -472,8 +473,8 @@ pub(super) fn new_turn(
     }
 }
 
-async fn amend(shared: &Shared, waiting: &mut Arrival, words: &str) {
-    if let Kind::Message { text, .. } = &mut waiting.inbound.kind {
+async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str) {
+    if let InboundKind::Message { text, .. } = &mut waiting.inbound.kind {
         words.clone_into(text);
     }
     let payload = serde_json::to_string(&waiting.inbound).unwrap_or_default();
@@ -483,7 +484,7 @@ async fn amend(shared: &Shared, waiting: &mut Arrival, words: &str) {
 }
 
 /// Waits for the end of the turn at work; for ever if there is none.
-async fn over(running: &mut Option<Running>) -> Option<TurnEnd> {
+async fn over(running: &mut Option<RunningTurn>) -> Option<TurnEnd> {
     match running {
         Some(running) => (&mut running.over).await.ok(),
         None => std::future::pending().await,

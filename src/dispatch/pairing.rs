@@ -3,10 +3,10 @@
 //! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. Whoever
 //! runs the bot makes it (`pudu connect`, or the HTTP API) and hands it on.
 
-use super::{Account, Shared, command::Command, conversation::Conversation};
-use crate::{bus::Arrival, clock};
+use super::{Account, Shared, command::Command, conversation::ConversationActor};
+use crate::{bus::InboxItem, clock};
 use anyhow::{Context, Result};
-use pudu_channels::{FinalView, Kind};
+use pudu_channels::{FinalView, InboundKind};
 use pudu_client::store::{Db, Paired, StoreError};
 use sha2::{Digest, Sha256};
 use std::{
@@ -64,7 +64,7 @@ impl Shared {
     }
 
     /// Takes a code that somebody shows, and says what came of it. A wrong one is answered once an hour.
-    pub(super) async fn connect(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, code: &str) {
+    pub(super) async fn connect(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, code: &str) {
         let (name, sender) = (&arrival.inbound.address.account, &arrival.inbound.sender);
         let person = Paired {
             account: name.clone(),
@@ -94,20 +94,20 @@ impl Shared {
 
     /// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
     /// cut the answer.
-    pub(super) fn greet(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival) {
+    pub(super) fn greet(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem) {
         self.say(account, arrival, "I know you already. Say hello!");
     }
 
-    fn say(self: &Arc<Self>, account: &Arc<Account>, arrival: Arrival, text: &str) {
+    fn say(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, text: &str) {
         let view = FinalView { text: text.to_owned(), ..FinalView::default() };
-        let answer = Conversation::new(self.clone(), account.clone(), arrival.inbound.address.key());
+        let answer = ConversationActor::new(self.clone(), account.clone(), arrival.inbound.address.key());
         answer.answer_with(arrival, view, Vec::new());
     }
 }
 
 /// Returns the code that somebody shows with a message.
-pub(super) fn shown(kind: &Kind) -> Option<String> {
-    let Kind::Message { text, .. } = kind else { return None };
+pub(super) fn shown(kind: &InboundKind) -> Option<String> {
+    let InboundKind::Message { text, .. } = kind else { return None };
     match Command::parse(text)? {
         Command::Connect(code) | Command::Start(code) => code,
         _ => None,
@@ -146,13 +146,14 @@ mod tests {
 
     #[test]
     fn a_code_is_shown_by_a_command_and_by_nothing_else() {
-        let said = |text: &str| Kind::Message { text: text.into(), attachments: Vec::new(), album: None };
+        let said =
+            |text: &str| InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None };
         let check =
             |text: &str, expect: Option<&str>| assert_eq!(shown(&said(text)).as_deref(), expect, "{text}");
         check("/connect abc", Some("abc"));
         check("/start abc", Some("abc"));
         check("/connect", None);
         check("connect abc", None);
-        assert_eq!(shown(&Kind::Press { action: "/connect abc".into() }), None);
+        assert_eq!(shown(&InboundKind::Press { action: "/connect abc".into() }), None);
     }
 }

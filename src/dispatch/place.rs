@@ -7,8 +7,8 @@
 //! threads are what a chat consists of, and a command that stands beside them concerns one of them likewise.
 
 use super::{Account, Shared, command::Command};
-use crate::{bus::patiently, clock};
-use pudu_channels::{Address, Inbound, Kind, Placement};
+use crate::{bus::retry_until_stored, clock};
+use pudu_channels::{Address, Inbound, InboundKind, ReplyTarget};
 use pudu_client::store::Room;
 use std::sync::Arc;
 
@@ -40,19 +40,22 @@ pub(super) async fn conversation(
 /// Finds the chain that something stands in: by the message that it answers, or that it is about.
 async fn chain(shared: &Shared, inbound: &Inbound) -> Option<String> {
     let message = match &inbound.kind {
-        Kind::Message { .. } => inbound.reply_to.as_ref()?,
-        Kind::Edit { .. } | Kind::Recall | Kind::Press { .. } => &inbound.message,
+        InboundKind::Message { .. } => inbound.reply_to.as_ref()?,
+        InboundKind::Edit { .. } | InboundKind::Recall | InboundKind::Press { .. } => &inbound.message,
     };
     let address = &inbound.address;
     let found = || shared.db.conversation_of(&address.account, &address.chat, message);
-    patiently("a message's conversation could not be read", found).await.flatten().map(|(key, _)| key)
+    retry_until_stored("a message's conversation could not be read", found)
+        .await
+        .flatten()
+        .map(|(key, _)| key)
 }
 
 /// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
 /// if it is all that can be stopped.
 async fn alone(shared: &Shared, inbound: &Inbound, command: Option<&Command>) -> String {
     let (address, own) = (&inbound.address, inbound.address.key());
-    let typed = matches!(inbound.kind, Kind::Message { .. });
+    let typed = matches!(inbound.kind, InboundKind::Message { .. });
     if address.topic.is_some() || !typed || command != Some(&Command::Stop) {
         return own;
     }
@@ -64,19 +67,21 @@ async fn alone(shared: &Shared, inbound: &Inbound, command: Option<&Command>) ->
 async fn begin(shared: &Shared, inbound: &Inbound, command: bool, threads: bool) -> String {
     let address = &inbound.address;
     let base = Address { topic: None, ..address.clone() }.key();
-    if command || !matches!(inbound.kind, Kind::Message { .. }) {
+    if command || !matches!(inbound.kind, InboundKind::Message { .. }) {
         let room = room(address, &base, threads);
         if let Some(key) = at_work(shared, room, &inbound.sender.id).await.into_iter().next() {
             return key;
         }
         let latest = || shared.db.latest(room);
-        if let Some(found) = patiently("a chat's conversations could not be read", latest).await.flatten() {
+        if let Some(found) =
+            retry_until_stored("a chat's conversations could not be read", latest).await.flatten()
+        {
             return found.key;
         }
     }
     match &inbound.kind {
         _ if address.topic.is_some() => address.key(),
-        Kind::Message { album: Some(album), .. } => format!("{base}:a{album}"),
+        InboundKind::Message { album: Some(album), .. } => format!("{base}:a{album}"),
         _ => format!("{base}:m{}", inbound.message),
     }
 }
@@ -88,16 +93,17 @@ fn room<'a>(address: &'a Address, base: &'a str, topics: bool) -> Room<'a> {
 /// Returns the conversations of a room in which a question of a person is worked on, newest first.
 async fn at_work(shared: &Shared, room: Room<'_>, person: &str) -> Vec<String> {
     let works = || shared.db.at_work(room);
-    let found = patiently("what is worked on in a chat could not be read", works).await.unwrap_or_default();
+    let found =
+        retry_until_stored("what is worked on in a chat could not be read", works).await.unwrap_or_default();
     let theirs = |placement: &str| {
-        serde_json::from_str(placement).is_ok_and(|placement: Placement| placement.sender == person)
+        serde_json::from_str(placement).is_ok_and(|placement: ReplyTarget| placement.sender == person)
     };
     found.into_iter().filter(|(_, placement)| theirs(placement)).map(|(key, _)| key).collect()
 }
 
 /// Not waited for: it is needed when somebody answers the message, and no person is that fast.
 fn remember(shared: &Arc<Shared>, inbound: &Inbound, key: &str) {
-    if !matches!(inbound.kind, Kind::Message { .. }) {
+    if !matches!(inbound.kind, InboundKind::Message { .. }) {
         return;
     }
     let (shared, address, key) = (shared.clone(), inbound.address.clone(), key.to_owned());

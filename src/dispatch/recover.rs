@@ -4,11 +4,11 @@
 use super::{
     Account, Shared, agent,
     command::Command,
-    conversation::Mail,
-    turn::{self, Cut, Job},
+    conversation::ConversationEvent,
+    turn::{self, Interruption, TurnJob},
 };
-use crate::bus::{Arrival, Parcel, patiently};
-use pudu_channels::{FinalView, Hurry, Kind, Placement};
+use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
+use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
@@ -19,7 +19,7 @@ use std::{
 };
 
 /// A turn whose account is not there, and what people said to it.
-pub(crate) type Stranded = (TurnRow, Vec<Arrival>);
+pub(crate) type Stranded = (TurnRow, Vec<InboxItem>);
 
 /// A turn that was cut so often is taken to be the reason for it.
 const RESUMES: i64 = 12;
@@ -41,7 +41,7 @@ impl Shared {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let turns = self.db.open_turns().await?;
         let mut fresh = Vec::new();
-        let mut claimed: HashMap<String, Vec<Arrival>> = HashMap::new();
+        let mut claimed: HashMap<String, Vec<InboxItem>> = HashMap::new();
         for (arrival, turn) in self.inbox.recover().await {
             match turn.filter(|turn| turns.iter().any(|row| row.id.0 == *turn)) {
                 Some(turn) => claimed.entry(turn).or_default().push(arrival),
@@ -70,7 +70,7 @@ impl Shared {
         for (row, said) in back {
             self.take_up(row, said).await;
         }
-        let events: Vec<Arrival> = {
+        let events: Vec<InboxItem> = {
             let mut homeless = self.homeless.lock().unwrap_or_else(PoisonError::into_inner);
             homeless.extract_if(.., |arrival| arrival.inbound.address.account == name).collect()
         };
@@ -79,7 +79,7 @@ impl Shared {
         }
     }
 
-    async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<Arrival>) {
+    async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<InboxItem>) {
         let Some(account) = self.accounts.get(&row.account) else {
             tracing::warn!(
                 account = row.account,
@@ -90,7 +90,7 @@ impl Shared {
             return;
         };
         let account = &account;
-        let parcel = |chat: String| Parcel {
+        let parcel = |chat: String| OutboxItem {
             turn: row.id.clone(),
             conversation: row.conversation.clone(),
             account: row.account.clone(),
@@ -119,7 +119,7 @@ impl Shared {
             (Some(view), None) => self.redeliver(account, parcel, placement, view),
             (Some(view), Some(_)) => {
                 let key = row.conversation.clone();
-                self.post(account, &key, Mail::Redeliver(Box::new((parcel, placement, view))));
+                self.post(account, &key, ConversationEvent::Redeliver(Box::new((parcel, placement, view))));
             }
             (None, _) => self.resume(account, row, parcel, placement, said).await,
         }
@@ -129,8 +129,8 @@ impl Shared {
     fn redeliver(
         self: &Arc<Self>,
         account: &Arc<Account>,
-        parcel: Parcel,
-        placement: Placement,
+        parcel: OutboxItem,
+        placement: ReplyTarget,
         view: FinalView,
     ) {
         let (shared, account) = (self.clone(), account.clone());
@@ -144,21 +144,21 @@ impl Shared {
         self: &Arc<Self>,
         account: &Arc<Account>,
         row: TurnRow,
-        parcel: Parcel,
-        placement: Placement,
-        said: Vec<Arrival>,
+        parcel: OutboxItem,
+        placement: ReplyTarget,
+        said: Vec<InboxItem>,
     ) {
         let (Some(thread), Some(run)) = (row.thread, row.run) else {
             self.outbox.park(&parcel, "its record is not whole").await;
             return;
         };
-        patiently("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
+        retry_until_stored("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
         let read = || self.db.conversation(&row.conversation);
-        let known = patiently("a conversation could not be read", read).await.flatten();
+        let known = retry_until_stored("a conversation could not be read", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
         let policy = account.policy();
         let session = agent::settle(self, &policy, &row.conversation, chosen, &placement.sender).await;
-        let job = Job {
+        let job = TurnJob {
             parcel,
             placement,
             thread,
@@ -167,25 +167,25 @@ impl Shared {
             session,
             again: said.first().is_some_and(asks_again),
             said,
-            cut: if row.suspended { Cut::Stop } else { Cut::Death },
+            cut: if row.suspended { Interruption::Stop } else { Interruption::Death },
             control: Control::default(),
         };
-        self.post(account, &row.conversation, Mail::Resume(Box::new(job)));
+        self.post(account, &row.conversation, ConversationEvent::Resume(Box::new(job)));
     }
 }
 
 /// Returns where a turn's reply goes, with what is there of it.
-pub(super) fn placement(row: &TurnRow) -> Option<Placement> {
-    let placement: Placement = serde_json::from_str(&row.placement).ok()?;
+pub(super) fn placement(row: &TurnRow) -> Option<ReplyTarget> {
+    let placement: ReplyTarget = serde_json::from_str(&row.placement).ok()?;
     let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Some(Placement { saved, ..placement })
+    Some(ReplyTarget { saved, ..placement })
 }
 
-fn asks_again(arrival: &Arrival) -> bool {
+fn asks_again(arrival: &InboxItem) -> bool {
     let text = match &arrival.inbound.kind {
-        Kind::Message { text, .. } => text,
-        Kind::Press { action } => action,
-        Kind::Edit { .. } | Kind::Recall => return false,
+        InboundKind::Message { text, .. } => text,
+        InboundKind::Press { action } => action,
+        InboundKind::Edit { .. } | InboundKind::Recall => return false,
     };
     Command::parse(text) == Some(Command::Retry)
 }

@@ -2,20 +2,20 @@
 
 use super::{Account, Policy, Session, Shared, approval, conversation::new_turn, recover, view};
 use crate::{
-    bus::{Arrival, Parcel, patiently},
+    bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
     config::Uploads,
     sent,
 };
 use futures_util::FutureExt;
 use pudu_channels::{
-    Attachment, BoxFuture, FinalView, Hurry, Kind, LiveReply, OutFile, Placement, SendError,
+    Attachment, BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError,
 };
 use pudu_client::{
     Asker, Control, Ended, Run, Task,
     base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
     net::scrub,
-    store::{Db, ItemId, TurnId},
+    store::{Db, InboxItemId, TurnId},
 };
 use std::{
     panic::AssertUnwindSafe,
@@ -27,15 +27,15 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// A turn that a restart cut waits so long for the tools of extensions.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a turn that a restart interrupted waits for the tools of extensions.
+const EXTENSIONS_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A question that the platform did not take is shown again after this.
-const AGAIN: Duration = Duration::from_secs(3);
+/// Delay before a question that the platform did not take is shown again.
+const PROMPT_RETRY_DELAY: Duration = Duration::from_secs(3);
 
 /// Interruption of a turn. After a restart a call of it may want a tool that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum Interruption {
     /// Nothing.
     Never,
     /// The process ended.
@@ -45,11 +45,11 @@ pub(super) enum Cut {
 }
 
 /// A turn to perform.
-pub(super) struct Job {
+pub(super) struct TurnJob {
     /// The outbox's record of it.
-    pub(super) parcel: Parcel,
+    pub(super) parcel: OutboxItem,
     /// Target of the reply.
-    pub(super) placement: Placement,
+    pub(super) placement: ReplyTarget,
     /// The thread.
     pub(super) thread: ThreadId,
     /// The run; the same again after a restart.
@@ -59,16 +59,16 @@ pub(super) struct Job {
     /// The account's settings of runs for this person.
     pub(super) session: Session,
     /// The people's messages.
-    pub(super) said: Vec<Arrival>,
+    pub(super) said: Vec<InboxItem>,
     /// Whether the last question is asked again, instead of what was said.
     pub(super) again: bool,
     /// Its last interruption.
-    pub(super) cut: Cut,
+    pub(super) cut: Interruption,
     /// How to reach the run.
     pub(super) control: Control,
 }
 
-impl Job {
+impl TurnJob {
     /// The one who is answered.
     fn asker(&self, policy: &Policy) -> Asker {
         let (account, person) = (self.placement.address.account.clone(), self.placement.sender.clone());
@@ -86,7 +86,7 @@ impl Job {
         let (thread, run) = (self.thread.clone(), self.run.clone());
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
-        let suspended = self.cut == Cut::Stop;
+        let suspended = self.cut == Interruption::Stop;
         Task { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
     }
 }
@@ -120,13 +120,13 @@ pub(super) struct TurnEnd {
 }
 
 /// The id under which an arrival enters a thread: the same again after a restart.
-pub(super) fn message_id(arrival: &Arrival) -> MessageId {
+pub(super) fn message_id(arrival: &InboxItem) -> MessageId {
     format!("in-{}", arrival.id.0).into()
 }
 
 /// Returns the inbox's number of a message of a thread, if it came from there.
-pub(super) fn item_id(id: &MessageId) -> Option<ItemId> {
-    id.as_str().strip_prefix("in-")?.parse().ok().map(ItemId)
+pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
+    id.as_str().strip_prefix("in-")?.parse().ok().map(InboxItemId)
 }
 
 /// Performs a turn, until people see its reply. `delivering` begins when only that is left. A turn that
@@ -134,7 +134,7 @@ pub(super) fn item_id(id: &MessageId) -> Option<ItemId> {
 pub(super) async fn perform(
     shared: Arc<Shared>,
     account: Arc<Account>,
-    job: Job,
+    job: TurnJob,
     delivering: Arc<Delivering>,
 ) -> TurnEnd {
     let end = AssertUnwindSafe(work(&shared, &account, &job, &delivering)).catch_unwind().await;
@@ -154,18 +154,23 @@ pub(super) async fn perform(
 }
 
 /// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
-async fn shown(db: &Db, turn: &TurnId, placement: Placement) -> Placement {
-    let turns = patiently("what a turn showed cannot be read", || db.open_turns()).await;
+async fn shown(db: &Db, turn: &TurnId, placement: ReplyTarget) -> ReplyTarget {
+    let turns = retry_until_stored("what a turn showed cannot be read", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
     row.and_then(|row| recover::placement(&row)).unwrap_or(placement)
 }
 
-async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, delivering: &Delivering) -> TurnEnd {
+async fn work(
+    shared: &Arc<Shared>,
+    account: &Arc<Account>,
+    job: &TurnJob,
+    delivering: &Delivering,
+) -> TurnEnd {
     let journal = shared.outbox.journal(&job.parcel);
     let mut reply = account.channel().open_reply(job.placement.clone(), journal);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
-    if job.cut != Cut::Never && !extended(shared, job).await {
+    if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
     let policy = account.policy();
@@ -180,7 +185,7 @@ async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, deliverin
         view.text = format!("{}\n\n{}", view.text, notes.join("\n"));
     }
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
-    let late: Vec<ItemId> = unused.iter().filter_map(item_id).collect();
+    let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();
     shared.outbox.give_back(&job.parcel.turn, &late).await;
     delivering.begin();
     let view = shared.outbox.conclude(&job.parcel, view).await;
@@ -190,13 +195,13 @@ async fn work(shared: &Arc<Shared>, account: &Arc<Account>, job: &Job, deliverin
 
 /// Waits until the tools of extensions are there, or will probably not be. Tells whether the turn goes on: the
 /// daemon may end first.
-async fn extended(shared: &Shared, job: &Job) -> bool {
+async fn extended(shared: &Shared, job: &TurnJob) -> bool {
     tokio::select! {
         biased;
         () = shared.extended.cancelled() => {}
         () = job.control.cancel.cancelled() => {}
         () = shared.drain.cancelled() => return false,
-        () = sleep(PATIENCE) => {
+        () = sleep(EXTENSIONS_TIMEOUT) => {
             tracing::warn!(turn = job.parcel.turn.0, "a turn goes on without the tools of MCP servers that are slow");
         }
     }
@@ -216,7 +221,8 @@ async fn show<'a>(
     let mut fate = fate_of(reply.update(&shown).await);
     loop {
         // What is asked and not seen is shown again: nothing new comes before somebody decides.
-        let (deaf, again) = (fate == Fate::Deaf, shown.ask.is_some().then(|| fate.again()).flatten());
+        let (deaf, again) =
+            (fate == UpdateOutcome::Deaf, shown.prompt.is_some().then(|| fate.again()).flatten());
         let due = tokio::select! {
             biased;
             ended = run.ended() => return ended,
@@ -224,7 +230,7 @@ async fn show<'a>(
             () = sleep(again.unwrap_or_default()), if again.is_some() => Due::Again,
         };
         if due == Due::Never {
-            fate = Fate::Deaf;
+            fate = UpdateOutcome::Deaf;
         }
         let progress = run.replay.progress();
         if let Some((key, whole)) = view::file_to_read(&progress)
@@ -235,7 +241,7 @@ async fn show<'a>(
         }
         let view = view::live(&progress, others);
         // After the last event only the final view is worth a call.
-        if fate != Fate::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
+        if fate != UpdateOutcome::Deaf && progress.outcome.is_none() && (view != shown || due == Due::Again) {
             fate = fate_of(reply.update(&view).await);
             shown = view;
         }
@@ -247,7 +253,7 @@ async fn show<'a>(
 fn hand_over<'a>(
     shared: &'a Arc<Shared>,
     account: &'a Arc<Account>,
-    job: &'a Job,
+    job: &'a TurnJob,
     key: &str,
     whole: &str,
 ) -> BoxFuture<'a, ()> {
@@ -264,7 +270,7 @@ fn hand_over<'a>(
         let text = format!("📄 This is all of what I ask for.{link}");
         let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
         let view = FinalView { text, files, whole: true, ..FinalView::default() };
-        let parcel = Parcel { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
+        let parcel = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
         let placement = account.channel().beside(&job.placement);
         let row = new_turn(&parcel, &placement, Vec::new(), serde_json::to_string(&view).ok());
         if !shared.outbox.open(&row).await {
@@ -280,7 +286,7 @@ fn hand_over<'a>(
 
 /// Result of sending an unfinished view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum UpdateOutcome {
     Shown,
     /// It may be shown after so long.
     Late(Duration),
@@ -288,7 +294,7 @@ enum Fate {
     Deaf,
 }
 
-impl Fate {
+impl UpdateOutcome {
     fn again(self) -> Option<Duration> {
         match self {
             Self::Late(pause) => Some(pause),
@@ -312,35 +318,39 @@ enum Due {
 async fn next(ticks: &mut tokio::sync::watch::Receiver<u64>, reply: &mut dyn LiveReply) -> Due {
     let due = tokio::select! {
         changed = ticks.changed() => if changed.is_ok() { Due::News } else { return Due::Never },
-        () = reply.aged() => Due::Again,
+        () = reply.next_refresh() => Due::Again,
     };
     reply.ready().await;
     ticks.borrow_and_update();
     due
 }
 
-fn fate_of(result: Result<(), SendError>) -> Fate {
+fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
     match result {
-        Ok(()) => Fate::Shown,
-        Err(SendError::Later { after }) => Fate::Late(after),
+        Ok(()) => UpdateOutcome::Shown,
+        Err(SendError::Later { after }) => UpdateOutcome::Late(after),
         Err(error) => {
             tracing::debug!(%error, "an unfinished view could not be shown");
-            if matches!(error, SendError::Refused(_)) { Fate::Deaf } else { Fate::Late(AGAIN) }
+            if matches!(error, SendError::Refused(_)) {
+                UpdateOutcome::Deaf
+            } else {
+                UpdateOutcome::Late(PROMPT_RETRY_DELAY)
+            }
         }
     }
 }
 
 /// Turns what arrived into messages for the thread, and fetches the files that came along. Returns also
 /// what people are to be told of files that could not be had.
-async fn hear(shared: &Shared, account: &Account, job: &Job) -> (Vec<Human>, Vec<String>) {
+async fn hear(shared: &Shared, account: &Account, job: &TurnJob) -> (Vec<Human>, Vec<String>) {
     let (mut input, mut notes) = (Vec::new(), Vec::new());
     let mut basket = Basket::new(shared, account, job);
     let policy = account.policy();
     for arrival in job.said.iter().filter(|_| !job.again) {
         let (text, attachments) = match &arrival.inbound.kind {
-            Kind::Message { text, attachments, .. } => (text, attachments.as_slice()),
-            Kind::Press { action } => (action, [].as_slice()),
-            Kind::Edit { .. } | Kind::Recall => continue,
+            InboundKind::Message { text, attachments, .. } => (text, attachments.as_slice()),
+            InboundKind::Press { action } => (action, [].as_slice()),
+            InboundKind::Edit { .. } | InboundKind::Recall => continue,
         };
         let mut human = human(arrival, text, &policy);
         if !attachments.is_empty() && known(shared, job, &human.id).await {
@@ -371,12 +381,12 @@ fn unread(file: &SharedFile) -> Option<String> {
 }
 
 /// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
-async fn known(shared: &Shared, job: &Job, id: &MessageId) -> bool {
+async fn known(shared: &Shared, job: &TurnJob, id: &MessageId) -> bool {
     shared.client.state(&job.thread).await.is_ok_and(|state| state.messages.contains_key(id))
 }
 
 /// Returns an arrival's words as a message of the thread.
-pub(super) fn human(arrival: &Arrival, text: &str, policy: &Policy) -> Human {
+pub(super) fn human(arrival: &InboxItem, text: &str, policy: &Policy) -> Human {
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
     let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
@@ -387,7 +397,7 @@ pub(super) fn human(arrival: &Arrival, text: &str, policy: &Policy) -> Human {
 struct Basket<'a> {
     shared: &'a Shared,
     account: &'a Account,
-    job: &'a Job,
+    job: &'a TurnJob,
     files: u32,
     bytes: u64,
     largest: u64,
@@ -395,7 +405,7 @@ struct Basket<'a> {
 }
 
 impl<'a> Basket<'a> {
-    fn new(shared: &'a Shared, account: &'a Account, job: &'a Job) -> Self {
+    fn new(shared: &'a Shared, account: &'a Account, job: &'a TurnJob) -> Self {
         let Uploads { max_files, max_file_size, max_total_size, auto_convert_documents } =
             shared.rules().uploads.clone();
         let (files, bytes, largest, read) =
@@ -439,8 +449,8 @@ impl<'a> Basket<'a> {
 pub(super) async fn deliver(
     shared: &Shared,
     account: &Account,
-    parcel: &Parcel,
-    placement: Placement,
+    parcel: &OutboxItem,
+    placement: ReplyTarget,
     view: &FinalView,
     hurry: &Hurry,
 ) {
@@ -458,7 +468,7 @@ mod tests {
     async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
         let home = tempfile::tempdir().unwrap();
         let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
-        let placement = Placement {
+        let placement = ReplyTarget {
             address: Address { account: "a".into(), chat: "1".into(), topic: None },
             private: true,
             reply_to: Some("7".into()),
@@ -488,7 +498,7 @@ mod tests {
             messages: handle.messages.clone(),
         };
         db.save_handle(&turn.id, &kept, 2).await.unwrap();
-        let expect = Placement { saved: Some(handle), ..placement.clone() };
+        let expect = ReplyTarget { saved: Some(handle), ..placement.clone() };
         assert_eq!(shown(&db, &turn.id, placement).await, expect);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Shared, approval};
 use crate::{clock, sent};
-use pudu_channels::{Ask, Choice, FinalView, Limits, OutFile, ReplyView, render::fenced};
+use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
     Ended,
     base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
@@ -52,14 +52,14 @@ pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
             Some(whole) if is_file(whole) => IN_FILE.to_owned(),
             Some(whole) => fenced(whole),
         };
-        Ask { text: paragraphs(&[&what, &more, whose]), choices: decide(&asked.key) }
+        Prompt { text: paragraphs(&[&what, &more, whose]), choices: decide(&asked.key) }
     });
     let activity = match asked {
         Some(_) => Some("Waiting for your decision…".to_owned()),
         None => working(&progress.tasks).or_else(|| activity(&progress.activity)),
     };
     let text = paragraphs(&[&scrub::hide_in_growing_talk(&progress.text), &decisions(&progress.decided)]);
-    ReplyView { text, activity, ask, choices: vec![stop()] }
+    ReplyView { text, activity, prompt: ask, choices: vec![stop()] }
 }
 
 /// Whether all of what is asked is too long for a message.
@@ -145,7 +145,12 @@ fn capital(text: &str) -> String {
 }
 
 /// Returns what stays.
-pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId, ended: &Ended) -> FinalView {
+pub(super) async fn finished(
+    shared: &Shared,
+    limits: ChannelLimits,
+    thread: &ThreadId,
+    ended: &Ended,
+) -> FinalView {
     let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
     let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();
     let (note, choices) = match &ended.outcome {
@@ -176,7 +181,7 @@ pub(super) async fn finished(shared: &Shared, limits: Limits, thread: &ThreadId,
 /// Finds the files to send; what is too large for the chat becomes a link, and what is not there is told.
 async fn files(
     shared: &Shared,
-    limits: Limits,
+    limits: ChannelLimits,
     thread: &ThreadId,
     paths: &[String],
 ) -> (Vec<OutFile>, String) {
@@ -216,7 +221,13 @@ fn too_many(paths: &[String]) -> Option<String> {
 }
 
 /// Makes a link to a file that is too large for the chat; `None` for any other.
-async fn link(shared: &Shared, limits: Limits, thread: &ThreadId, path: &str, file: &Path) -> Option<Url> {
+async fn link(
+    shared: &Shared,
+    limits: ChannelLimits,
+    thread: &ThreadId,
+    path: &str,
+    file: &Path,
+) -> Option<Url> {
     let size = tokio::fs::metadata(file).await.ok()?.len();
     if size <= limits.upload { None } else { shared.links.to(thread, path, clock::now()) }
 }

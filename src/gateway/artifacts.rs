@@ -21,8 +21,10 @@ const ROOT: &str = "mnt/user-data/";
 const SHOWN: [&str; 2] = ["outputs/", "uploads/"];
 /// The ending of archives that are looked into.
 const ARCHIVE: &str = ".skill/";
-/// The largest archive that is looked into, and the largest file that is sent from one, in bytes.
-const LARGEST: (u64, u64) = (64 * 1024 * 1024, 16 * 1024 * 1024);
+/// Maximum size of an archive that is looked into, in bytes.
+const MAX_ARCHIVE_BYTES: u64 = 64 * 1024 * 1024;
+/// Maximum size of a file that is sent from an archive, in bytes.
+const MAX_MEMBER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How an artifact is to come.
 #[derive(Deserialize)]
@@ -90,11 +92,11 @@ fn archived(path: &str) -> Option<(String, &str)> {
 }
 
 async fn inside(open: std::fs::File, size: u64, inner: &str, name: &str, show: Show) -> Response {
-    if size > LARGEST.0 {
+    if size > MAX_ARCHIVE_BYTES {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the archive is too large to be looked into");
     }
     let wanted = inner.to_owned();
-    let read = tokio::task::spawn_blocking(move || member(open, &wanted, LARGEST.1)).await;
+    let read = tokio::task::spawn_blocking(move || member(open, &wanted, MAX_MEMBER_BYTES)).await;
     match read {
         Ok(Ok(bytes)) => {
             let mut response = file::send_bytes(bytes, name, show);

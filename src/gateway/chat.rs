@@ -19,13 +19,13 @@ use axum::{
     },
 };
 use futures_util::StreamExt;
-use pudu_channels::{Kept, Refusal};
+use pudu_channels::{AcceptError, Accepted};
 use pudu_client::base::MessageId;
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
 
-/// The longest message that is taken, in bytes.
-const LONGEST: usize = 256 * 1024;
+/// Maximum length of a message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 /// A message that is posted.
 #[derive(Deserialize)]
@@ -81,18 +81,18 @@ pub(super) async fn press(
     answer(gateway.0.local.press(&chat, &key, &pressed.line, &pressed.action).await)
 }
 
-fn answer(kept: Result<Kept, Refusal>) -> Response {
+fn answer(kept: Result<Accepted, AcceptError>) -> Response {
     match kept {
         Ok(kept) => {
-            let body = serde_json::json!({ "duplicate": kept == Kept::Duplicate });
+            let body = serde_json::json!({ "duplicate": kept == Accepted::Duplicate });
             (StatusCode::ACCEPTED, Json(body)).into_response()
         }
-        Err(error @ Refusal::Full) => {
+        Err(error @ AcceptError::Full) => {
             let mut refusal = refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
             refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("2"));
             refusal
         }
-        Err(error @ Refusal::Store(_)) => {
+        Err(error @ AcceptError::Store(_)) => {
             tracing::error!(%error, "a message was refused");
             refuse(StatusCode::SERVICE_UNAVAILABLE, "the message could not be stored")
         }
@@ -114,7 +114,7 @@ fn bad_text(text: &str) -> Option<Response> {
     if text.trim().is_empty() {
         return Some(refuse(StatusCode::UNPROCESSABLE_ENTITY, "the message is empty"));
     }
-    (text.len() > LONGEST)
+    (text.len() > MAX_MESSAGE_BYTES)
         .then(|| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 256 KiB"))
 }
 

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 /// So many failures within a minute are taken for mistakes.
 const MISTAKES: u32 = 20;
 const MINUTE: Duration = Duration::from_secs(60);
-/// So many peers are remembered; further ones are not counted before one of those is forgotten.
-const MOST: usize = 4096;
+/// Maximum number of peers remembered; further ones are not counted before one of those is forgotten.
+const MAX_TRACKED_PEERS: usize = 4096;
 
 /// The failures of late.
 #[derive(Debug, Default)]
@@ -42,10 +42,10 @@ impl Failures {
     pub(super) fn add(&self, peer: Option<IpAddr>, now: Instant) {
         let Some(peer) = peer else { return };
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= MOST {
+        if counts.len() >= MAX_TRACKED_PEERS {
             counts.retain(|_, count| count.is_new(now));
         }
-        if counts.len() >= MOST && !counts.contains_key(&peer) {
+        if counts.len() >= MAX_TRACKED_PEERS && !counts.contains_key(&peer) {
             return;
         }
         let count = counts.entry(peer).or_insert(Count { since: now, failures: 0 });
@@ -115,11 +115,11 @@ mod tests {
     fn only_so_many_are_remembered() {
         let (failures, start) = (Failures::default(), Instant::now());
         let peer = |n: usize| Some(IpAddr::from(u32::try_from(n).unwrap().to_be_bytes()));
-        for n in 0..MOST + 10 {
+        for n in 0..MAX_TRACKED_PEERS + 10 {
             failures.add(peer(n), start);
         }
-        assert_eq!(failures.0.lock().unwrap().len(), MOST);
-        failures.add(peer(MOST + 10), start + MINUTE);
+        assert_eq!(failures.0.lock().unwrap().len(), MAX_TRACKED_PEERS);
+        failures.add(peer(MAX_TRACKED_PEERS + 10), start + MINUTE);
         assert_eq!(failures.0.lock().unwrap().len(), 1);
     }
 

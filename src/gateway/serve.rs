@@ -24,8 +24,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// So many connections are open at once. Well below the 1024 files that a process usually may have open.
-const MOST: usize = 512;
+/// Maximum number of open connections. Well below the 1024 files that a process usually may have open.
+const MAX_CONNECTIONS: usize = 512;
 /// So many more hear that there is no room; further ones wait until one of those was told.
 const SPARE: usize = 32;
 /// The part of them that one address has at most, as long as it proves nothing.
@@ -43,7 +43,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Serves until `stop`, then lets requests at work finish.
 pub(super) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
-    serve_within(listener, app, stop, Room::new(MOST, SPARE)).await;
+    serve_within(listener, app, stop, Room::new(MAX_CONNECTIONS, SPARE)).await;
 }
 
 async fn serve_within(listener: TcpListener, app: Router, stop: CancellationToken, mut room: Room) {

@@ -27,10 +27,10 @@ use tokio::io::AsyncWriteExt;
 const LISTED: usize = 10_000;
 /// So many fields that are no files may come along.
 const FIELDS: u32 = 100;
-/// So many requests with files are taken at once; more wait.
-pub(super) const AT_ONCE: usize = 64;
-/// A request with files takes no longer.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// Maximum number of upload requests handled at once; more wait.
+pub(super) const MAX_CONCURRENT_UPLOADS: usize = 64;
+/// How long an upload request may take.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 type Refused = Box<Response>;
 
@@ -51,7 +51,7 @@ pub(super) async fn put(
     let Ok(_place) = gateway.0.uploads.acquire().await else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the daemon stops");
     };
-    let taken = tokio::time::timeout(LONGEST, take(&gateway, &thread, form)).await;
+    let taken = tokio::time::timeout(UPLOAD_TIMEOUT, take(&gateway, &thread, form)).await;
     let taken = taken.unwrap_or_else(|_| no(StatusCode::REQUEST_TIMEOUT, "the files took too long to come"));
     match taken {
         Ok(files) => {

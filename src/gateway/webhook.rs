@@ -1,7 +1,7 @@
 //! Webhooks, by which platforms deliver events. The channel judges, decodes and stores a post; here it is
 //! only carried: after a look at the headers, within a time, and not for a peer that fails again and again.
 
-use super::{Gateway, LARGEST, failures, guests::Visitor};
+use super::{Gateway, MAX_BODY_BYTES, failures, guests::Visitor};
 use axum::{
     Extension, Json,
     body::to_bytes,
@@ -9,12 +9,12 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pudu_channels::{Answer, Glance, Intake, Post};
+use pudu_channels::{EventSink, Glance, WebhookRequest, WebhookResponse};
 use std::{net::SocketAddr, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// A whole body comes within this time.
-const SLOWEST: Duration = Duration::from_secs(10);
+/// How long a request body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Takes what a platform posts for an account.
 pub(super) async fn take(
@@ -42,21 +42,21 @@ pub(super) async fn take(
     if glance == Glance::Foreign {
         return fail(StatusCode::UNAUTHORIZED);
     }
-    let body = match timeout(SLOWEST, to_bytes(body, LARGEST)).await {
+    let body = match timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return fail(StatusCode::PAYLOAD_TOO_LARGE),
         Err(_) => return fail(StatusCode::REQUEST_TIMEOUT),
     };
-    let post = Post { headers: &parts.headers, body: &body };
-    let answer = hook.take(post, &shared.inbox as &dyn Intake).await;
-    if matches!(answer, Answer::Taken(_)) {
+    let post = WebhookRequest { headers: &parts.headers, body: &body };
+    let answer = hook.take(post, &shared.inbox as &dyn EventSink).await;
+    if matches!(answer, WebhookResponse::Taken(_)) {
         visitor.prove();
     }
     match answer {
-        Answer::Taken(Some(answer)) => Json(answer).into_response(),
-        Answer::Taken(None) => StatusCode::OK.into_response(),
-        Answer::Forbidden => fail(StatusCode::UNAUTHORIZED),
-        Answer::Garbled => fail(StatusCode::BAD_REQUEST),
-        Answer::Later => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        WebhookResponse::Taken(Some(answer)) => Json(answer).into_response(),
+        WebhookResponse::Taken(None) => StatusCode::OK.into_response(),
+        WebhookResponse::Forbidden => fail(StatusCode::UNAUTHORIZED),
+        WebhookResponse::Garbled => fail(StatusCode::BAD_REQUEST),
+        WebhookResponse::Later => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

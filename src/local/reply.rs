@@ -1,20 +1,20 @@
 //! A reply in a room: one line that grows in place.
 
 use super::{EVERY, Line, Room};
-use pudu_channels::{BoxFuture, FinalView, Journal, LiveReply, ReplyHandle, ReplyView, SendError};
+use pudu_channels::{BoxFuture, FinalView, LiveReply, ReplyHandle, ReplyStore, ReplyView, SendError};
 use pudu_client::base::MessageId;
 use std::sync::Arc;
 use tokio::time::Instant;
 
 pub(super) struct Reply {
     room: Arc<Room>,
-    journal: Box<dyn Journal>,
+    journal: Box<dyn ReplyStore>,
     line: Option<String>,
     shown: Option<Instant>,
 }
 
 impl Reply {
-    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, journal: Box<dyn Journal>) -> Self {
+    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, journal: Box<dyn ReplyStore>) -> Self {
         let line = saved.and_then(|handle| handle.messages.into_iter().next());
         Self { room, journal, line, shown: None }
     }

@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use url::Url;
 
 /// How long a call may take.
-const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 /// How long the sending of an ordinary message may take: DingTalk knows no repetition of it.
 const UNKEYED: Duration = crate::recovery::LONG_CALL;
 /// How long an upload of the largest file may take.
 const UPLOAD: Duration = Duration::from_secs(120);
-/// The largest answer that is read, in bytes.
-const LARGEST: usize = 1024 * 1024;
+/// Maximum size of an API response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// A token is made anew so long before its end.
 const RESERVE: Duration = Duration::from_secs(5 * 60);
 /// How long a token is good where DingTalk does not say it.
@@ -74,7 +74,7 @@ impl Api {
 
     /// Makes a call with the access token; once more with a new one if the old is not good any more.
     pub(super) async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.ask(method, path, body, PATIENCE).await
+        self.ask(method, path, body, CALL_TIMEOUT).await
     }
 
     /// Posts what is there twice if it is posted twice.
@@ -121,7 +121,7 @@ impl Api {
         let url = join(&self.api_url, "/v1.0/gateway/connections/open")?;
         // Without this header the answer is XML.
         let request = self.http.post(url).header(header::ACCEPT, "application/json").json(&body);
-        let answer = self.send(request, PATIENCE).await?;
+        let answer = self.send(request, CALL_TIMEOUT).await?;
         let unreadable = || Failure::Unknown("the answer names no endpoint".to_owned());
         let endpoint = answer["endpoint"].as_str().and_then(|text| Url::parse(text).ok());
         let endpoint = endpoint.ok_or_else(unreadable)?;
@@ -155,7 +155,7 @@ impl Api {
     pub(super) async fn ask_token(&self) -> Result<(Value, Clock), Failure> {
         let body = json!({"appKey": self.client_id, "appSecret": self.secret.expose_secret()});
         let request = self.http.post(join(&self.api_url, "/v1.0/oauth2/accessToken")?).json(&body);
-        let response = request.timeout(PATIENCE).send().await.map_err(unreachable);
+        let response = request.timeout(CALL_TIMEOUT).send().await.map_err(unreachable);
         let response = response.inspect_err(|_| self.recovery.failed())?;
         let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
         let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
@@ -241,7 +241,7 @@ async fn answer(response: Response) -> Result<Value, Failure> {
     let status = response.status().as_u16();
     let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let wait = wait.and_then(|value| value.trim().parse().ok());
-    let body = http::body(response, LARGEST).await.map_err(unread)?;
+    let body = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
     read(status, wait, &body)
 }
 

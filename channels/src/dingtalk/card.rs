@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long is waited before a call is made again that counts once however often it is made.
-const AGAIN: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
+/// Delays before an idempotent call is made again.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1200)];
 /// A wait that DingTalk asks for and that is not longer is kept here and now.
 const SHORT_WAIT: Duration = Duration::from_secs(2);
 
@@ -111,7 +111,7 @@ impl Card<'_> {
     async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
         let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;
-        for pause in AGAIN {
+        for pause in RETRY_DELAYS {
             match &result {
                 Err(failure @ Failure::Unknown(_)) => {
                     lost = Some(failure.clone());

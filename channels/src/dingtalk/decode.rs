@@ -1,7 +1,7 @@
 //! From DingTalk's events to what a person did. Every part of an event may be missing or strange.
 
 use super::seal::Seal;
-use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender, name};
+use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender, name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Decoder {
             addressed: true,
             at: number(&data["createAt"]).unwrap_or(0),
             hint: serde_json::to_value(hint).ok(),
-            kind: Kind::Message { text: words, attachments, album },
+            kind: InboundKind::Message { text: words, attachments, album },
         })
     }
 
@@ -110,7 +110,7 @@ impl Decoder {
             addressed: true,
             at: now,
             hint: serde_json::to_value(Hint { staff: true, ..Hint::default() }).ok(),
-            kind: Kind::Press { action },
+            kind: InboundKind::Press { action },
         })
     }
 

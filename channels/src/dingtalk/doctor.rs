@@ -1,6 +1,6 @@
 //! Doctor checks of an account, made against DingTalk's API.
 
-use super::{DingTalk, card::Card, failure::Failure, listen::PULSE};
+use super::{DingTalk, card::Card, failure::Failure, listen::KEEPALIVE};
 use crate::{Check, socket::Socket};
 use pudu_net::reqwest::Method;
 use secrecy::ExposeSecret;
@@ -56,7 +56,7 @@ async fn stream(dingtalk: &DingTalk) -> Check {
         Err(error) => return Check::bad(what, error.to_string(), mend),
     };
     url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
-    match Socket::connect(url.as_str(), PULSE).await {
+    match Socket::connect(url.as_str(), KEEPALIVE).await {
         Ok(socket) => {
             socket.close().await;
             Check::good(what, "a socket opens")
@@ -114,16 +114,16 @@ fn permission(what: &str, name: &str, error: Option<Failure>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Found;
+    use crate::CheckResult;
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
-        let good = |check: Check| matches!(check.found, Found::Good(_));
+        let good = |check: Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(permission("x", "y", None)));
         assert!(good(permission("x", "y", Some(Failure::Refused("a part is missing".into())))));
         let check = permission("x", "y", Some(Failure::Forbidden("no".into())));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("apply for y")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("apply for y")));
         let check = credentials(&Failure::Credentials("no".into()));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("Client Secret")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Client Secret")));
     }
 }

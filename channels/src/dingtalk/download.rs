@@ -11,8 +11,8 @@ use serde_json::json;
 use std::path::Path;
 use url::Url;
 
-/// The largest file that is fetched, in bytes.
-pub(super) const LARGEST: u64 = 50_000_000;
+/// Maximum size of a file that is fetched, in bytes.
+pub(super) const MAX_DOWNLOAD_BYTES: u64 = 50_000_000;
 
 /// Fetches a file to `to`, which is made.
 pub(super) async fn file(
@@ -22,7 +22,7 @@ pub(super) async fn file(
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let limit = limit.min(LARGEST);
+    let limit = limit.min(MAX_DOWNLOAD_BYTES);
     check(attachment.size, limit)?;
     let url = find(api, robot_code, &attachment.handle).await.map_err(CallError::from)?;
     let response = api.fetch(url, fetch::patience(limit)).await.map_err(CallError::from)?;

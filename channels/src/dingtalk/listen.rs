@@ -9,10 +9,10 @@ use super::{
     frame::{self, Frame, Ticket},
 };
 use crate::{
-    ChannelError, HealthCell, Inbound, Intake,
+    ChannelError, EventSink, HealthCell, Inbound,
     clock::now,
-    socket::{Frame as Heard, Pulse, Socket, SocketError},
-    supervise::{Ended, supervise},
+    socket::{Keepalive, Socket, SocketError, SocketFrame as Heard},
+    supervise::{ConnectionEnd, supervise},
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -28,17 +28,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What keeps a socket alive: DingTalk itself speaks every 20 to 30 s.
-pub(super) const PULSE: Pulse = Pulse { ping: Duration::from_secs(30), idle: Duration::from_secs(90) };
+/// Ping interval of the socket, and the silence after which it is dead: DingTalk itself speaks every 20 to
+/// 30 s.
+pub(super) const KEEPALIVE: Keepalive =
+    Keepalive { ping: Duration::from_secs(30), idle: Duration::from_secs(90) };
 /// A socket that is to end sooner than this after its beginning is renewed with a pause.
 const SHORT: Duration = Duration::from_secs(30);
-/// How often keeping an event is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Delay before storing an event is tried again.
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How many events may wait to be kept. Further ones are left to DingTalk's repetition.
 const HELD: usize = 256;
 
 impl DingTalk {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         self.attend(&Held::new(intake, &self.health), &stop).await
     }
 
@@ -51,10 +57,10 @@ impl DingTalk {
     }
 
     /// Connects, listens, and changes to a new socket as often as DingTalk wants it.
-    async fn connect(&self, held: &Held<'_>, stop: &CancellationToken) -> Ended {
+    async fn connect(&self, held: &Held<'_>, stop: &CancellationToken) -> ConnectionEnd {
         let opened = tokio::select! {
             opened = self.open() => opened,
-            () = stop.cancelled() => return Ended::Renew,
+            () = stop.cancelled() => return ConnectionEnd::Renew,
         };
         let mut socket = match opened {
             Ok(socket) => socket,
@@ -71,12 +77,12 @@ impl DingTalk {
             match ended {
                 Left::Stopped => {
                     socket.close().await;
-                    return Ended::Renew;
+                    return ConnectionEnd::Renew;
                 }
-                Left::Lost(why) => return Ended::Lost(why),
+                Left::Lost(why) => return ConnectionEnd::Lost(why),
                 Left::Announced if began.elapsed() < SHORT => {
                     socket.close().await;
-                    return Ended::Renew;
+                    return ConnectionEnd::Renew;
                 }
                 Left::Announced => match self.change(&mut socket, stop).await {
                     Ok(()) => {}
@@ -87,25 +93,25 @@ impl DingTalk {
     }
 
     /// Opens the next socket while the old one still stands, so that no message falls between them.
-    async fn change(&self, socket: &mut Socket, stop: &CancellationToken) -> Result<(), Ended> {
+    async fn change(&self, socket: &mut Socket, stop: &CancellationToken) -> Result<(), ConnectionEnd> {
         let next = tokio::select! {
             opened = self.open() => opened?,
-            () = stop.cancelled() => return Err(Ended::Renew),
+            () = stop.cancelled() => return Err(ConnectionEnd::Renew),
         };
         std::mem::replace(socket, next).close().await;
         tracing::debug!(account = self.config.account, "changed to a new socket");
         Ok(())
     }
 
-    async fn open(&self) -> Result<Socket, Ended> {
+    async fn open(&self) -> Result<Socket, ConnectionEnd> {
         let (mut url, ticket) = self.api.open(&[frame::MESSAGES, frame::CARDS]).await.map_err(unopened)?;
         url.query_pairs_mut().append_pair("ticket", ticket.expose_secret());
-        Socket::connect(url.as_str(), PULSE).await.map_err(|error| match error {
+        Socket::connect(url.as_str(), KEEPALIVE).await.map_err(|error| match error {
             // The ticket was used or is too old: the next one will do.
             SocketError::Refused { status, .. } => {
-                Ended::Lost(format!("the socket was refused (HTTP {status})"))
+                ConnectionEnd::Lost(format!("the socket was refused (HTTP {status})"))
             }
-            other => Ended::Lost(other.to_string()),
+            other => ConnectionEnd::Lost(other.to_string()),
         })
     }
 
@@ -171,7 +177,7 @@ enum Left {
 
 /// Events that could not be kept yet.
 struct Held<'a> {
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     /// Receives the errors of events that could not be stored.
     health: &'a HealthCell,
     queue: Mutex<Queue>,
@@ -190,7 +196,7 @@ struct Queue {
 }
 
 impl<'a> Held<'a> {
-    fn new(intake: &'a dyn Intake, health: &'a HealthCell) -> Self {
+    fn new(intake: &'a dyn EventSink, health: &'a HealthCell) -> Self {
         Self { intake, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
     }
 
@@ -225,7 +231,7 @@ impl<'a> Held<'a> {
         loop {
             self.waits.notified().await;
             while self.oldest().is_some() {
-                sleep(AGAIN).await;
+                sleep(STORE_RETRY_DELAY).await;
                 self.again().await;
             }
         }
@@ -274,13 +280,13 @@ impl<'a> Held<'a> {
 }
 
 /// Words a call for a connection that failed.
-fn unopened(failure: Failure) -> Ended {
+fn unopened(failure: Failure) -> ConnectionEnd {
     match failure {
-        Failure::Credentials(what) | Failure::Token(what) => Ended::Fatal(ChannelError::Auth(what)),
+        Failure::Credentials(what) | Failure::Token(what) => ConnectionEnd::Fatal(ChannelError::Auth(what)),
         Failure::Wait(wait) | Failure::Flooded(wait) => {
-            Ended::Later("DingTalk asks to wait".to_owned(), wait)
+            ConnectionEnd::Later("DingTalk asks to wait".to_owned(), wait)
         }
-        other => Ended::Lost(other.to_string()),
+        other => ConnectionEnd::Lost(other.to_string()),
     }
 }
 

@@ -20,8 +20,8 @@ use super::{
     robot::{Content, Robot, Target},
 };
 use crate::{
-    Address, OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Offers, Slot},
+    Address, OutFile, ReplyTarget, SendError,
+    live::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages, SendIntent},
     name::is_picture,
     split::{Limit, Unit},
 };
@@ -44,8 +44,8 @@ pub(super) const LARGEST_FILE: u64 = 20_000_000;
 const MOST_CHANGES: u32 = 300;
 /// After so many changes they come half as often.
 const SLOWER: u32 = 60;
-/// The slowest that changes come.
-const SLOWEST: Duration = Duration::from_secs(30);
+/// Maximum interval between updates of a card.
+const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// An answer that was so often perhaps sent as an ordinary message is sent [`RARELY`] from then on.
 const OFTEN: u8 = 12;
 /// The pause then.
@@ -81,7 +81,7 @@ pub(super) struct DingMessages {
 }
 
 impl DingMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
         let hint = placement.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
         let hint = hint.unwrap_or(Hint { staff: true, ..Hint::default() });
         let chat = placement.address.chat.clone();
@@ -127,7 +127,7 @@ impl DingMessages {
     /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
     fn interval(&self) -> Duration {
         let slower = self.office.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
-        slower.min(SLOWEST.max(self.office.interval))
+        slower.min(MAX_REFRESH_INTERVAL.max(self.office.interval))
     }
 
     fn failed(&self, failure: Failure) -> CallError {
@@ -151,7 +151,7 @@ impl DingMessages {
         }
     }
 
-    async fn post_card(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Option<Posted>, CallError> {
+    async fn post_card(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Option<Posted>, CallError> {
         let name = self.office.seal.name(&slot.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
@@ -161,7 +161,7 @@ impl DingMessages {
             // It was perhaps there already, and shows something else: the change that follows sees to it.
             Ok(()) if slot.again => {
                 let (shows, buttons) = (String::new(), String::new());
-                let ending = slot.mark.as_ref().is_some_and(|tries| tries.done);
+                let ending = slot.dedup_key.as_ref().is_some_and(|tries| tries.done);
                 return Ok(Some(Posted { shows, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
@@ -216,18 +216,18 @@ impl DingMessages {
     }
 
     /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
-    async fn leave_perhaps(&self, slot: &Slot<Mark>) {
+    async fn leave_perhaps(&self, slot: &SendIntent<Mark>) {
         if slot.again && self.robot.target != Target::Session {
             self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
         }
     }
 
-    async fn post_message(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+    async fn post_message(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
         let content = Content::Markdown { title: page.title.clone(), text: page.message() };
         if !page.done {
             return self.post_sign(&content, page).await;
         }
-        if slot.mark.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
+        if slot.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
             self.rarely()?;
         }
         self.lost = None;
@@ -285,7 +285,7 @@ impl DingMessages {
     }
 }
 
-impl Messages for DingMessages {
+impl PlatformMessages for DingMessages {
     type Page = Page;
     type Sent = Posted;
     type Mark = Mark;
@@ -293,9 +293,9 @@ impl Messages for DingMessages {
     const PLATFORM: &'static str = "DingTalk";
     /// Cards with more than about 3,000 characters were seen to stay blank.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
-    const LARGEST_FILE: u64 = LARGEST_FILE;
+    const MAX_FILE_BYTES: u64 = LARGEST_FILE;
 
-    fn page(&self, draft: &Draft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> Page {
         self.finished.store(draft.done, Ordering::Relaxed);
         Page::new(draft)
     }
@@ -310,7 +310,7 @@ impl Messages for DingMessages {
         Page { done: false, ..page.clone() }
     }
 
-    fn grows(&self) -> bool {
+    fn editable(&self) -> bool {
         self.in_cards()
     }
 
@@ -319,7 +319,7 @@ impl Messages for DingMessages {
         !self.in_cards()
     }
 
-    async fn abandon(&mut self, slot: &Slot<Mark>) {
+    async fn abandon(&mut self, slot: &SendIntent<Mark>) {
         self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
     }
 
@@ -331,7 +331,7 @@ impl Messages for DingMessages {
         self.in_cards() && self.office.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
     }
 
-    fn offers(&self) -> Option<&Arc<Offers>> {
+    fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         Some(&self.office.offers)
     }
 
@@ -348,16 +348,16 @@ impl Messages for DingMessages {
         self.office.pacer.ready(&self.address.chat, self.interval()).await;
     }
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         self.office.pacer.held(&self.office.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
-    async fn mark(
+    async fn dedup_key(
         &mut self,
         before: Option<Mark>,
         _since: i64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> Result<Mark, SendError> {
         let last = self.lost.take();
         let count = |tries: Tries| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
@@ -366,17 +366,21 @@ impl Messages for DingMessages {
         Ok(Some(Tries { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
     }
 
-    async fn find(&mut self, _slot: &Slot<Mark>, _ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
+    async fn find(
+        &mut self,
+        _slot: &SendIntent<Mark>,
+        _ledger: &MessageHistory<'_>,
+    ) -> Result<Option<Posted>, SendError> {
         Ok(None)
     }
 
-    fn keyed(&self) -> bool {
+    fn idempotent_send(&self) -> bool {
         self.in_cards()
     }
 
-    async fn post(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
         self.lost = Some(false);
-        self.free()?;
+        self.check_rate_limit()?;
         self.spend();
         if self.in_cards() {
             if let Some(posted) = self.post_card(slot, page).await? {
@@ -415,7 +419,7 @@ impl Messages for DingMessages {
             return Err(CallError::Keep);
         }
         // First: what has to wait is still to be finished then.
-        self.free()?;
+        self.check_rate_limit()?;
         let streams = !finished || (!sent.done && self.ends.take().is_some_and(|ends| ends == sent.id));
         self.spend();
         self.changes += 1;
@@ -445,7 +449,7 @@ impl Messages for DingMessages {
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        self.free()?;
+        self.check_rate_limit()?;
         if self.robot.target == Target::Session {
             let why = "DingTalk takes no files for people outside the organisation";
             return Err(CallError::Refused(why.to_owned()));
@@ -463,11 +467,11 @@ impl Messages for DingMessages {
         self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error))
     }
 
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         if self.plain && self.robot.target != Target::Session { json!({"plain": true}) } else { Value::Null }
     }
 
-    fn remember(&mut self, memo: &Value) {
+    fn restore_platform_state(&mut self, memo: &Value) {
         self.plain |= memo["plain"] == true;
     }
 }

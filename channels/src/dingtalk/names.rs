@@ -1,14 +1,14 @@
 //! The names of people: a message tells its sender's, a press only who it was. A restart forgets them; until
 //! somebody speaks again the id stands for them.
 
-use crate::{Inbound, Kind, Sender};
+use crate::{Inbound, InboundKind, Sender};
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
 
-/// So many names are remembered.
-const MOST: usize = 4096;
+/// Maximum number of names remembered.
+const MAX_CACHED_NAMES: usize = 4096;
 
 /// The names that are known, by people's ids.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ impl Names {
     pub(super) fn resolve(&self, inbound: Inbound) -> Inbound {
         let Sender { id, name } = &inbound.sender;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(inbound.kind, Kind::Press { .. }) {
-            if names.len() >= MOST {
+        if !matches!(inbound.kind, InboundKind::Press { .. }) {
+            if names.len() >= MAX_CACHED_NAMES {
                 names.clear();
             }
             names.insert(id.clone(), name.clone());

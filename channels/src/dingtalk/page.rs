@@ -2,7 +2,7 @@
 
 use crate::{
     Choice,
-    live::{Draft, SIGN},
+    live::{MessageDraft, SIGN},
     render::dingtalk::markdown,
 };
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 /// The longest title, in characters. It is what the list of chats shows of a message.
 const TITLE: usize = 40;
-/// The largest text, in bytes: DingTalk takes about 20 KB with what stands around it.
-const LARGEST: usize = 16_000;
+/// Maximum length of a text, in bytes: DingTalk takes about 20 KB with what stands around it.
+const MAX_TEXT_BYTES: usize = 16_000;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(draft: &Draft) -> Self {
+    pub(super) fn new(draft: &MessageDraft) -> Self {
         let first = draft.rich.text.lines().find(|line| !line.trim().is_empty()).unwrap_or(SIGN);
         Self {
             text: markdown(&draft.rich),
@@ -48,7 +48,7 @@ impl Page {
     }
 
     pub(super) fn is_overfull(&self) -> bool {
-        self.words.len() > LARGEST
+        self.words.len() > MAX_TEXT_BYTES
     }
 
     /// Returns the text of an ordinary message. It cannot change, so a page that is not the answer yet is
@@ -86,20 +86,25 @@ mod tests {
     fn a_message_says_what_can_be_typed_where_nothing_can_be_pressed() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Try again", "/retry"), choice("Stop", "/stop")];
-        let draft = Draft {
+        let draft = MessageDraft {
             rich: parse("**It** failed\nbadly"),
             choices,
             done: true,
             first: Some(1),
-            ..Draft::default()
+            ..MessageDraft::default()
         };
         let page = Page::new(&draft);
         assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)  \n2. Stop (`/stop`)");
         assert_eq!(page.title, "It failed");
-        let growing = Page::new(&Draft { done: false, ..draft });
+        let growing = Page::new(&MessageDraft { done: false, ..draft });
         assert_eq!(growing.message(), SIGN);
         let stop = vec![choice("Stop", "/stop")];
-        let sign = Draft { rich: parse("⏳ Thinking…"), neutral: true, choices: stop, ..Draft::default() };
+        let sign = MessageDraft {
+            rich: parse("⏳ Thinking…"),
+            neutral: true,
+            choices: stop,
+            ..MessageDraft::default()
+        };
         assert_eq!(Page::new(&sign).message(), "⏳ Thinking…\n\nStop: `/stop`");
         let buttons: Value = serde_json::from_str(&page.buttons()).unwrap();
         assert_eq!((&buttons[1]["text"], &buttons[1]["id"]), (&json!("Stop"), &json!("/stop")));

@@ -4,7 +4,7 @@
 //! event came. They run on their own for that reason.
 
 use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
-use crate::Command;
+use crate::ChatCommand;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ use tokio::{sync::mpsc, time::sleep};
 
 /// A command to which no reply has begun for so long gets none: what says "thinking…" is taken away.
 const UNANSWERED: Duration = Duration::from_secs(15);
-/// So many wait at most, and so many are under way at once.
-pub(super) const AT_ONCE: usize = 256;
+/// Maximum number of responses under way at once, and of those that wait.
+pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
 /// Longest description of a command, in characters.
 const DESCRIPTION: usize = 100;
 
@@ -28,7 +28,7 @@ impl Discord {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(todo) = todos.recv(), if under_way.len() < AT_ONCE => {
+                Some(todo) = todos.recv(), if under_way.len() < MAX_CONCURRENT_RESPONSES => {
                     under_way.push(self.see_to(todo, &registered));
                 }
                 Some(()) = under_way.next() => {}
@@ -102,7 +102,7 @@ impl Discord {
     }
 }
 
-fn command(Command { name, argument, help }: &Command) -> Value {
+fn command(ChatCommand { name, argument, help }: &ChatCommand) -> Value {
     let cut = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
     let words = argument.trim_matches(['[', ']']);
     let option = json!({"type": 3, "name": "words", "description": cut(words), "required": false});

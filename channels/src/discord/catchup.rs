@@ -13,7 +13,7 @@ use super::{
     office::Lane,
     wire::{Message, id_at},
 };
-use crate::{Intake, Sighting, clock::now};
+use crate::{EventSink, KnownMessage, clock::now};
 use std::{
     collections::{HashMap, HashSet},
     sync::atomic::Ordering,
@@ -57,7 +57,7 @@ impl Discord {
     }
 
     /// Offers what was missed. False when it has to be looked for again.
-    pub(super) async fn catch_up(&self, intake: &dyn Intake) -> bool {
+    pub(super) async fn catch_up(&self, intake: &dyn EventSink) -> bool {
         let complete = self.read_missed(self.heard.load(Ordering::Relaxed), intake).await;
         if complete {
             self.behind.store(false, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl Discord {
     }
 
     /// Offers what was missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
-    async fn read_missed(&self, heard: i64, intake: &dyn Intake) -> bool {
+    async fn read_missed(&self, heard: i64, intake: &dyn EventSink) -> bool {
         let sightings = match intake.known(&self.ears.account, now() - LATELY).await {
             Ok(sightings) => sightings,
             Err(error) => {
@@ -107,7 +107,7 @@ impl Discord {
         newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
     }
 
-    async fn read_all(&self, channels: Vec<String>, after: u64, intake: &dyn Intake) -> bool {
+    async fn read_all(&self, channels: Vec<String>, after: u64, intake: &dyn EventSink) -> bool {
         for channel in channels {
             match self.read(&channel, after, intake).await {
                 Ok(()) => {}
@@ -124,7 +124,7 @@ impl Discord {
     }
 
     /// Offers what is newer than `after` in a channel, oldest first.
-    async fn read(&self, channel: &str, mut after: u64, intake: &dyn Intake) -> Result<(), NotKept> {
+    async fn read(&self, channel: &str, mut after: u64, intake: &dyn EventSink) -> Result<(), NotKept> {
         let office = &self.ears.office;
         let Some(me) = office.me.get() else { return Ok(()) };
         // The history does not say to which server a message belongs, and whether it is private at all.
@@ -158,7 +158,7 @@ fn number(id: &str) -> u64 {
 
 /// Returns the newest id that was there before `made`, in milliseconds since 1970. What came or was sent since,
 /// a reply that a restart cut for one, tells nothing of when the process before this one ended.
-fn last_before(made: i64, sightings: &[Sighting]) -> u64 {
+fn last_before(made: i64, sightings: &[KnownMessage]) -> u64 {
     let ids = sightings.iter().map(|seen| number(&seen.message));
     ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
 }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_came_or_was_sent_since_the_start_does_not_hide_what_was_missed_before_it() {
         let (started, minute) = (now() - 5 * 60_000, 60_000);
-        let seen = |chat: &str, at: i64| Sighting { chat: chat.into(), message: id_at(at).to_string() };
+        let seen = |chat: &str, at: i64| KnownMessage { chat: chat.into(), message: id_at(at).to_string() };
         let before = [seen("1", started - 90 * minute), seen("2", started - 95 * minute)];
         let since = [seen("1", started + 1000), seen("3", started + 4 * minute)];
         let last = id_at(started - 90 * minute);

@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// The largest answer that is read, in bytes: a page of a history has some hundred kilobytes.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// Maximum size of an API response, in bytes: a page of a history has some hundred kilobytes.
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 /// Discord lets in only who calls itself like this.
 const AGENT: &str =
     concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ")");
@@ -138,7 +138,7 @@ async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T
         _ => None,
     };
     let date = word("date").map(str::to_owned);
-    let bytes = http::body(response, LARGEST).await.map_err(unread)?;
+    let bytes = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
     if !(200..300).contains(&status) {
         return Err(failure(status, &bytes, header_wait));
     }

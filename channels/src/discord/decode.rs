@@ -10,7 +10,7 @@ use super::{
     text::{name, words},
     wire::{File, Interaction, Message, made},
 };
-use crate::{Address, Attachment, Command, EventKey, Inbound, Kind, Sender, name::clean};
+use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender, name::clean};
 use std::collections::BTreeSet;
 
 /// Ordinary messages, and such that answer another; all others tell of what happened.
@@ -40,7 +40,7 @@ pub(super) struct Decoder<'a> {
     pub(super) me: &'a Me,
     pub(super) rules: &'a Rules,
     pub(super) places: &'a Places,
-    pub(super) commands: &'a [Command],
+    pub(super) commands: &'a [ChatCommand],
 }
 
 impl Decoder<'_> {
@@ -53,7 +53,7 @@ impl Decoder<'_> {
             return None;
         }
         said.key = EventKey(format!("m{}", message.id));
-        said.kind = Kind::Message { text, attachments, album: None };
+        said.kind = InboundKind::Message { text, attachments, album: None };
         Some(said)
     }
 
@@ -62,7 +62,7 @@ impl Decoder<'_> {
         let edited = message.edited_timestamp.as_ref()?;
         let said = self.heard(message, place)?;
         let key = EventKey(format!("e{}:{edited}", message.id));
-        Some(Inbound { key, kind: Kind::Edit { text: self.text(message) }, ..said })
+        Some(Inbound { key, kind: InboundKind::Edit { text: self.text(message) }, ..said })
     }
 
     fn heard(&self, message: &Message, place: &Place) -> Option<Inbound> {
@@ -93,7 +93,7 @@ impl Decoder<'_> {
             addressed,
             at: made(&message.id).unwrap_or_default(),
             hint,
-            kind: Kind::Recall,
+            kind: InboundKind::Recall,
         })
     }
 
@@ -174,7 +174,7 @@ impl Decoder<'_> {
             3 => {
                 let message = told.message.as_ref().filter(|message| self.is_own(message))?;
                 let action = told.data.custom_id.clone();
-                (message.id.clone(), Kind::Press { action }, None)
+                (message.id.clone(), InboundKind::Press { action }, None)
             }
             _ => return None,
         };
@@ -199,13 +199,17 @@ impl Decoder<'_> {
             || message.application_id.as_ref() == Some(&self.me.application)
     }
 
-    fn command(&self, told: &Interaction) -> Option<Kind> {
+    fn command(&self, told: &Interaction) -> Option<InboundKind> {
         if told.data.name.is_empty() {
             return None;
         }
         let typed = told.data.options.iter().filter_map(|option| option.value.as_str());
         let words: Vec<&str> = std::iter::once(told.data.name.as_str()).chain(typed).collect();
-        Some(Kind::Message { text: format!("/{}", words.join(" ")), attachments: Vec::new(), album: None })
+        Some(InboundKind::Message {
+            text: format!("/{}", words.join(" ")),
+            attachments: Vec::new(),
+            album: None,
+        })
     }
 }
 

@@ -16,10 +16,10 @@ use tokio::{sync::watch, time::timeout};
 /// How long the right to answer an interaction lasts, in milliseconds: a quarter of an hour, less what clocks
 /// and calls take.
 const GOOD_FOR: i64 = 14 * 60 * 1000;
-/// A reply waits no longer for the deferral.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// So many commands are remembered.
-const MOST: usize = 256;
+/// How long a reply waits for the deferral.
+const DEFERRAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of commands remembered.
+const MAX_DEFERRED_COMMANDS: usize = 256;
 
 /// The channel's own note from an event to its reply. Stored: a change must read the old.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl Deferred {
             if entries.iter().any(|entry| entry.token == token) {
                 return;
             }
-            if entries.len() >= MOST {
+            if entries.len() >= MAX_DEFERRED_COMMANDS {
                 entries.pop_front();
             }
             let taken = watch::Sender::new(None);
@@ -121,7 +121,7 @@ impl Deferred {
             entries.iter().find(|entry| entry.token == token).map(|entry| entry.taken.subscribe())
         };
         let Some(mut taken) = self.with(entry) else { return true };
-        match timeout(PATIENCE, taken.wait_for(Option::is_some)).await {
+        match timeout(DEFERRAL_TIMEOUT, taken.wait_for(Option::is_some)).await {
             Ok(Ok(taken)) => taken.unwrap_or(true),
             _ => true,
         }
@@ -178,6 +178,6 @@ mod tests {
             deferred.expect(&n.to_string());
             deferred.expect(&n.to_string());
         }
-        assert_eq!(deferred.with(|entries| entries.len()), MOST);
+        assert_eq!(deferred.with(|entries| entries.len()), MAX_DEFERRED_COMMANDS);
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Check,
-    socket::{Frame, Pulse, Socket},
+    socket::{Keepalive, Socket, SocketFrame},
 };
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const CONTENT: u64 = 1 << 18 | 1 << 19;
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(15);
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
+const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(15) };
 /// What the bot has to be allowed to do, by its bit.
 const PERMISSIONS: [(u32, &str); 7] = [
     (6, "Add Reactions"),
@@ -150,11 +150,11 @@ fn clock(date: &str) -> Option<Check> {
 async fn gateway(url: &str) -> Check {
     let hello = async {
         let url = format!("{}/?v=10&encoding=json", url.trim_end_matches('/'));
-        let mut socket = Socket::connect(&url, PULSE).await.map_err(|error| error.to_string())?;
+        let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(|error| error.to_string())?;
         let frame = socket.next().await.map_err(|error| error.to_string())?;
         socket.close().await;
         match frame {
-            Frame::Text(text) if text.contains("heartbeat_interval") => Ok(()),
+            SocketFrame::Text(text) if text.contains("heartbeat_interval") => Ok(()),
             _ => Err("it does not say hello".to_owned()),
         }
     };
@@ -167,22 +167,22 @@ async fn gateway(url: &str) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Found;
+    use crate::CheckResult;
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
-        let good = |check: &Check| matches!(check.found, Found::Good(_));
+        let good = |check: &Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(&intent(1 << 18)) && good(&intent(1 << 19)) && !good(&intent(1 << 15)));
         assert!(starts(&Starts { remaining: 900, total: 1000 }).is_none());
         assert!(starts(&Starts { remaining: 99, total: 1000 }).is_some());
         let check = token(&ApiError::Auth("401".into()));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("Reset Token")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Reset Token")));
         let server = |permissions: u64| Server { name: "s".into(), permissions: permissions.to_string() };
         let all = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();
         assert!(good(&servers(&[server(all), server(ADMINISTRATOR)])[0]));
         let [check] = servers(&[server(all), server(all & !(1 << 11))]).try_into().unwrap();
         assert!(
-            matches!(check.found, Found::Poor { ref why, .. } if why == "the bot may not: Send Messages")
+            matches!(check.found, CheckResult::Poor { ref why, .. } if why == "the bot may not: Send Messages")
         );
         assert!(!good(&servers(&[])[0]));
         assert!(

@@ -11,8 +11,8 @@ use pudu_net::reqwest::Response;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The largest file that is fetched, in bytes: what people with the dearest subscription can send.
-pub(super) const LARGEST: u64 = 500 * 1024 * 1024;
+/// Maximum size of a file that is fetched, in bytes: what people with the dearest subscription can send.
+pub(super) const MAX_DOWNLOAD_BYTES: u64 = 500 * 1024 * 1024;
 
 /// Locates a file; stored in [`Attachment::handle`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(super) async fn file(
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let limit = limit.min(LARGEST);
+    let limit = limit.min(MAX_DOWNLOAD_BYTES);
     check(attachment.size, limit)?;
     let handle: Handle = serde_json::from_str(&attachment.handle)
         .map_err(|_| SendError::Refused("the file has no address".to_owned()))?;

@@ -10,7 +10,8 @@ use super::{
     wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
 };
 use crate::{
-    Address, Command, EventKey, HealthCell, Inbound, Intake, Kind, Refusal, Sender, clock::now, pace::Pacer,
+    AcceptError, Address, ChatCommand, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
+    clock::now, pace::Pacer,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -19,14 +20,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// So many messages are remembered for the case that they are taken back.
-const MOST: usize = 2000;
+/// Maximum number of messages remembered for the case that they are deleted.
+const MAX_RECENT_MESSAGES: usize = 2000;
 /// Event handler of one account.
 pub(super) struct Ears {
     pub(super) account: String,
     pub(super) office: Arc<Office>,
     pub(super) rules: Rules,
-    commands: Vec<Command>,
+    commands: Vec<ChatCommand>,
     pub(super) health: HealthCell,
     /// Authors of recent messages: Discord does not name the author when a message is deleted.
     written: Mutex<VecDeque<Written>>,
@@ -50,7 +51,7 @@ struct Written {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotKept {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] AcceptError),
     #[error("where it stands could not be asked for: {0}")]
     Unknown(#[from] ApiError),
 }
@@ -88,7 +89,12 @@ impl Ears {
     }
 
     /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
-    pub(super) async fn hear(&self, kind: &str, data: Value, intake: &dyn Intake) -> Result<Todo, NotKept> {
+    pub(super) async fn hear(
+        &self,
+        kind: &str,
+        data: Value,
+        intake: &dyn EventSink,
+    ) -> Result<Todo, NotKept> {
         let Some(me) = self.office.me.get() else { return Ok(Todo::Nothing) };
         match kind {
             "MESSAGE_CREATE" => {
@@ -155,7 +161,7 @@ impl Ears {
 
     /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in any
     /// case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other waiting.
-    async fn said(&self, me: &Me, message: Message, intake: &dyn Intake) -> Result<(), NotKept> {
+    async fn said(&self, me: &Me, message: Message, intake: &dyn EventSink) -> Result<(), NotKept> {
         self.office.saw(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
@@ -173,13 +179,18 @@ impl Ears {
     }
 
     /// Keeps a message that the history tells of.
-    pub(super) async fn told(&self, me: &Me, message: &Message, intake: &dyn Intake) -> Result<(), NotKept> {
+    pub(super) async fn told(
+        &self,
+        me: &Me,
+        message: &Message,
+        intake: &dyn EventSink,
+    ) -> Result<(), NotKept> {
         self.office.saw(&message.id);
         let place = self.place(message).await?;
         self.keep(self.decoder(me).message(message, &place), intake).await
     }
 
-    pub(super) async fn keep(&self, inbound: Option<Inbound>, intake: &dyn Intake) -> Result<(), NotKept> {
+    pub(super) async fn keep(&self, inbound: Option<Inbound>, intake: &dyn EventSink) -> Result<(), NotKept> {
         let Some(inbound) = inbound else { return Ok(()) };
         self.health.event(now());
         self.remember(&inbound);
@@ -187,7 +198,7 @@ impl Ears {
         Ok(())
     }
 
-    async fn changed(&self, me: &Me, message: &Message, intake: &dyn Intake) -> Result<(), NotKept> {
+    async fn changed(&self, me: &Me, message: &Message, intake: &dyn EventSink) -> Result<(), NotKept> {
         let place = self.place(message).await.unwrap_or_else(|error| self.somewhere(message, &error));
         if let Some(inbound) = self.decoder(me).edit(message, &place) {
             intake.accept(inbound).await?;
@@ -195,7 +206,7 @@ impl Ears {
         Ok(())
     }
 
-    async fn gone(&self, deleted: Deleted, intake: &dyn Intake) -> Result<(), NotKept> {
+    async fn gone(&self, deleted: Deleted, intake: &dyn EventSink) -> Result<(), NotKept> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
             self.unplaced.remove(&id);
             let found = {
@@ -213,14 +224,19 @@ impl Ears {
                 addressed,
                 at: now(),
                 hint: None,
-                kind: Kind::Recall,
+                kind: InboundKind::Recall,
             };
             intake.accept(inbound).await?;
         }
         Ok(())
     }
 
-    async fn interaction(&self, me: &Me, told: &Interaction, intake: &dyn Intake) -> Result<Todo, NotKept> {
+    async fn interaction(
+        &self,
+        me: &Me,
+        told: &Interaction,
+        intake: &dyn EventSink,
+    ) -> Result<Todo, NotKept> {
         self.office.saw(&told.id);
         let channel = told.channel_id.as_deref().unwrap_or_default();
         let place = self.place_of(channel, told.guild_id.as_deref()).await;
@@ -228,7 +244,7 @@ impl Ears {
         let now = now();
         let Some(inbound) = self.decoder(me).interaction(told, &place, now) else { return Ok(Todo::Nothing) };
         let (id, token) = (told.id.clone(), told.token.clone());
-        let press = matches!(inbound.kind, Kind::Press { .. });
+        let press = matches!(inbound.kind, InboundKind::Press { .. });
         if !press {
             // Before it is kept: the reply may be there at once.
             self.office.deferred.expect(&token);
@@ -240,7 +256,7 @@ impl Ears {
 
     fn remember(&self, inbound: &Inbound) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.len() >= MOST {
+        if written.len() >= MAX_RECENT_MESSAGES {
             written.pop_front();
         }
         written.push_back(Written {

@@ -11,7 +11,7 @@ use super::{
     session::GatewaySession,
     wire::{Frame, Ready},
 };
-use crate::supervise::Ended;
+use crate::supervise::ConnectionEnd;
 use futures_util::{FutureExt, StreamExt};
 use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
@@ -34,8 +34,8 @@ const INTENTS: Intents = Intents::GUILDS
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long it may take to connect and to be known.
 const HELLO: Duration = Duration::from_secs(40);
-/// The largest frame that is looked at, in bytes: a very large server tells of itself in some megabytes.
-const LARGEST: usize = 32 * 1024 * 1024;
+/// Maximum size of a frame, in bytes: a very large server describes itself in some megabytes.
+const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// How connections to the gateway are made.
 pub(super) struct Gateway {
@@ -111,7 +111,7 @@ impl Gateway {
     }
 
     /// Begins a connection to `url`; the session goes on, if there is one.
-    pub(super) fn connect(&self, url: &str) -> Result<Link, Ended> {
+    pub(super) fn connect(&self, url: &str) -> Result<Link, ConnectionEnd> {
         let url = address(url)?;
         let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
         if let Some(kept) = &self.session {
@@ -150,8 +150,8 @@ impl Gateway {
 }
 
 /// Returns an address as twilight wants it: whole, without the slash at the end.
-fn address(url: &str) -> Result<String, Ended> {
-    let lost = || Ended::Lost("Discord told no address of a gateway".to_owned());
+fn address(url: &str) -> Result<String, ConnectionEnd> {
+    let lost = || ConnectionEnd::Lost("Discord told no address of a gateway".to_owned());
     let url = Url::parse(url).map_err(|_| lost())?;
     if !matches!(url.scheme(), "ws" | "wss") || url.host_str().is_none() || url.query().is_some() {
         return Err(lost());
@@ -191,7 +191,7 @@ impl Link {
 /// How a connection ended, and whether its session is over with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parted {
-    pub(super) ended: Ended,
+    pub(super) ended: ConnectionEnd,
     pub(super) over: bool,
     /// Whether nobody was there: the address may not be good any more.
     pub(super) nobody: bool,
@@ -199,10 +199,10 @@ pub(super) struct Parted {
 
 impl Parted {
     pub(super) fn lost(why: &str) -> Self {
-        Self::new(Ended::Lost(why.to_owned()), false)
+        Self::new(ConnectionEnd::Lost(why.to_owned()), false)
     }
 
-    fn new(ended: Ended, over: bool) -> Self {
+    fn new(ended: ConnectionEnd, over: bool) -> Self {
         Self { ended, over, nobody: false }
     }
 
@@ -212,16 +212,16 @@ impl Parted {
             Some(code) => format!("Discord closed the connection ({code})"),
         };
         match closed(code) {
-            Closed::Resume => Self::new(Ended::Lost(why), false),
-            Closed::Anew => Self::new(Ended::Lost(why), true),
-            Closed::Fatal(error) => Self::new(Ended::Fatal(error), true),
+            Closed::Resume => Self::new(ConnectionEnd::Lost(why), false),
+            Closed::Anew => Self::new(ConnectionEnd::Lost(why), true),
+            Closed::Fatal(error) => Self::new(ConnectionEnd::Fatal(error), true),
         }
     }
 }
 
 /// Reads a frame. One that cannot be read is passed over.
 fn read(text: &str) -> Result<Heard, Parted> {
-    if text.len() > LARGEST {
+    if text.len() > MAX_FRAME_BYTES {
         tracing::warn!(bytes = text.len(), "a frame is too large and is passed over");
         return Ok(Heard::Nothing);
     }
@@ -231,9 +231,11 @@ fn read(text: &str) -> Result<Heard, Parted> {
     };
     match (frame.op, frame.s, frame.t) {
         (0, Some(seq), Some(kind)) => Ok(Heard::Event(Event { seq, kind, data: frame.d })),
-        (7, ..) => Err(Parted::new(Ended::Renew, false)),
-        (9, ..) if frame.d == true => Err(Parted::new(Ended::Renew, false)),
-        (9, ..) => Err(Parted::new(Ended::Later("Discord ended the session".to_owned(), pause()), true)),
+        (7, ..) => Err(Parted::new(ConnectionEnd::Renew, false)),
+        (9, ..) if frame.d == true => Err(Parted::new(ConnectionEnd::Renew, false)),
+        (9, ..) => {
+            Err(Parted::new(ConnectionEnd::Later("Discord ended the session".to_owned(), pause()), true))
+        }
         _ => Ok(Heard::Nothing),
     }
 }
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn frames_are_read() {
-        let renew = || Err(Parted::new(Ended::Renew, false));
+        let renew = || Err(Parted::new(ConnectionEnd::Renew, false));
         let cases = [
             (
                 json!({"op": 0, "s": 3, "t": "MESSAGE_CREATE", "d": {}}),
@@ -277,7 +279,10 @@ mod tests {
             assert_eq!(heard(&frame), expected, "{frame}");
         }
         let over = heard(&json!({"op": 9, "d": false})).unwrap_err();
-        assert!(over.over && matches!(over.ended, Ended::Later(_, pause) if pause.as_secs() < 5), "{over:?}");
+        assert!(
+            over.over && matches!(over.ended, ConnectionEnd::Later(_, pause) if pause.as_secs() < 5),
+            "{over:?}"
+        );
     }
 
     #[test]
@@ -315,7 +320,7 @@ mod tests {
         assert_eq!(link.shard.resume_url(), Some("ws://x"));
         gateway.parted(&Parted { nobody: true, ..Parted::lost("x") });
         assert_eq!((gateway.address(), gateway.resumes()), (None, true), "it is asked for anew");
-        gateway.parted(&Parted::new(Ended::Renew, true));
+        gateway.parted(&Parted::new(ConnectionEnd::Renew, true));
         assert!(gateway.connect("ws://y").unwrap().shard.session().is_none());
     }
 

@@ -6,7 +6,7 @@
 
 use super::{
     Discord,
-    answers::AT_ONCE,
+    answers::MAX_CONCURRENT_RESPONSES,
     ears::{NotKept, Todo},
     failure::{ApiError, mend_token},
     gateway::{Event, Gateway, Heard, Link, Parted},
@@ -15,8 +15,8 @@ use super::{
     wire::Ready,
 };
 use crate::{
-    BoxFuture, ChannelError, HealthState, Intake, JournalError, recovery::Backoff, supervise::Ended,
-    supervise::supervise,
+    BoxFuture, ChannelError, EventSink, HealthState, ReplyStoreError, recovery::Backoff,
+    supervise::ConnectionEnd, supervise::supervise,
 };
 use futures_util::future::OptionFuture;
 use serde::Deserialize;
@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long the servers may take to tell of themselves before the history is read without them.
 const SERVERS: Duration = Duration::from_secs(5);
-/// After how long what could not be kept is looked for in the history.
-const LATER: Duration = Duration::from_secs(30);
+/// Delay before events that could not be stored are looked for in the history.
+const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 /// The gateway's address, and how often a session may still begin.
 #[derive(Deserialize)]
@@ -49,11 +49,15 @@ struct Starts {
 }
 
 impl Discord {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
         let kept: Mutex<Option<Gateway>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (todo, todos) = mpsc::channel(AT_ONCE);
+        let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
             let taken_up = match take() {
                 Some(gateway) => Ok(gateway),
@@ -61,7 +65,7 @@ impl Discord {
             };
             let mut gateway = match taken_up {
                 Ok(gateway) => gateway,
-                Err(error) => return Ended::Lost(error.to_string()),
+                Err(error) => return ConnectionEnd::Lost(error.to_string()),
             };
             let ended = self.session(&mut gateway, intake, &todo, &stop).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
@@ -76,7 +80,7 @@ impl Discord {
     }
 
     /// Goes on where this account's session was left, be it by another process.
-    async fn take_up(&self, intake: &dyn Intake) -> Result<Gateway, JournalError> {
+    async fn take_up(&self, intake: &dyn EventSink) -> Result<Gateway, ReplyStoreError> {
         let mut gateway = Gateway::new(self.ears.office.client.token());
         let kept = intake.position(&self.ears.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
@@ -91,15 +95,15 @@ impl Discord {
     async fn session(
         &self,
         gateway: &mut Gateway,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
         todo: &mpsc::Sender<Todo>,
         stop: &CancellationToken,
-    ) -> Ended {
+    ) -> ConnectionEnd {
         let url = match gateway.address() {
             Some(url) => Ok(url),
             None => tokio::select! {
                 url = self.address(gateway.resumes()) => url,
-                () = stop.cancelled() => return Ended::Renew,
+                () = stop.cancelled() => return ConnectionEnd::Renew,
             },
         };
         let link = match url.and_then(|url| gateway.connect(&url)) {
@@ -121,11 +125,11 @@ impl Discord {
     }
 
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
-    async fn address(&self, resumes: bool) -> Result<String, Ended> {
+    async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
         let told = self.ears.office.client.get::<Where>(&["gateway", "bot"], &[]).await;
         let told = self.ears.office.heed(Lane::Read, "gateway", told).map_err(ended)?;
         match told.session_start_limit {
-            Some(Starts { remaining: 0, reset_after }) if !resumes => Err(Ended::Later(
+            Some(Starts { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
                 "the bot has connected too often today".to_owned(),
                 Duration::from_millis(reset_after),
             )),
@@ -137,7 +141,7 @@ impl Discord {
 /// One connection and what is worked on beside it.
 struct Talk<'a> {
     discord: &'a Discord,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     gateway: &'a mut Gateway,
     /// Queue for work that this loop does not wait for.
     todo: &'a mpsc::Sender<Todo>,
@@ -152,14 +156,14 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    async fn run(mut self, mut link: Link, stop: &CancellationToken) -> Ended {
+    async fn run(mut self, mut link: Link, stop: &CancellationToken) -> ConnectionEnd {
         loop {
             let heard = tokio::select! {
                 biased;
                 () = stop.cancelled() => {
                     link.leave();
                     self.save_news().await;
-                    return Ended::Renew;
+                    return ConnectionEnd::Renew;
                 }
                 heard = link.next() => heard,
                 Some((complete, backoff)) = OptionFuture::from(self.catch_up.as_mut()) => {
@@ -168,7 +172,7 @@ impl Talk<'_> {
                     if complete {
                         self.save().await;
                     } else {
-                        self.look(LATER);
+                        self.look(CATCHUP_DELAY);
                     }
                     continue;
                 }
@@ -320,11 +324,13 @@ impl Talk<'_> {
     }
 }
 
-fn ended(error: ApiError) -> Ended {
+fn ended(error: ApiError) -> ConnectionEnd {
     match error {
-        ApiError::Auth(why) => Ended::Fatal(ChannelError::Auth(mend_token(&why))),
-        ApiError::Wait(after, _) => Ended::Later("Discord has too many calls of this bot".to_owned(), after),
-        other => Ended::Lost(other.to_string()),
+        ApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
+        ApiError::Wait(after, _) => {
+            ConnectionEnd::Later("Discord has too many calls of this bot".to_owned(), after)
+        }
+        other => ConnectionEnd::Lost(other.to_string()),
     }
 }
 

@@ -17,9 +17,12 @@ use super::{
     wire::{Message, id_at},
 };
 use crate::{
-    OutFile, Placement, SendError,
+    OutFile, ReplyTarget, SendError,
     clock::now,
-    live::{CallError, Draft, FoundFile, Ledger, Messages, Sent, Slot, Turn, Typing},
+    live::{
+        CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
+        SendIntent, Typing,
+    },
     recovery::Recovery,
     split::{Limit, Unit},
 };
@@ -84,7 +87,7 @@ pub(super) struct Posted {
     original: bool,
 }
 
-impl Sent for Posted {
+impl MessageRef for Posted {
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -123,7 +126,7 @@ struct Made {
 }
 
 impl DiscordMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
         let (mut begins, mut command) = (None, None);
         match Hint::read(placement.hint.as_ref()) {
             Some(Hint::Thread { name }) => begins = Some(name),
@@ -290,7 +293,7 @@ impl DiscordMessages {
     }
 }
 
-impl Messages for DiscordMessages {
+impl PlatformMessages for DiscordMessages {
     type Page = Page;
     type Sent = Posted;
     type Mark = Mark;
@@ -298,9 +301,9 @@ impl Messages for DiscordMessages {
     const PLATFORM: &'static str = "Discord";
     // Escapes count too; most texts have few.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: CONTENT - 100 };
-    const LARGEST_FILE: u64 = upload::LARGEST;
+    const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
 
-    fn page(&self, draft: &Draft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> Page {
         Page::new(draft)
     }
 
@@ -309,7 +312,7 @@ impl Messages for DiscordMessages {
     }
 
     /// The nonce does it.
-    fn keyed(&self) -> bool {
+    fn idempotent_send(&self) -> bool {
         true
     }
 
@@ -321,15 +324,20 @@ impl Messages for DiscordMessages {
         self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         Ok(self.office.free(&[Lane::Post, Lane::Edit], self.channel())?)
     }
 
-    async fn turn(&self) -> Turn {
+    async fn lock_chat(&self) -> ChatLock {
         self.office.turn(self.channel()).await
     }
 
-    async fn mark(&mut self, before: Option<Mark>, _since: i64, _: &Ledger<'_>) -> Result<Mark, SendError> {
+    async fn dedup_key(
+        &mut self,
+        before: Option<Mark>,
+        _since: i64,
+        _: &MessageHistory<'_>,
+    ) -> Result<Mark, SendError> {
         if let Some(before) = before {
             return Ok(before);
         }
@@ -341,15 +349,19 @@ impl Messages for DiscordMessages {
         Ok(Mark { at, after })
     }
 
-    async fn find(&mut self, slot: &Slot<Mark>, ledger: &Ledger<'_>) -> Result<Option<Posted>, SendError> {
+    async fn find(
+        &mut self,
+        slot: &SendIntent<Mark>,
+        ledger: &MessageHistory<'_>,
+    ) -> Result<Option<Posted>, SendError> {
         let repeatable = slot.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
-        let fresh = (0..NONCE).contains(&now().saturating_sub(slot.mark.at));
+        let fresh = (0..NONCE).contains(&now().saturating_sub(slot.dedup_key.at));
         if fresh || (repeatable && self.open_command().await.is_some()) {
             return Ok(None);
         }
         self.office.me().await?;
         let known = known(slot.since, ledger).await?;
-        match self.history(slot.mark.after).await {
+        match self.history(slot.dedup_key.after).await {
             Ok(messages) => {
                 let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
                 Ok(found.map(|message| self.posted(Made { id: message.id, channel_id: message.channel_id })))
@@ -365,7 +377,7 @@ impl Messages for DiscordMessages {
         }
     }
 
-    async fn post(&mut self, slot: &Slot<Mark>, page: &Page) -> Result<Posted, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
         if slot.n == 0
             && let Some(posted) = self.answer_command(&page.fields()).await?
         {
@@ -405,7 +417,7 @@ impl Messages for DiscordMessages {
         since: i64,
         _file: &OutFile,
         size: u64,
-        ledger: &Ledger<'_>,
+        ledger: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         self.look_for_file(since, size, ledger).await
     }
@@ -460,7 +472,7 @@ impl Messages for DiscordMessages {
         }))
     }
 
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         let memo = Memo {
             threadless: self.place.threadless,
             used: self.command.as_ref().is_some_and(|command| command.used),
@@ -471,7 +483,7 @@ impl Messages for DiscordMessages {
         }
     }
 
-    fn remember(&mut self, memo: &Value) {
+    fn restore_platform_state(&mut self, memo: &Value) {
         let memo: Memo = serde_json::from_value(memo.clone()).unwrap_or_default();
         if memo.threadless && self.place.begins.is_some() {
             self.threadless();
@@ -483,7 +495,7 @@ impl Messages for DiscordMessages {
 }
 
 /// Returns the messages that a record knows.
-async fn known(since: i64, ledger: &Ledger<'_>) -> Result<HashSet<String>, SendError> {
+async fn known(since: i64, ledger: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
     let sightings = ledger.known(since).await?;
     Ok(sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect())
 }

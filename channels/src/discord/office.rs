@@ -8,7 +8,7 @@ use super::{
     places::Places,
     wire::User,
 };
-use crate::{live::Turn, pace::Pacer};
+use crate::{live::ChatLock, pace::Pacer};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -25,8 +25,8 @@ use tokio::sync::Semaphore;
 /// How often unfinished replies of one channel may change: five changes in five seconds are free, and other
 /// calls need room too.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
-/// More channels than this are not remembered.
-const MOST: usize = 4096;
+/// Maximum number of channels remembered.
+const MAX_TRACKED_CHANNELS: usize = 4096;
 
 /// State that the replies and the listener of one account share.
 pub(super) struct Office {
@@ -155,14 +155,14 @@ impl Office {
     }
 
     /// Waits for the turn to send in a channel.
-    pub(super) async fn turn(&self, channel: &str) -> Turn {
+    pub(super) async fn turn(&self, channel: &str) -> ChatLock {
         // Never closed, so that there always is a turn.
         self.turns_of(channel).acquire_owned().await.ok()
     }
 
     fn turns_of(&self, channel: &str) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= MOST {
+        if turns.len() >= MAX_TRACKED_CHANNELS {
             turns.retain(|_, turns| turns.strong_count() > 0);
         }
         turns.get(channel).and_then(Weak::upgrade).unwrap_or_else(|| {

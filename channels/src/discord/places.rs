@@ -9,8 +9,8 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// So many channels and threads are remembered, and so many roles.
-const MOST: usize = 20_000;
+/// Maximum number of channels and threads remembered, and of roles.
+const MAX_CACHE_ENTRIES: usize = 20_000;
 /// Threads: of announcements, public, private.
 const THREADS: [u64; 3] = [10, 11, 12];
 /// Channels in which a message can begin a thread: text and announcements.
@@ -88,7 +88,7 @@ impl Places {
         for role in guild.roles {
             known.keep_role(role, me);
         }
-        if whole && known.guilds.len() < MOST {
+        if whole && known.guilds.len() < MAX_CACHE_ENTRIES {
             known.guilds.insert(guild.id);
         }
     }
@@ -156,7 +156,7 @@ impl Known {
             threads: PARENTS.contains(&told.kind),
             newest: told.last_message_id.and_then(|id| id.parse().ok()).unwrap_or(0),
         };
-        if self.channels.len() < MOST || self.channels.contains_key(&told.id) {
+        if self.channels.len() < MAX_CACHE_ENTRIES || self.channels.contains_key(&told.id) {
             self.channels.insert(told.id, place.clone());
         }
         place
@@ -164,10 +164,10 @@ impl Known {
 
     fn keep_role(&mut self, role: Role, me: &str) {
         let own = role.tags.and_then(|tags| tags.bot_id).is_some_and(|bot| bot == me);
-        if own && self.own_roles.len() < MOST {
+        if own && self.own_roles.len() < MAX_CACHE_ENTRIES {
             self.own_roles.insert(role.id.clone());
         }
-        if self.roles.len() < MOST || self.roles.contains_key(&role.id) {
+        if self.roles.len() < MAX_CACHE_ENTRIES || self.roles.contains_key(&role.id) {
             self.roles.insert(role.id, role.name);
         }
     }

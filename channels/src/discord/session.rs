@@ -3,7 +3,9 @@
 
 use super::{office::Me, unplaced::UnplacedMessage};
 use crate::Address;
-use crate::{BoxFuture, Inbound, Intake, JournalError, Kept, Refusal, Sighting, StreamPosition};
+use crate::{
+    AcceptError, Accepted, BoxFuture, EventSink, Inbound, KnownMessage, ReplyStoreError, StreamPosition,
+};
 use serde::{Deserialize, Serialize};
 
 /// A session of the gateway, up to the last event that was kept. Stored: a change must read the old.
@@ -43,13 +45,13 @@ impl GatewaySession {
 
 /// An intake that keeps with an event that the session goes on behind it.
 pub(super) struct Behind<'a> {
-    pub(super) intake: &'a dyn Intake,
+    pub(super) intake: &'a dyn EventSink,
     /// The session with the number of this event.
     pub(super) session: GatewaySession,
 }
 
-impl Intake for Behind<'_> {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Behind<'_> {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         match self.session.position() {
             Some(position) => self.intake.accept_at(inbound, position),
             None => self.intake.accept(inbound),
@@ -60,7 +62,7 @@ impl Intake for Behind<'_> {
         &'a self,
         account: &'a str,
         since: i64,
-    ) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         self.intake.known(account, since)
     }
 
@@ -68,7 +70,7 @@ impl Intake for Behind<'_> {
         &'a self,
         address: &'a Address,
         message: &'a str,
-    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         self.intake.knows(address, message)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     office::Lane,
     wire::{Message, made},
 };
-use crate::{Intake, clock::now, recovery::Backoff};
+use crate::{EventSink, clock::now, recovery::Backoff};
 use futures_util::{StreamExt, stream};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,7 @@ impl Unplaced {
 
 impl Ears {
     /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
-    pub(super) async fn place_later(&self, intake: &dyn Intake) {
+    pub(super) async fn place_later(&self, intake: &dyn EventSink) {
         let mut backoff = Backoff::new();
         loop {
             if self.unplaced.is_empty() {
@@ -137,7 +137,7 @@ impl Ears {
     }
 
     /// Keeps the messages that wait in one channel, in order.
-    async fn place_all(&self, waiting: Vec<Waiting>, intake: &dyn Intake) {
+    async fn place_all(&self, waiting: Vec<Waiting>, intake: &dyn EventSink) {
         for (named, heard) in waiting {
             let UnplacedMessage { id, channel, .. } = &named;
             if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
@@ -159,7 +159,7 @@ impl Ears {
         &self,
         named: &UnplacedMessage,
         heard: Option<Message>,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<(), NotKept> {
         let UnplacedMessage { id, channel, guild } = named;
         let me = self.office.me().await?;

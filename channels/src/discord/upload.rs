@@ -11,14 +11,16 @@ use std::time::Duration;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
-/// The largest file that Discord takes everywhere, in bytes. Servers that were given boosts take more.
-pub(super) const LARGEST: u64 = 10 * 1024 * 1024;
-/// A line slower than this many bytes a second is taken for dead.
-const SLOWEST: u64 = 50_000;
+/// Maximum size of a file that Discord takes everywhere, in bytes. Servers that were given boosts take
+/// more.
+pub(super) const MAX_UPLOAD_BYTES: u64 = 10 * 1024 * 1024;
+/// A transfer slower than this is taken for dead.
+const MIN_BYTES_PER_SECOND: u64 = 50_000;
 
 /// How long it may take to bring so many bytes.
 pub(super) fn patience(size: u64) -> Duration {
-    Duration::from_secs(30) + Duration::from_secs(size / SLOWEST).max(crate::recovery::CALL_TIMEOUT)
+    Duration::from_secs(30)
+        + Duration::from_secs(size / MIN_BYTES_PER_SECOND).max(crate::recovery::CALL_TIMEOUT)
 }
 
 /// Makes the form that brings a file with a message.

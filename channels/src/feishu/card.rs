@@ -2,15 +2,15 @@
 
 use crate::{
     Choice,
-    live::{Draft, SIGN},
+    live::{MessageDraft, SIGN},
     render::{Rich, feishu::card_markdown},
 };
 use serde_json::{Value, json};
 
 /// The element whose text streams in.
 pub(super) const ELEMENT: &str = "text";
-/// A card may have 30 KB; what the platform adds to it is not known.
-const LARGEST: usize = 28 * 1024;
+/// Maximum size of a card, in bytes. It may have 30 KB; what the platform adds to it is not known.
+const MAX_CARD_BYTES: usize = 28 * 1024;
 /// The longest preview in the list of chats, in characters.
 const SUMMARY: usize = 80;
 
@@ -30,7 +30,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(draft: &Draft) -> Self {
+    pub(super) fn new(draft: &MessageDraft) -> Self {
         let (markdown, words) = (card_markdown(&draft.rich), draft.in_words());
         Self {
             markdown: if markdown.is_empty() { SIGN.to_owned() } else { markdown },
@@ -43,12 +43,12 @@ impl Page {
 
     /// Returns what a card shows when it is made.
     pub(super) fn sign() -> Self {
-        Self::new(&Draft { rich: Rich::plain(SIGN), ..Draft::default() })
+        Self::new(&MessageDraft { rich: Rich::plain(SIGN), ..MessageDraft::default() })
     }
 
     /// Returns whether its markup makes it too long for a card.
     pub(super) fn is_overfull(&self) -> bool {
-        self.card(true).to_string().len() > LARGEST
+        self.card(true).to_string().len() > MAX_CARD_BYTES
     }
 
     /// Returns the card. `update_multi` is what lets it be changed.
@@ -109,7 +109,7 @@ mod tests {
         let choice =
             |(label, action): &(&str, &str)| Choice { label: (*label).into(), action: (*action).into() };
         let choices = choices.iter().map(choice).collect();
-        Page::new(&Draft { rich: parse(text), choices, first: Some(1), ..Draft::default() })
+        Page::new(&MessageDraft { rich: parse(text), choices, first: Some(1), ..MessageDraft::default() })
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
 /// How long a call may take.
-pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+pub(super) const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 /// A token with less than this left is renewed; within the platform's own half hour.
 const RENEWAL: Duration = Duration::from_secs(25 * 60);
 /// The largest answer that is read, in bytes.
@@ -129,7 +129,7 @@ impl Client {
     pub(super) async fn endpoint(&self) -> Result<Value, Failure> {
         let body = json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()});
         let request = self.http.post(self.url("callback/ws/endpoint")).header("locale", "zh");
-        exchange(request.json(&body).timeout(PATIENCE)).await.map(|envelope| envelope.data)
+        exchange(request.json(&body).timeout(CALL_TIMEOUT)).await.map(|envelope| envelope.data)
     }
 
     /// Returns the time by the platform's clock.
@@ -197,7 +197,7 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.url(&format!("open-apis/{path}"))).timeout(PATIENCE)
+        self.http.request(method, self.url(&format!("open-apis/{path}"))).timeout(CALL_TIMEOUT)
     }
 
     /// A path below the domain, which may itself have one.

@@ -5,8 +5,8 @@ use crate::{Attachment, name::clean};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Text that is longer is cut, in bytes; the platform takes 150 KB.
-const LONGEST: usize = 256 * 1024;
+/// Maximum length of a text, in bytes; longer text is cut. The platform takes 150 KB.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// Somebody who is named in a message.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -185,8 +185,13 @@ fn location(json: &Value) -> String {
 
 fn tidy(text: &str) -> String {
     let text = text.trim();
-    let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
-    if text.len() <= LONGEST { text.to_owned() } else { text.get(..end).unwrap_or_default().to_owned() }
+    let end =
+        text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_TEXT_BYTES).last().unwrap_or(0);
+    if text.len() <= MAX_TEXT_BYTES {
+        text.to_owned()
+    } else {
+        text.get(..end).unwrap_or_default().to_owned()
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use super::{
     places::{Place, Places, plain},
 };
 use crate::{
-    Placement,
+    ReplyTarget,
     bucket::Bucket,
-    live::{CallError, Offers},
+    live::{CallError, NumberedChoices},
     pace::Pacer,
     recovery::Recovery,
 };
@@ -38,7 +38,7 @@ pub(super) struct Office {
     /// Rate limit that all chats share.
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<Places>,
-    pub(super) offers: Arc<Offers>,
+    pub(super) offers: Arc<NumberedChoices>,
     pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
@@ -70,7 +70,7 @@ pub(super) enum Operation<'a> {
 }
 
 impl Desk {
-    pub(super) fn new(office: Office, placement: &Placement) -> Self {
+    pub(super) fn new(office: Office, placement: &ReplyTarget) -> Self {
         let hinted = placement.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
         let topic = placement.address.topic.clone();
         Self {

@@ -165,13 +165,13 @@ async fn scope(client: &Client, probe: &Probe) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Found, feishu::failure::failure};
+    use crate::{CheckResult, feishu::failure::failure};
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
         let mends = |check: Check| match check.found {
-            Found::Good(_) => String::new(),
-            Found::Poor { mend, .. } | Found::Bad { mend, .. } => mend,
+            CheckResult::Good(_) => String::new(),
+            CheckResult::Poor { mend, .. } | CheckResult::Bad { mend, .. } => mend,
         };
         assert!(mends(credentials(&failure(200, 10_014, "app secret invalid", None))).contains("App Secret"));
         assert!(mends(credentials(&CallError::Unconnected("no".into()).into())).contains("proxy"));

@@ -4,8 +4,8 @@ use super::{client::Client, failure::describe, places::plain};
 use crate::{Attachment, SendError, fetch};
 use std::path::Path;
 
-/// The largest file that Feishu hands out, in bytes.
-pub(super) const LARGEST: u64 = 100_000_000;
+/// Maximum size of a file that Feishu hands out, in bytes.
+pub(super) const MAX_DOWNLOAD_BYTES: u64 = 100_000_000;
 
 /// Fetches a file of at most `limit` bytes to `to`.
 pub(super) async fn file(
@@ -18,7 +18,9 @@ pub(super) async fn file(
         path(&attachment.handle).ok_or_else(|| SendError::Refused("there is no such file".to_owned()))?;
     fetch::check(attachment.size, limit)?;
     let response = match client.fetch(&path, fetch::patience(limit)).await {
-        Err(failure) if failure.code == 234_037 => return Err(SendError::TooLarge { limit: LARGEST }),
+        Err(failure) if failure.code == 234_037 => {
+            return Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES });
+        }
         result => result?,
     };
     fetch::check(response.content_length(), limit)?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The pause where the platform does not say how long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// No pause that the platform asks for is longer.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Maximum delay that the platform may ask for.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ const TOKEN: [i64; 6] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_
 /// Classifies an answer of the platform whose code is not 0.
 pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> Failure {
     let told = || format!("{msg} (code {code})");
-    let pause = reset.map_or(PAUSE, |seconds| Duration::from_secs(seconds).clamp(PAUSE, LONGEST));
+    let pause = reset.map_or(PAUSE, |seconds| Duration::from_secs(seconds).clamp(PAUSE, MAX_RETRY_DELAY));
     let error = match code {
         // TRAP: as 400 and not as 429.
         99_991_400 => CallError::Wait(pause),

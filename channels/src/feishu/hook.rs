@@ -6,7 +6,9 @@ use super::{
     inlet::{Inlet, NotTaken},
     seal,
 };
-use crate::{Answer, BoxFuture, Glance, Intake, Post, Webhook, clock::now, webhook::header};
+use crate::{
+    BoxFuture, EventSink, Glance, Webhook, WebhookRequest, WebhookResponse, clock::now, webhook::header,
+};
 use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -39,22 +41,26 @@ impl Webhook for FeishuWebhook {
         if signature.is_empty() || whole { Glance::Open } else { Glance::Foreign }
     }
 
-    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+    fn take<'a>(
+        &'a self,
+        post: WebhookRequest<'a>,
+        intake: &'a dyn EventSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             let event = match self.open(post, now()) {
                 Ok(event) => event,
                 Err(answer) => return answer,
             };
             if event.kind == "url_verification" {
-                return Answer::Taken(Some(json!({"challenge": event.challenge})));
+                return WebhookResponse::Taken(Some(json!({"challenge": event.challenge})));
             }
             // The bot does not know yet who it is: Feishu posts it again.
             if self.inlet.me.get().is_none() {
-                return Answer::Later;
+                return WebhookResponse::Later;
             }
             let taken = self.inlet.take(&event, intake).await;
             self.tell(taken.as_ref().err());
-            taken.map_or(Answer::Later, Answer::Taken)
+            taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })
     }
 }
@@ -72,7 +78,7 @@ impl FeishuWebhook {
     }
 
     /// Checks that a post is Feishu's and opens it.
-    fn open(&self, post: Post<'_>, now: i64) -> Result<Envelope, Answer> {
+    fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<Envelope, WebhookResponse> {
         let signed = self.check_signature(post, now)?;
         let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| unreadable(signed))?;
         let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
@@ -81,33 +87,33 @@ impl FeishuWebhook {
         let expected = self.verification_token.expose_secret().as_bytes();
         let known = bool::from(event.token().as_bytes().ct_eq(expected));
         if !known || (!signed && event.kind != "url_verification") {
-            return Err(Answer::Forbidden);
+            return Err(WebhookResponse::Forbidden);
         }
         Ok(event)
     }
 
     /// Returns whether a post is signed; a wrong or old signature is an error.
-    fn check_signature(&self, post: Post<'_>, now: i64) -> Result<bool, Answer> {
+    fn check_signature(&self, post: WebhookRequest<'_>, now: i64) -> Result<bool, WebhookResponse> {
         let [signature, time, nonce] = SIGNED.map(|name| post.header(name));
         if signature.is_empty() {
             return Ok(false);
         }
         if !seal::is_signed(signature, time, nonce, self.encrypt_key.expose_secret(), post.body) {
-            return Err(Answer::Forbidden);
+            return Err(WebhookResponse::Forbidden);
         }
         let seconds = std::str::from_utf8(time).ok().and_then(|time| time.parse::<i64>().ok());
-        let at = seconds.and_then(|seconds| seconds.checked_mul(1000)).ok_or(Answer::Forbidden)?;
+        let at = seconds.and_then(|seconds| seconds.checked_mul(1000)).ok_or(WebhookResponse::Forbidden)?;
         if now.saturating_sub(at).saturating_abs() > WINDOW {
             tracing::warn!("a post of Feishu's is refused: its time is not this machine's");
-            return Err(Answer::Forbidden);
+            return Err(WebhookResponse::Forbidden);
         }
         Ok(true)
     }
 }
 
 /// Returns the answer to an unreadable post. An unsigned one does not learn why it is refused.
-fn unreadable(signed: bool) -> Answer {
-    if signed { Answer::Garbled } else { Answer::Forbidden }
+fn unreadable(signed: bool) -> WebhookResponse {
+    if signed { WebhookResponse::Garbled } else { WebhookResponse::Forbidden }
 }
 
 #[cfg(test)]

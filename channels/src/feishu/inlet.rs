@@ -12,8 +12,8 @@ use super::{
     places::{Place, Places, Room, Stand, plain},
 };
 use crate::{
-    Address, Attachment, EventKey, HealthCell, Inbound, Intake, JournalError, Kind, Refusal, Sender,
-    clock::now, live::Offers,
+    AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, ReplyStoreError,
+    Sender, clock::now, live::NumberedChoices,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) struct Inlet {
     pub(super) account: String,
     pub(super) client: Arc<Client>,
     pub(super) places: Arc<Places>,
-    pub(super) offers: Arc<Offers>,
+    pub(super) offers: Arc<NumberedChoices>,
     /// The bot's own id.
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
@@ -46,7 +46,7 @@ pub(super) struct Inlet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotTaken {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] AcceptError),
     #[error("the conversations cannot be read: {0}")]
     Unread(String),
     #[error("where it was cannot be looked up now")]
@@ -59,12 +59,12 @@ impl Inlet {
     pub(super) async fn take(
         &self,
         event: &Envelope,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<Option<Value>, NotTaken> {
         self.health.event(now());
         let told = event.told();
         let _turn = match told.chat() {
-            Some(chat) => Some(self.lanes.turn(chat).await.ok_or(Refusal::Full)?),
+            Some(chat) => Some(self.lanes.turn(chat).await.ok_or(AcceptError::Full)?),
             None => None,
         };
         let pressed = matches!(told, Told::Press(_));
@@ -93,7 +93,7 @@ impl Inlet {
     async fn message(
         &self,
         Received { sender, message }: Received,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<Option<Inbound>, NotTaken> {
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty());
         let ids = (self.me.get(), from, plain(&message.chat_id), plain(&message.message_id));
@@ -164,7 +164,7 @@ impl Inlet {
     }
 
     /// Returns where a message stands; `None` if that cannot be found out.
-    async fn find(&self, id: &str, intake: &dyn Intake) -> Result<Option<Place>, NotTaken> {
+    async fn find(&self, id: &str, intake: &dyn EventSink) -> Result<Option<Place>, NotTaken> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
@@ -179,7 +179,7 @@ impl Inlet {
 
     /// Returns whether a message stands in a thread that continues a conversation of its group: one under a
     /// message of it. Any other thread is a conversation of its own.
-    async fn is_chain(&self, stand: &Stand, intake: &dyn Intake) -> Result<bool, NotTaken> {
+    async fn is_chain(&self, stand: &Stand, intake: &dyn EventSink) -> Result<bool, NotTaken> {
         let threaded = stand.thread.is_some() && stand.room == Room::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
         // A group that is shown as topics calls itself a group: what opened a topic stands in the topic itself,
@@ -196,9 +196,9 @@ impl Inlet {
         Ok(part)
     }
 
-    async fn knows(&self, at: &Address, message: &str, intake: &dyn Intake) -> Result<bool, NotTaken> {
+    async fn knows(&self, at: &Address, message: &str, intake: &dyn EventSink) -> Result<bool, NotTaken> {
         let known = intake.knows(at, message).await;
-        known.map_err(|JournalError(why)| NotTaken::Unread(why))
+        known.map_err(|ReplyStoreError(why)| NotTaken::Unread(why))
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
@@ -217,12 +217,12 @@ impl Inlet {
         content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
-    async fn recall(&self, recalled: Recalled, intake: &dyn Intake) -> Result<Option<Inbound>, NotTaken> {
+    async fn recall(&self, recalled: Recalled, intake: &dyn EventSink) -> Result<Option<Inbound>, NotTaken> {
         let Some(id) = plain(&recalled.message_id) else { return Ok(None) };
         let place = self.find(id, intake).await?.filter(|place| place.chat == recalled.chat_id);
         Ok(place.and_then(|place| {
             let sender = place.sender.clone()?;
-            Some(self.about(format!("r:{id}"), id, place, sender, Kind::Recall))
+            Some(self.about(format!("r:{id}"), id, place, sender, InboundKind::Recall))
         }))
     }
 
@@ -232,7 +232,7 @@ impl Inlet {
         &self,
         event: &str,
         pressed: Pressed,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<Option<Inbound>, NotTaken> {
         let action = pressed.action.action().map(str::to_owned);
         let person = pressed.operator.open_id.filter(|id| !id.is_empty());
@@ -246,11 +246,11 @@ impl Inlet {
             tracing::warn!("a press is dropped: it is not under a message of ours in its chat");
             return Ok(None);
         }
-        Ok(Some(self.about(format!("p:{event}"), id, place, person, Kind::Press { action })))
+        Ok(Some(self.about(format!("p:{event}"), id, place, person, InboundKind::Press { action })))
     }
 
     /// Somebody did something with a message.
-    fn about(&self, key: String, message: &str, place: Place, person: String, kind: Kind) -> Inbound {
+    fn about(&self, key: String, message: &str, place: Place, person: String, kind: InboundKind) -> Inbound {
         Inbound {
             key: EventKey(key),
             address: self.address(&place.chat, place.topic),
@@ -304,9 +304,9 @@ fn place(stand: Stand, chain: bool) -> Place {
 }
 
 /// Files come one by one and before the words that belong to them: alone with the bot they wait for each other.
-fn kind(said: Said, private: bool, from: &str) -> Kind {
+fn kind(said: Said, private: bool, from: &str) -> InboundKind {
     let alone = private && said.text.is_empty() && !said.files.is_empty();
-    Kind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
+    InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
 }
 
 fn toast(kind: &str, content: &str) -> Value {

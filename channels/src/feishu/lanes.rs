@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So many events of a chat may be under way; as many as one connection brings at a time.
-const MOST: usize = 64;
+/// Maximum number of a chat's events under way; as many as one connection brings at a time.
+const MAX_EVENTS_PER_CHAT: usize = 64;
 
 /// The chats in which something is under way.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl Lanes {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Lane { turn: Arc::new(Semaphore::new(1)), inside: 0 };
         let lane = lanes.entry(chat.to_owned()).or_insert_with(new);
-        if lane.inside >= MOST {
+        if lane.inside >= MAX_EVENTS_PER_CHAT {
             return None;
         }
         lane.inside += 1;
@@ -92,7 +92,7 @@ mod tests {
     async fn so_many_wait_and_no_more() {
         let lanes = Lanes::default();
         let turn = lanes.turn("a").await;
-        let mut waiting: Vec<_> = (1..MOST).map(|_| Box::pin(lanes.turn("a"))).collect();
+        let mut waiting: Vec<_> = (1..MAX_EVENTS_PER_CHAT).map(|_| Box::pin(lanes.turn("a"))).collect();
         waiting.iter_mut().for_each(|one| assert!(one.as_mut().now_or_never().is_none()));
         assert!(lanes.turn("a").await.is_none());
         drop(waiting);

@@ -12,10 +12,10 @@ use super::{
     protocol::{Delivery, PING, Protocol, Step},
 };
 use crate::{
-    ChannelError, Intake,
+    ChannelError, EventSink,
     live::CallError,
-    socket::{Frame, Pulse, Socket, SocketError},
-    supervise::{Ended, supervise},
+    socket::{Keepalive, Socket, SocketError, SocketFrame},
+    supervise::{ConnectionEnd, supervise},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
@@ -24,17 +24,21 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Events that are being kept at a time; more stay in the socket.
-const AT_ONCE: usize = 64;
-/// The line itself is tried so often, and is dead when nothing comes for so long.
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
+/// Maximum number of events being stored at a time; more stay in the socket.
+const MAX_CONCURRENT_EVENTS: usize = 64;
+/// Ping interval of the socket, and the silence after which it is dead.
+const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(20), idle: Duration::from_secs(65) };
 /// An app may have 50 connections. Where there are too many, another is tried after this.
 const TOO_MANY: Duration = Duration::from_secs(60);
 /// How often the token is looked at where there is no connection.
 const TOKEN: Duration = Duration::from_secs(60);
 
 impl Feishu {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         let listen = || async {
             match Box::pin(self.connect(intake, &stop)).await {
                 Ok(ended) | Err(ended) => ended,
@@ -43,15 +47,19 @@ impl Feishu {
         supervise(&self.health, &stop, listen).await
     }
 
-    async fn connect(&self, intake: &dyn Intake, stop: &CancellationToken) -> Result<Ended, Ended> {
+    async fn connect(
+        &self,
+        intake: &dyn EventSink,
+        stop: &CancellationToken,
+    ) -> Result<ConnectionEnd, ConnectionEnd> {
         let started = stop.run_until_cancelled(self.learn_me()).await;
-        let Some(started) = started else { return Ok(Ended::Renew) };
+        let Some(started) = started else { return Ok(ConnectionEnd::Renew) };
         started?;
         if let Mode::Webhook { .. } = self.config.mode {
             return self.stay(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
-        let Some(opened) = opened else { return Ok(Ended::Renew) };
+        let Some(opened) = opened else { return Ok(ConnectionEnd::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
         Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
@@ -59,17 +67,17 @@ impl Feishu {
 
     /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
     /// looked at now and then, which asks for another one only if the last is old or was refused.
-    async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<Ended, Ended> {
+    async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<ConnectionEnd, ConnectionEnd> {
         let mut known = false;
         loop {
             let token = stop.run_until_cancelled(self.office.client.token()).await;
-            let Some(token) = token else { return Ok(Ended::Renew) };
+            let Some(token) = token else { return Ok(ConnectionEnd::Renew) };
             token.map_err(|failure| ended(&failure))?;
             if !std::mem::replace(&mut known, true) {
                 self.greet("by webhook");
             }
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
-                return Ok(Ended::Renew);
+                return Ok(ConnectionEnd::Renew);
             }
         }
     }
@@ -80,7 +88,7 @@ impl Feishu {
     }
 
     /// Learns who the bot is, once.
-    pub(super) async fn learn_me(&self) -> Result<(), Ended> {
+    pub(super) async fn learn_me(&self) -> Result<(), ConnectionEnd> {
         if self.me.get().is_some() {
             return Ok(());
         }
@@ -88,24 +96,25 @@ impl Feishu {
         let me = told.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
         let why =
             || "the app has no bot: add the bot ability in the developer console, and publish a version";
-        let me = me.ok_or_else(|| Ended::Fatal(ChannelError::Config(why().to_owned())))?;
+        let me = me.ok_or_else(|| ConnectionEnd::Fatal(ChannelError::Config(why().to_owned())))?;
         // The first answer stays: an app's bot does not change.
         let _ = self.me.set(me.to_owned());
         Ok(())
     }
 
     /// Asks where the connection is, and opens it.
-    async fn open(&self) -> Result<(Socket, Protocol, Duration), Ended> {
+    async fn open(&self) -> Result<(Socket, Protocol, Duration), ConnectionEnd> {
         let told = self.office.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
         let url = told["URL"].as_str().unwrap_or_default();
-        let lost = |why: &str| Ended::Lost(why.to_owned());
+        let lost = |why: &str| ConnectionEnd::Lost(why.to_owned());
         let parsed =
             Url::parse(url).map_err(|_| lost("the platform gave no address for the long connection"))?;
         let service = parsed.query_pairs().find(|(name, _)| name == "service_id");
         let service = service.and_then(|(_, id)| id.parse().ok());
         let service = service.ok_or_else(|| lost("the long connection's address names no service"))?;
         let ping = ping_of(&told["ClientConfig"]).unwrap_or(PING);
-        let socket = Box::pin(Socket::connect(url, PULSE)).await.map_err(|error| refused_socket(&error))?;
+        let socket =
+            Box::pin(Socket::connect(url, KEEPALIVE)).await.map_err(|error| refused_socket(&error))?;
         Ok((socket, Protocol::new(service), ping))
     }
 }
@@ -123,16 +132,22 @@ struct Line<'a> {
     /// When the platform, not only the line, last said something.
     heard: Instant,
     inlet: Inlet,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
 }
 
 impl<'a> Line<'a> {
-    fn new(socket: Socket, protocol: Protocol, ping: Duration, inlet: Inlet, intake: &'a dyn Intake) -> Self {
+    fn new(
+        socket: Socket,
+        protocol: Protocol,
+        ping: Duration,
+        inlet: Inlet,
+        intake: &'a dyn EventSink,
+    ) -> Self {
         let now = Instant::now();
         Self { socket, protocol, ping, next_ping: now, heard: now, inlet, intake }
     }
 
-    async fn serve(mut self, stop: &CancellationToken) -> Ended {
+    async fn serve(mut self, stop: &CancellationToken) -> ConnectionEnd {
         let ended = self.talk(stop).await;
         if stop.is_cancelled() {
             // Without a goodbye the platform sends events here for a while.
@@ -141,32 +156,32 @@ impl<'a> Line<'a> {
         ended
     }
 
-    async fn talk(&mut self, stop: &CancellationToken) -> Ended {
+    async fn talk(&mut self, stop: &CancellationToken) -> ConnectionEnd {
         let mut keeping = FuturesUnordered::new();
         loop {
             // Three pings without an answer.
             let deaf = self.heard + self.ping * 3;
             let sent = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ended::Renew,
+                () = stop.cancelled() => return ConnectionEnd::Renew,
                 Some(acknowledgement) = keeping.next() => self.socket.send_binary(acknowledgement).await,
                 () = sleep_until(self.next_ping) => {
                     self.next_ping = Instant::now() + self.ping;
                     self.socket.send_binary(self.protocol.ping()).await
                 }
-                () = sleep_until(deaf) => return Ended::Lost("the platform answers no pings".to_owned()),
-                frame = self.socket.next(), if keeping.len() < AT_ONCE => match frame {
-                    Ok(Frame::Binary(bytes)) => {
+                () = sleep_until(deaf) => return ConnectionEnd::Lost("the platform answers no pings".to_owned()),
+                frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
+                    Ok(SocketFrame::Binary(bytes)) => {
                         keeping.extend(self.hear(&bytes).map(|event| keep(self.inlet.clone(), event, self.intake)));
                         Ok(())
                     }
-                    Ok(Frame::Text(_)) => Ok(()),
-                    Ok(Frame::Close(_)) => return Ended::Lost("the platform closed the connection".to_owned()),
+                    Ok(SocketFrame::Text(_)) => Ok(()),
+                    Ok(SocketFrame::Close(_)) => return ConnectionEnd::Lost("the platform closed the connection".to_owned()),
                     Err(error) => Err(error),
                 },
             };
             if let Err(error) = sent {
-                return Ended::Lost(error.to_string());
+                return ConnectionEnd::Lost(error.to_string());
             }
         }
     }
@@ -188,7 +203,7 @@ impl<'a> Line<'a> {
 }
 
 /// Keeps an event and makes its acknowledgement.
-async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn Intake) -> Vec<u8> {
+async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
     let answer = match serde_json::from_slice::<Envelope>(&delivery.payload) {
         Ok(event) => match inlet.take(&event, intake).await {
@@ -211,25 +226,25 @@ async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn Intake) -> Vec<u8> 
 }
 
 /// Maps a failed call to how the connection ended.
-fn ended(failure: &Failure) -> Ended {
+fn ended(failure: &Failure) -> ConnectionEnd {
     match &failure.error {
-        _ if failure.is_credentials() => Ended::Fatal(ChannelError::Auth(failure.error.to_string())),
-        CallError::Wait(pause) => Ended::Later("Feishu asks to wait".to_owned(), *pause),
-        CallError::Refused(why) => Ended::Fatal(ChannelError::Config(why.clone())),
-        other => Ended::Lost(other.to_string()),
+        _ if failure.is_credentials() => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
+        CallError::Wait(pause) => ConnectionEnd::Later("Feishu asks to wait".to_owned(), *pause),
+        CallError::Refused(why) => ConnectionEnd::Fatal(ChannelError::Config(why.clone())),
+        other => ConnectionEnd::Lost(other.to_string()),
     }
 }
 
 /// The endpoint has codes of its own: some pass, the others need a person's hand.
-fn refused_endpoint(failure: &Failure) -> Ended {
+fn refused_endpoint(failure: &Failure) -> ConnectionEnd {
     match failure.code {
-        0 | 1 | 1_000_040_343 => Ended::Lost(failure.error.to_string()),
-        403 | 514 => Ended::Fatal(ChannelError::Auth(failure.error.to_string())),
+        0 | 1 | 1_000_040_343 => ConnectionEnd::Lost(failure.error.to_string()),
+        403 | 514 => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
         _ => match ended(failure) {
-            Ended::Fatal(_) => {
+            ConnectionEnd::Fatal(_) => {
                 let why =
                     format!("{}: is the long connection chosen in the developer console?", failure.error);
-                Ended::Fatal(ChannelError::Config(why))
+                ConnectionEnd::Fatal(ChannelError::Config(why))
             }
             other => other,
         },
@@ -237,17 +252,17 @@ fn refused_endpoint(failure: &Failure) -> Ended {
 }
 
 /// Why the handshake was refused stands in headers.
-fn refused_socket(error: &SocketError) -> Ended {
-    let SocketError::Refused { headers, .. } = error else { return Ended::Lost(error.to_string()) };
+fn refused_socket(error: &SocketError) -> ConnectionEnd {
+    let SocketError::Refused { headers, .. } = error else { return ConnectionEnd::Lost(error.to_string()) };
     let header = |name: &str| {
         let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value.as_str())
     };
     let told = header("handshake-msg");
     match (header("handshake-status"), header("handshake-autherrcode")) {
-        ("514", "1000040350") => Ended::Later(format!("{told}: who else uses this app?"), TOO_MANY),
-        ("403", _) => Ended::Fatal(ChannelError::Auth(told.to_owned())),
-        (status, _) => Ended::Lost(format!("{error}: {told} {status}").trim_end().to_owned()),
+        ("514", "1000040350") => ConnectionEnd::Later(format!("{told}: who else uses this app?"), TOO_MANY),
+        ("403", _) => ConnectionEnd::Fatal(ChannelError::Auth(told.to_owned())),
+        (status, _) => ConnectionEnd::Lost(format!("{error}: {told} {status}").trim_end().to_owned()),
     }
 }
 
@@ -301,13 +316,13 @@ mod tests {
             feishu.office.client.call(Method::GET, "x", None).await
         };
         let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
-        assert!(matches!(ended, Err(Ended::Fatal(ChannelError::Auth(_)))), "{ended:?}");
+        assert!(matches!(ended, Err(ConnectionEnd::Fatal(ChannelError::Auth(_)))), "{ended:?}");
     }
 
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_ends_it() {
-        let auth = |why: &str| Ended::Fatal(ChannelError::Auth(why.into()));
-        let lost = |why: &str| Ended::Lost(why.into());
+        let auth = |why: &str| ConnectionEnd::Fatal(ChannelError::Auth(why.into()));
+        let lost = |why: &str| ConnectionEnd::Lost(why.into());
         let cases = [
             (failure(200, 1, "system busy", None), lost("system busy (code 1)")),
             (failure(200, 1_000_040_343, "internal", None), lost("internal (code 1000040343)")),
@@ -319,7 +334,7 @@ mod tests {
             assert_eq!(refused_endpoint(&failure), expected);
         }
         let other = refused_endpoint(&failure(200, 1_000_040_344, "no", None));
-        assert!(matches!(other, Ended::Fatal(ChannelError::Config(_))));
+        assert!(matches!(other, ConnectionEnd::Fatal(ChannelError::Config(_))));
     }
 
     #[test]
@@ -335,9 +350,9 @@ mod tests {
                 ],
             })
         };
-        assert!(matches!(refused("514", "1000040350"), Ended::Later(_, pause) if pause == TOO_MANY));
-        assert!(matches!(refused("514", "1"), Ended::Lost(_)));
-        assert!(matches!(refused("403", ""), Ended::Fatal(ChannelError::Auth(_))));
-        assert!(matches!(refused("", ""), Ended::Lost(_)));
+        assert!(matches!(refused("514", "1000040350"), ConnectionEnd::Later(_, pause) if pause == TOO_MANY));
+        assert!(matches!(refused("514", "1"), ConnectionEnd::Lost(_)));
+        assert!(matches!(refused("403", ""), ConnectionEnd::Fatal(ChannelError::Auth(_))));
+        assert!(matches!(refused("", ""), ConnectionEnd::Lost(_)));
     }
 }

@@ -21,7 +21,10 @@ use super::{
 use crate::{
     OutFile, SendError,
     clock::now,
-    live::{CallError, Draft, FoundFile, Ledger, Messages, Offers, Sent, Slot},
+    live::{
+        CallError, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices, PlatformMessages,
+        SendIntent,
+    },
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -109,7 +112,7 @@ fn is_zero(ahead: &i32) -> bool {
     *ahead == 0
 }
 
-impl Sent for Shown {
+impl MessageRef for Shown {
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -198,9 +201,9 @@ impl FeishuMessages {
     }
 
     /// Sends a page in the present way.
-    async fn send(&mut self, slot: &Slot<Option<Made>>, page: &Page) -> Result<Shown, Failure> {
+    async fn send(&mut self, slot: &SendIntent<Option<Made>>, page: &Page) -> Result<Shown, Failure> {
         let (key, first) = (slot.key.as_str(), slot.n == 0);
-        let card = slot.mark.clone().filter(|_| self.way == Way::Stream);
+        let card = slot.dedup_key.clone().filter(|_| self.way == Way::Stream);
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
                 match self.dress(card, page).await {
@@ -241,7 +244,7 @@ impl FeishuMessages {
     }
 }
 
-impl Messages for FeishuMessages {
+impl PlatformMessages for FeishuMessages {
     type Page = Page;
     type Sent = Shown;
     /// The card that the message is to show.
@@ -250,9 +253,9 @@ impl Messages for FeishuMessages {
     const PLATFORM: &'static str = "Feishu";
     // Entities and escapes make it longer: what is too long then is cut smaller.
     const LIMIT: Limit = Limit { unit: Unit::Bytes, max: 20_000 };
-    const LARGEST_FILE: u64 = upload::FILE;
+    const MAX_FILE_BYTES: u64 = upload::FILE;
 
-    fn page(&self, draft: &Draft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> Page {
         Page::new(draft)
     }
 
@@ -264,15 +267,15 @@ impl Messages for FeishuMessages {
         if self.way == Way::Stream { Page::sign() } else { page.clone() }
     }
 
-    fn grows(&self) -> bool {
+    fn editable(&self) -> bool {
         matches!(self.way, Way::Stream | Way::Card)
     }
 
     fn buttons(&self) -> bool {
-        self.grows()
+        self.editable()
     }
 
-    fn offers(&self) -> Option<&Arc<Offers>> {
+    fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         Some(&self.desk.office.offers)
     }
 
@@ -284,19 +287,19 @@ impl Messages for FeishuMessages {
         self.desk.ready().await;
     }
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         self.desk.free()
     }
 
-    fn keyed(&self) -> bool {
+    fn idempotent_send(&self) -> bool {
         true
     }
 
-    async fn mark(
+    async fn dedup_key(
         &mut self,
         before: Option<Option<Made>>,
         _since: i64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> Result<Option<Made>, SendError> {
         match before {
             Some(mark) => Ok(mark),
@@ -308,8 +311,8 @@ impl Messages for FeishuMessages {
     /// The platform knows a repetition for an hour. After that one is looked for that nobody knows.
     async fn find(
         &mut self,
-        slot: &Slot<Option<Made>>,
-        ledger: &Ledger<'_>,
+        slot: &SendIntent<Option<Made>>,
+        ledger: &MessageHistory<'_>,
     ) -> Result<Option<Shown>, SendError> {
         let intended = slot.since + MARGIN;
         if now() - intended < KEY {
@@ -320,10 +323,10 @@ impl Messages for FeishuMessages {
         let known = ledger.known(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
         let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !ledger.own.contains(id));
-        Ok(unknown.map(|id| Shown { id, card: slot.mark.clone() }))
+        Ok(unknown.map(|id| Shown { id, card: slot.dedup_key.clone() }))
     }
 
-    async fn post(&mut self, slot: &Slot<Option<Made>>, page: &Page) -> Result<Shown, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Option<Made>>, page: &Page) -> Result<Shown, CallError> {
         loop {
             match self.send(slot, page).await {
                 // A card that takes no change may be one that can be sent whole.
@@ -337,7 +340,7 @@ impl Messages for FeishuMessages {
     }
 
     async fn edit(&mut self, sent: &mut Shown, page: &Page) -> Result<(), CallError> {
-        let result = match (&mut sent.card, self.grows()) {
+        let result = match (&mut sent.card, self.editable()) {
             // Only what is whole takes the place of what cannot change.
             (_, false) if page.done => return Err(CallError::Gone),
             (_, false) => return Ok(()),
@@ -366,7 +369,7 @@ impl Messages for FeishuMessages {
         since: i64,
         _file: &OutFile,
         _size: u64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         let known = (0..KEY).contains(&now().saturating_sub(since));
         Ok(if known { FoundFile::Repeatable } else { FoundFile::Perhaps })
@@ -376,11 +379,11 @@ impl Messages for FeishuMessages {
         Ok(upload::send(&self.desk, key, file, size).await?)
     }
 
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         if self.way == Way::Stream { Value::Null } else { json!({"way": self.way}) }
     }
 
-    fn remember(&mut self, memo: &Value) {
+    fn restore_platform_state(&mut self, memo: &Value) {
         if let Ok(way) = serde_json::from_value(memo["way"].clone()) {
             self.way = way;
         }

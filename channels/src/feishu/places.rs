@@ -22,8 +22,8 @@ use tokio::{
 const NAME: Duration = Duration::from_millis(1000);
 /// After a name that could not be had none is asked for in this time.
 const NAMELESS: Duration = Duration::from_secs(10 * 60);
-/// So many messages, chats and names are remembered each.
-const MOST: usize = 4096;
+/// Maximum number of messages, chats and names remembered, each.
+const MAX_CACHE_ENTRIES: usize = 4096;
 
 /// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,7 +234,7 @@ impl<V: Clone> Recent<V> {
         if map.insert(key.to_owned(), value).is_none() {
             order.push_back(key.to_owned());
         }
-        if map.len() > MOST
+        if map.len() > MAX_CACHE_ENTRIES
             && let Some(oldest) = order.pop_front()
         {
             map.remove(&oldest);
@@ -249,13 +249,13 @@ mod tests {
     #[test]
     fn the_newest_are_remembered() {
         let recent = Recent::default();
-        for n in 0..2 * MOST {
+        for n in 0..2 * MAX_CACHE_ENTRIES {
             recent.put(&n.to_string(), n);
             recent.put("0", 0);
         }
         let kept = recent.0.lock().unwrap();
-        assert!(kept.0.len() <= MOST && kept.1.len() <= MOST + 1);
-        assert_eq!(kept.0.get(&(2 * MOST - 1).to_string()), Some(&(2 * MOST - 1)));
+        assert!(kept.0.len() <= MAX_CACHE_ENTRIES && kept.1.len() <= MAX_CACHE_ENTRIES + 1);
+        assert_eq!(kept.0.get(&(2 * MAX_CACHE_ENTRIES - 1).to_string()), Some(&(2 * MAX_CACHE_ENTRIES - 1)));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
 
-/// Fragments of an event that is not whole by then are forgotten; the platform's own clients wait as long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long fragments of an incomplete event are kept; the platform's own clients wait as long.
+const FRAGMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many fragments an event may have.
 const FRAGMENTS: usize = 1024;
 /// So many events may be under way in fragments.
@@ -167,7 +167,7 @@ impl Protocol {
         let old: Vec<String> = self
             .sets
             .iter()
-            .filter(|(_, set)| now.duration_since(set.since) >= PATIENCE)
+            .filter(|(_, set)| now.duration_since(set.since) >= FRAGMENT_TIMEOUT)
             .map(|(id, _)| id.clone())
             .collect();
         old.iter().for_each(|id| self.drop_set(id));

@@ -4,28 +4,28 @@
 //! they cannot. Its numbers count as long as it is asked, also over a restart.
 
 use super::{
-    Messages, Reply,
-    offers::Offer,
+    PlatformMessages, PlatformReply,
+    offers::NumberedPrompt,
     pages,
-    record::{Asked, Part, Record},
+    record::{PromptRecord, RecordPart, ReplyRecord},
 };
 use crate::{Address, FinalView, ReplyView, SendError};
 
-impl<M: Messages> Reply<M> {
+impl<M: PlatformMessages> PlatformReply<M> {
     /// Takes up what was asked before a restart: its numbers count before it is shown again.
     pub(super) fn asked_before(
         messages: &M,
-        record: &Record<M::Sent, M::Mark>,
+        record: &ReplyRecord<M::Sent, M::Mark>,
         address: &Address,
-    ) -> Option<Offer> {
-        let Asked { first, actions, .. } = &record.asked;
-        let offers = messages.offers().filter(|_| !actions.is_empty())?;
+    ) -> Option<NumberedPrompt> {
+        let PromptRecord { first, actions, .. } = &record.asked;
+        let offers = messages.numbered_choices().filter(|_| !actions.is_empty())?;
         offers.renew(address, *first, actions.clone())
     }
 
     /// Gives what a view asks its numbers, and takes back those of what is not asked any more.
     pub(super) async fn number(&mut self, view: &ReplyView) -> Result<(), SendError> {
-        let choices = view.ask.iter().flat_map(|ask| &ask.choices);
+        let choices = view.prompt.iter().flat_map(|ask| &ask.choices);
         let mut actions: Vec<String> = choices.map(|choice| choice.action.clone()).collect();
         if self.messages.buttons() {
             actions.clear();
@@ -38,9 +38,9 @@ impl<M: Messages> Reply<M> {
             return Ok(());
         }
         self.withdraw().await?;
-        if let Some(offers) = self.messages.offers().filter(|_| !actions.is_empty()) {
+        if let Some(offers) = self.messages.numbered_choices().filter(|_| !actions.is_empty()) {
             let offer = offers.ask(&self.address, self.record.asked.first, actions.clone());
-            self.record.asked = Asked { first: offer.first, actions, at: None };
+            self.record.asked = PromptRecord { first: offer.first, actions, at: None };
             self.offer = Some(offer);
             self.unsaved = true;
         }
@@ -81,8 +81,8 @@ impl<M: Messages> Reply<M> {
                 shown => shown?,
             }
         }
-        let (Some(ask), Some(first)) = (&view.ask, self.first_number()) else { return Ok(()) };
-        let there = self.record.parts.iter().take_while(|part| matches!(part, Part::Sent(_))).count();
+        let (Some(ask), Some(first)) = (&view.prompt, self.first_number()) else { return Ok(()) };
+        let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
         let at = *self.record.asked.at.get_or_insert(there);
         let pages = self.pages(|limit| pages::question(ask, &view.choices, first, limit));
         for (n, page) in pages.iter().enumerate() {
@@ -97,12 +97,12 @@ impl<M: Messages> Reply<M> {
     /// that is done by number.
     pub(super) fn conclude(&mut self, view: &FinalView) -> Option<usize> {
         self.offer = None;
-        if self.record.asked != Asked::default() {
-            self.record.asked = Asked::default();
+        if self.record.asked != PromptRecord::default() {
+            self.record.asked = PromptRecord::default();
             self.unsaved = true;
         }
         let choices = if self.messages.buttons() { [].as_slice() } else { &view.choices };
-        let first = self.messages.offers()?.list(&self.address, choices);
+        let first = self.messages.numbered_choices()?.list(&self.address, choices);
         self.lists = first.is_some();
         self.tell_who_lists();
         first
@@ -110,7 +110,8 @@ impl<M: Messages> Reply<M> {
 
     /// Registers the message that lists the choices, as soon as one is there: any of them names the reply.
     pub(super) fn tell_who_lists(&self) {
-        if let (true, Some(offers), Some(id)) = (self.lists, self.messages.offers(), self.record.ids().next())
+        if let (true, Some(offers), Some(id)) =
+            (self.lists, self.messages.numbered_choices(), self.record.ids().next())
         {
             offers.listed_by(&self.address, &id);
         }

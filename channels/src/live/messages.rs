@@ -1,18 +1,18 @@
 //! Port of a live reply to its platform: make a message, change it, find it, delete it.
 
-use super::{Draft, Offers, Typing};
-use crate::{Journal, OutFile, SendError, Sighting, recovery::Recovery, split::Limit};
+use super::{MessageDraft, NumberedChoices, Typing};
+use crate::{KnownMessage, OutFile, ReplyStore, SendError, recovery::Recovery, split::Limit};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The messages of one reply on one platform. A value of it lives as long as the reply.
-pub(crate) trait Messages: Send + Sync + 'static {
+pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Content of one message, ready to be sent. Equal pages need no call.
     type Page: Clone + PartialEq + Send + Sync;
     /// Record of a message that is there.
-    type Sent: Sent;
+    type Sent: MessageRef;
     /// Record of a message before it is sent, by which it can be found again; `()` where a key does it.
     type Mark: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
@@ -21,10 +21,10 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// How much visible text a message holds.
     const LIMIT: Limit;
     /// The largest file that can be sent, in bytes.
-    const LARGEST_FILE: u64;
+    const MAX_FILE_BYTES: u64;
 
     /// Renders a message.
-    fn page(&self, draft: &Draft) -> Self::Page;
+    fn page(&self, draft: &MessageDraft) -> Self::Page;
 
     /// Returns whether the markup makes a page too long for the platform: it is cut smaller then.
     fn overfull(&self, _page: &Self::Page) -> bool {
@@ -38,7 +38,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
 
     /// Returns whether a message can change. If not, one message holds the place, `edit` answers
     /// [`CallError::Gone`] to the final page, and the answer comes as new messages.
-    fn grows(&self) -> bool {
+    fn editable(&self) -> bool {
         true
     }
 
@@ -48,7 +48,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
     }
 
     /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
-    fn abandon(&mut self, _slot: &Slot<Self::Mark>) -> impl Future<Output = ()> + Send {
+    fn abandon(&mut self, _slot: &SendIntent<Self::Mark>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -64,7 +64,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
     }
 
     /// Returns where the numbers of choices are remembered, where there may be no buttons.
-    fn offers(&self) -> Option<&Arc<Offers>> {
+    fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
         None
     }
 
@@ -83,37 +83,37 @@ pub(crate) trait Messages: Send + Sync + 'static {
     fn ready(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Waits until a page of the same words would look otherwise, because of the time that went by.
-    fn aged(&mut self) -> impl Future<Output = ()> + Send {
+    fn next_refresh(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
     /// Fails while nothing at all may be sent: nothing needs to be written down for a call that is not made.
-    fn free(&self) -> Result<(), CallError>;
+    fn check_rate_limit(&self) -> Result<(), CallError>;
 
     /// Waits for the turn to send, where replies of one chat have to take turns.
-    fn turn(&self) -> impl Future<Output = Turn> + Send {
+    fn lock_chat(&self) -> impl Future<Output = ChatLock> + Send {
         async { None }
     }
 
     /// Returns what is to be kept before a message is sent. `before` is the mark under which it was perhaps
     /// sent already, and not found.
-    fn mark(
+    fn dedup_key(
         &mut self,
         before: Option<Self::Mark>,
         since: i64,
-        ledger: &Ledger<'_>,
+        ledger: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Self::Mark, SendError>> + Send;
 
     /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
     /// the same key makes no second one.
     fn find(
         &mut self,
-        slot: &Slot<Self::Mark>,
-        ledger: &Ledger<'_>,
+        slot: &SendIntent<Self::Mark>,
+        ledger: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
 
     /// Returns whether sending again under the same key makes no second message.
-    fn keyed(&self) -> bool {
+    fn idempotent_send(&self) -> bool {
         false
     }
 
@@ -125,7 +125,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
     /// Makes a message.
     fn post(
         &mut self,
-        slot: &Slot<Self::Mark>,
+        slot: &SendIntent<Self::Mark>,
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Sent, CallError>> + Send;
 
@@ -146,7 +146,7 @@ pub(crate) trait Messages: Send + Sync + 'static {
         _since: i64,
         _file: &OutFile,
         _size: u64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<FoundFile, SendError>> + Send {
         async { Ok(FoundFile::Perhaps) }
     }
@@ -166,12 +166,12 @@ pub(crate) trait Messages: Send + Sync + 'static {
     }
 
     /// Returns what is to be kept of the reply as a whole, `null` for nothing.
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         Value::Null
     }
 
     /// Takes back what [`Self::memo`] returned before a restart.
-    fn remember(&mut self, _memo: &Value) {}
+    fn restore_platform_state(&mut self, _memo: &Value) {}
 }
 
 /// Result of the search for a file that was perhaps sent.
@@ -188,10 +188,10 @@ pub(crate) enum FoundFile {
 }
 
 /// The right to send in a chat, until it is dropped.
-pub(crate) type Turn = Option<OwnedSemaphorePermit>;
+pub(crate) type ChatLock = Option<OwnedSemaphorePermit>;
 
 /// Record of a message that is there.
-pub(crate) trait Sent:
+pub(crate) trait MessageRef:
     Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
 {
     /// Returns the platform's id: an answer to it continues the conversation.
@@ -203,7 +203,7 @@ pub(crate) trait Sent:
 
 /// A message that is about to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Slot<M> {
+pub(crate) struct SendIntent<M> {
     /// Which part of the reply it is, from 0.
     #[serde(skip)]
     pub(crate) n: usize,
@@ -216,23 +216,24 @@ pub(crate) struct Slot<M> {
     /// An hour before it was first to be sent, in milliseconds since 1970.
     pub(crate) since: i64,
     /// The platform's record of the message.
-    pub(crate) mark: M,
+    #[serde(rename = "mark")]
+    pub(crate) dedup_key: M,
 }
 
 /// View of the known messages in the chats of this account.
-pub(crate) struct Ledger<'a> {
-    journal: &'a dyn Journal,
+pub(crate) struct MessageHistory<'a> {
+    journal: &'a dyn ReplyStore,
     /// The ids of this reply's own messages.
     pub(crate) own: Vec<String>,
 }
 
-impl<'a> Ledger<'a> {
-    pub(crate) fn new(journal: &'a dyn Journal, own: Vec<String>) -> Self {
+impl<'a> MessageHistory<'a> {
+    pub(crate) fn new(journal: &'a dyn ReplyStore, own: Vec<String>) -> Self {
         Self { journal, own }
     }
 
     /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
-    pub(crate) async fn known(&self, since: i64) -> Result<Vec<Sighting>, SendError> {
+    pub(crate) async fn known(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
         Ok(self.journal.known(since).await?)
     }
 }

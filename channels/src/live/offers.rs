@@ -9,7 +9,7 @@
 //! without any. If so many places are known that one has to be forgotten, new ones count on from it. The list
 //! of a finished message is forgotten by a restart; a question is kept with its reply.
 
-use crate::{Address, Choice, EventKey, Inbound, Kind};
+use crate::{Address, Choice, EventKey, Inbound, InboundKind};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,36 +17,36 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many places are remembered, besides those where something is asked.
-const MOST: usize = 1024;
+/// Maximum number of chats remembered, besides those where something is asked.
+const MAX_TRACKED_CHATS: usize = 1024;
 /// Nobody answers so late with a number that was shown before.
 const STALE: Duration = Duration::from_secs(3600);
 
 /// Numbered choices, by place.
 #[derive(Debug, Default)]
-pub(crate) struct Offers(Mutex<Places>);
+pub(crate) struct NumberedChoices(Mutex<ChoiceTable>);
 
 #[derive(Debug, Default)]
-struct Places {
-    kept: HashMap<String, Place>,
+struct ChoiceTable {
+    kept: HashMap<String, ChatChoices>,
     /// The first number that no forgotten place has shown, and when that was last shown or taken back.
     floor: Option<(usize, Instant)>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct ChatChoices {
     /// The first number that was not shown yet.
     next: usize,
     /// When something was last shown or taken back.
     at: Instant,
     /// Choices of the newest finished message, numbered from 1.
-    list: Option<List>,
+    list: Option<ChoiceList>,
     /// Open questions.
-    open: Vec<Open>,
+    open: Vec<OpenPrompt>,
 }
 
 #[derive(Debug)]
-struct List {
+struct ChoiceList {
     actions: Vec<String>,
     /// The platform's id of the message, once it is there; until then a number is what can also be typed.
     message: Option<String>,
@@ -55,21 +55,21 @@ struct List {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenPrompt {
     first: usize,
     actions: Vec<String>,
 }
 
 /// A question that can be answered by number until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Offer {
-    offers: Arc<Offers>,
+pub(crate) struct NumberedPrompt {
+    offers: Arc<NumberedChoices>,
     place: String,
     /// The number of its first choice.
     pub(crate) first: usize,
 }
 
-impl Drop for Offer {
+impl Drop for NumberedPrompt {
     fn drop(&mut self) {
         if let Some(place) = self.offers.places().kept.get_mut(&self.place) {
             place.open.retain(|open| open.first != self.first);
@@ -78,7 +78,7 @@ impl Drop for Offer {
     }
 }
 
-impl Place {
+impl ChatChoices {
     fn new(next: usize) -> Self {
         Self { next, at: Instant::now(), list: None, open: Vec::new() }
     }
@@ -94,13 +94,18 @@ impl Place {
     }
 }
 
-impl Offers {
-    fn places(&self) -> MutexGuard<'_, Places> {
+impl NumberedChoices {
+    fn places(&self) -> MutexGuard<'_, ChoiceTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something is asked in a place. Its numbers are none that were shown there lately, and not below `least`.
-    pub(crate) fn ask(self: &Arc<Self>, address: &Address, least: usize, actions: Vec<String>) -> Offer {
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        address: &Address,
+        least: usize,
+        actions: Vec<String>,
+    ) -> NumberedPrompt {
         let (mut places, key) = (self.places(), address.key());
         let place = at(&mut places, &key);
         let first = place.next.max(least);
@@ -114,19 +119,25 @@ impl Offers {
         address: &Address,
         first: usize,
         actions: Vec<String>,
-    ) -> Option<Offer> {
+    ) -> Option<NumberedPrompt> {
         let (mut places, key) = (self.places(), address.key());
         let place = at(&mut places, &key);
-        let end = |open: &Open| open.first + open.actions.len();
+        let end = |open: &OpenPrompt| open.first + open.actions.len();
         let taken = place.open.iter().any(|open| open.first < first + actions.len() && first < end(open));
         (!taken).then(|| self.open(place, key.clone(), first, actions))
     }
 
-    fn open(self: &Arc<Self>, place: &mut Place, key: String, first: usize, actions: Vec<String>) -> Offer {
+    fn open(
+        self: &Arc<Self>,
+        place: &mut ChatChoices,
+        key: String,
+        first: usize,
+        actions: Vec<String>,
+    ) -> NumberedPrompt {
         place.list = None;
         place.shows(first + actions.len() - usize::from(!actions.is_empty()));
-        place.open.push(Open { first, actions });
-        Offer { offers: Arc::clone(self), place: key, first }
+        place.open.push(OpenPrompt { first, actions });
+        NumberedPrompt { offers: Arc::clone(self), place: key, first }
     }
 
     /// A finished message stands in a place now, with these choices or none. Returns the number of the first:
@@ -144,7 +155,7 @@ impl Offers {
         }
         place.shows(choices.len());
         let actions = choices.iter().map(|choice| choice.action.clone()).collect();
-        place.list = Some(List { actions, message: None, chosen: None });
+        place.list = Some(ChoiceList { actions, message: None, chosen: None });
         Some(1)
     }
 
@@ -157,7 +168,7 @@ impl Offers {
 
     /// Puts what a number means in its place.
     pub(crate) fn resolve(&self, inbound: Inbound) -> Inbound {
-        let Kind::Message { text, attachments, .. } = &inbound.kind else { return inbound };
+        let InboundKind::Message { text, attachments, .. } = &inbound.kind else { return inbound };
         if !inbound.addressed || !attachments.is_empty() {
             return inbound;
         }
@@ -170,42 +181,42 @@ impl Offers {
     }
 
     /// Returns what a number means, and the finished message that lists it.
-    fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(Kind, Option<String>)> {
+    fn meaning(&self, inbound: &Inbound, number: usize) -> Option<(InboundKind, Option<String>)> {
         let mut places = self.places();
         let place = places.kept.get_mut(&inbound.address.key())?;
         let pressed = place.open.iter().find_map(|open| open.actions.get(number.checked_sub(open.first)?));
         if let Some(action) = pressed {
-            return Some((Kind::Press { action: action.clone() }, None));
+            return Some((InboundKind::Press { action: action.clone() }, None));
         }
         let list = place.list.as_mut()?;
         let action = list.actions.get(number.checked_sub(1)?)?.clone();
         let chosen = list.chosen.get_or_insert_with(|| inbound.key.clone());
         let message = list.message.clone();
         (*chosen == inbound.key).then(|| match message {
-            Some(_) => (Kind::Press { action }, message),
-            None => (Kind::Message { text: action, attachments: Vec::new(), album: None }, None),
+            Some(_) => (InboundKind::Press { action }, message),
+            None => (InboundKind::Message { text: action, attachments: Vec::new(), album: None }, None),
         })
     }
 }
 
 /// Returns a place, which is forgotten at some time if nothing is asked there.
-fn at<'a>(places: &'a mut Places, key: &str) -> &'a mut Place {
-    if places.kept.len() >= MOST && !places.kept.contains_key(key) {
+fn at<'a>(places: &'a mut ChoiceTable, key: &str) -> &'a mut ChatChoices {
+    if places.kept.len() >= MAX_TRACKED_CHATS && !places.kept.contains_key(key) {
         places.forget();
     }
     let next = places.next();
-    let place = places.kept.entry(key.to_owned()).or_insert_with(|| Place::new(next));
+    let place = places.kept.entry(key.to_owned()).or_insert_with(|| ChatChoices::new(next));
     if place.is_stale() {
-        *place = Place::new(1);
+        *place = ChatChoices::new(1);
     }
     place
 }
 
-impl Places {
+impl ChoiceTable {
     /// Forgets the places where nothing is asked: first those that nobody answers any more.
     fn forget(&mut self) {
         self.kept.retain(|_, place| !place.is_stale());
-        if self.kept.len() < MOST {
+        if self.kept.len() < MAX_TRACKED_CHATS {
             return;
         }
         let floor = self.next();
@@ -247,15 +258,15 @@ mod tests {
             addressed: true,
             at: 0,
             hint: None,
-            kind: Kind::Message { text: text.into(), attachments: Vec::new(), album: None },
+            kind: InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None },
         }
     }
 
     /// Returns the meaning of typed text: words, or a press.
-    fn means(offers: &Offers, inbound: Inbound) -> String {
+    fn means(offers: &NumberedChoices, inbound: Inbound) -> String {
         match offers.resolve(inbound).kind {
-            Kind::Message { text, .. } => text,
-            Kind::Press { action } => format!("press {action}"),
+            InboundKind::Message { text, .. } => text,
+            InboundKind::Press { action } => format!("press {action}"),
             other => panic!("{other:?}"),
         }
     }
@@ -270,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_number_means_what_was_listed_last_and_only_once() {
-        let offers = Offers::default();
+        let offers = NumberedChoices::default();
         assert_eq!(offers.list(&place("a"), &choices(&["/retry", "/stop"])), Some(1));
         let says = |key: &str, text: &str| means(&offers, typed("a", key, text));
         for other in ["0", "3", "2 apples", "-1", "+1", "two", "", "99999999999999999999999", "١"] {
@@ -285,7 +296,7 @@ mod tests {
         let pressed = offers.resolve(typed("a", "k", "1"));
         assert_eq!(
             (pressed.kind, pressed.message.as_str()),
-            (Kind::Press { action: "/retry".into() }, "m"),
+            (InboundKind::Press { action: "/retry".into() }, "m"),
             "below a message that is there it is the press"
         );
         offers.list(&place("a"), &choices(&["/retry"]));
@@ -295,7 +306,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_question_is_answered_by_its_own_numbers_until_it_is_over() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         let says = |text: &str| means(&offers, typed("a", "k", text));
         let first = offers.ask(&place("a"), 0, actions("A"));
         assert_eq!(
@@ -319,7 +330,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_after_a_list_has_other_numbers() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         offers.list(&place("a"), &choices(&["/retry", "/new"]));
         let asked = offers.ask(&place("a"), 0, actions("A"));
         assert_eq!((asked.first, means(&offers, typed("a", "k", "1"))), (3, "1".into()));
@@ -327,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_restart_keeps_the_numbers_unless_they_mean_something_else_by_then() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         let kept = offers.renew(&place("a"), 3, actions("A"));
         assert_eq!(means(&offers, typed("a", "k", "4")), "press /deny A");
         assert!(offers.renew(&place("a"), 4, actions("B")).is_none());
@@ -341,12 +352,12 @@ mod tests {
 
     #[test]
     fn only_a_number_alone_that_is_meant_for_the_bot_is_an_answer() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         let _asked = offers.ask(&place("a"), 0, actions("A"));
         let aside = Inbound { addressed: false, ..typed("a", "k", "1") };
         let file = Attachment { handle: "h".into(), name: "a.txt".into(), size: None };
-        let kind = Kind::Message { text: "1".into(), attachments: vec![file], album: None };
-        let edited = Inbound { kind: Kind::Edit { text: "1".into() }, ..typed("a", "k", "") };
+        let kind = InboundKind::Message { text: "1".into(), attachments: vec![file], album: None };
+        let edited = Inbound { kind: InboundKind::Edit { text: "1".into() }, ..typed("a", "k", "") };
         for inbound in [aside, Inbound { kind, ..typed("a", "k", "") }, edited, typed("a", "k", "/approve A")]
         {
             assert_eq!(offers.resolve(inbound.clone()), inbound);
@@ -356,12 +367,12 @@ mod tests {
     /// A number that is typed late must not decide another question, however many chats there are.
     #[tokio::test(start_paused = true)]
     async fn a_place_that_was_forgotten_does_not_count_from_the_beginning() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         drop(offers.ask(&place("a"), 0, actions("A")));
-        for n in 0..2 * MOST {
+        for n in 0..2 * MAX_TRACKED_CHATS {
             drop(offers.ask(&place(&n.to_string()), 0, actions("B")));
         }
-        assert!(offers.places().kept.len() <= MOST);
+        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
         let again = offers.ask(&place("a"), 0, actions("C"));
         assert!(again.first > 2, "{}", again.first);
         assert_eq!(means(&offers, typed("a", "k", "1")), "1");
@@ -372,12 +383,12 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_no_question_is_forgotten() {
-        let offers = Arc::new(Offers::default());
+        let offers = Arc::new(NumberedChoices::default());
         let asked = offers.ask(&place("a"), 0, actions("A"));
         for n in 0..5000 {
             offers.list(&place(&n.to_string()), &choices(&["/x"]));
         }
-        assert!(offers.places().kept.len() <= MOST);
+        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
         assert_eq!(means(&offers, typed("a", "k", "1")), "press /approve A");
         drop(asked);
     }

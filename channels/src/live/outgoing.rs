@@ -11,7 +11,7 @@
 //! Once somebody waits, all files together have one [`Deadline`]. The conversation goes on behind it in any case.
 
 use super::{
-    CallError, FoundFile, Ledger, Messages, Reply,
+    CallError, FoundFile, MessageHistory, PlatformMessages, PlatformReply,
     record::{Id, Sending, fresh_key},
 };
 use crate::{FinalView, Hurry, OutFile, SendError, clock::now, render::fenced};
@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 const TRIES: u8 = 2;
 /// How long the last of these tries waits, and one whose file may still appear, when nobody waits for the reply's end.
 const REST: Duration = Duration::from_secs(60);
-/// So long a platform that fails is tried when somebody waits for the reply's end.
-const GRACE: Duration = Duration::from_secs(6);
+/// How long a platform that fails is tried when somebody waits for the reply's end.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(6);
 /// So many bytes a second a line is expected to bring then, which is a modest one: eight megabits.
 const RATE: u64 = 1_000_000;
 /// No bytes are given longer, however many they are: the 50 MB that most platforms take at most are through.
@@ -41,7 +41,7 @@ const UNSENT: &str = "it could not be sent";
 
 /// How an unsettled file fared.
 #[derive(Clone, Debug)]
-struct Tries {
+struct FileAttempts {
     /// How often it was sent with unknown outcome, repetitions that make no second one left out.
     times: u8,
     key: String,
@@ -49,13 +49,13 @@ struct Tries {
     since: i64,
 }
 
-impl From<Tries> for Sending {
-    fn from(Tries { times, key, since }: Tries) -> Self {
+impl From<FileAttempts> for Sending {
+    fn from(FileAttempts { times, key, since }: FileAttempts) -> Self {
         Self::Tried { times, key, since }
     }
 }
 
-impl<M: Messages> Reply<M> {
+impl<M: PlatformMessages> PlatformReply<M> {
     /// Gives up the files that cannot be sent as they are.
     pub(super) async fn look_at(&mut self, files: &[OutFile]) {
         for (n, file) in files.iter().enumerate() {
@@ -160,7 +160,7 @@ impl<M: Messages> Reply<M> {
             FoundFile::Absent => {
                 self.rest(before.times)?;
                 let times = before.times + u8::from(self.hurry.is_waited_for());
-                Tries { times, ..before.clone() }
+                FileAttempts { times, ..before.clone() }
             }
             FoundFile::Perhaps if before.times >= TRIES => {
                 self.give_up(n, UNCERTAIN);
@@ -168,7 +168,7 @@ impl<M: Messages> Reply<M> {
             }
             FoundFile::Perhaps => {
                 self.rest(before.times)?;
-                Tries { times: before.times + 1, since: now(), ..before.clone() }
+                FileAttempts { times: before.times + 1, since: now(), ..before.clone() }
             }
         };
         self.now_is(n, tries.clone().into());
@@ -190,11 +190,16 @@ impl<M: Messages> Reply<M> {
         Ok(())
     }
 
-    async fn look_for(&mut self, tries: &Tries, file: &OutFile, size: u64) -> Result<FoundFile, SendError> {
+    async fn look_for(
+        &mut self,
+        tries: &FileAttempts,
+        file: &OutFile,
+        size: u64,
+    ) -> Result<FoundFile, SendError> {
         if tries.times == 0 {
             return Ok(FoundFile::Perhaps);
         }
-        let ledger = Ledger::new(&*self.journal, self.record.ids().collect());
+        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
         self.messages.find_file(tries.since, file, size, &ledger).await
     }
 
@@ -215,11 +220,11 @@ impl<M: Messages> Reply<M> {
     }
 
     /// Returns how an unsettled file fared; `None` for one that is there or given up.
-    fn tries(&self, n: usize) -> Option<Tries> {
+    fn tries(&self, n: usize) -> Option<FileAttempts> {
         match self.record.files.get(n) {
-            None => Some(Tries { times: 0, key: fresh_key(), since: 0 }),
+            None => Some(FileAttempts { times: 0, key: fresh_key(), since: 0 }),
             Some(Sending::Tried { times, key, since }) => {
-                Some(Tries { times: *times, key: key.clone(), since: *since })
+                Some(FileAttempts { times: *times, key: key.clone(), since: *since })
             }
             Some(Sending::Sent { .. } | Sending::Failed { .. }) => None,
         }
@@ -257,8 +262,8 @@ impl Deadline {
         let over = async {
             hurry.waited_for().await;
             let since = *since.get_or_insert_with(Instant::now);
-            let half = since + GRACE / 2 + transfer(bytes);
-            sleep_until(if Instant::now() < half { half } else { half + GRACE / 2 }).await;
+            let half = since + RETRY_TIMEOUT / 2 + transfer(bytes);
+            sleep_until(if Instant::now() < half { half } else { half + RETRY_TIMEOUT / 2 }).await;
         };
         tokio::select! {
             biased;
@@ -270,13 +275,14 @@ impl Deadline {
 
     /// Returns whether delivery has ended while `bytes` are left.
     fn is_over(&self, bytes: u64) -> bool {
-        self.hurry.is_stopped() || self.since.is_some_and(|since| since.elapsed() >= GRACE + transfer(bytes))
+        self.hurry.is_stopped()
+            || self.since.is_some_and(|since| since.elapsed() >= RETRY_TIMEOUT + transfer(bytes))
     }
 
     /// Returns when a platform that fails is tried for the last time, if somebody waits.
     fn last_try(&mut self) -> Option<Instant> {
         let waits = self.hurry.is_waited_for();
-        waits.then(|| *self.since.get_or_insert_with(Instant::now) + GRACE)
+        waits.then(|| *self.since.get_or_insert_with(Instant::now) + RETRY_TIMEOUT)
     }
 
     /// Waits before another try; false when there is none.
@@ -308,13 +314,13 @@ async fn words(file: &OutFile) -> Result<String, String> {
 }
 
 /// Returns a file's size, or why it cannot be sent.
-async fn size<M: Messages>(file: &OutFile) -> Result<u64, String> {
+async fn size<M: PlatformMessages>(file: &OutFile) -> Result<u64, String> {
     match tokio::fs::metadata(&file.path).await {
         Ok(data) if !data.is_file() => Err("it is not a file".to_owned()),
         Ok(data) if data.len() == 0 => Err("it is empty".to_owned()),
-        Ok(data) if data.len() > M::LARGEST_FILE => Err(format!(
+        Ok(data) if data.len() > M::MAX_FILE_BYTES => Err(format!(
             "it is larger than the {} MB that {} takes",
-            M::LARGEST_FILE / 1_000_000,
+            M::MAX_FILE_BYTES / 1_000_000,
             M::PLATFORM
         )),
         Ok(data) => Ok(data.len()),

@@ -1,7 +1,7 @@
 //! From a view to the messages that show it, still without any platform's markup.
 
 use crate::{
-    Ask, Choice, FinalView, ReplyView,
+    Choice, FinalView, Prompt, ReplyView,
     render::{Rich, Style, parse},
     split::{Limit, split},
 };
@@ -15,7 +15,7 @@ pub(super) const SMALLEST: usize = 64;
 
 /// One message to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Draft {
+pub(crate) struct MessageDraft {
     /// Its words.
     pub(crate) rich: Rich,
     /// The buttons under it.
@@ -30,7 +30,7 @@ pub(crate) struct Draft {
     pub(crate) done: bool,
 }
 
-impl Draft {
+impl MessageDraft {
     /// Returns the words where nothing can be pressed: what can be chosen stands below them. A question is
     /// decided by number alone; anything else can be typed as well.
     pub(crate) fn in_words(&self) -> Rich {
@@ -66,20 +66,20 @@ impl Draft {
 }
 
 /// Returns the messages that show a growing reply: full ones stay as they are, the last one grows.
-pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> Vec<Draft> {
+pub(super) fn growing(view: &ReplyView, first: Option<usize>, limit: Limit) -> Vec<MessageDraft> {
     let (text, choices) = view.whole();
-    let asks = view.ask.as_ref().map_or(0, |ask| ask.choices.len());
+    let asks = view.prompt.as_ref().map_or(0, |ask| ask.choices.len());
     let mut parts = split(&parse(&text), limit);
     let neutral = parts.is_empty();
     let mut last = parts.pop().unwrap_or_else(|| Rich::plain(SIGN));
     add_activity(&mut last, view.activity.as_deref(), if neutral { " " } else { "\n\n" }, limit);
-    let last = Draft { rich: last, choices, asks, first, neutral, done: false };
+    let last = MessageDraft { rich: last, choices, asks, first, neutral, done: false };
     parts.into_iter().map(full).chain([last]).collect()
 }
 
 /// Returns the messages that ask something where the reply itself cannot change.
-pub(super) fn question(ask: &Ask, others: &[Choice], first: usize, limit: Limit) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = split(&parse(&ask.text), limit).into_iter().map(full).collect();
+pub(super) fn question(ask: &Prompt, others: &[Choice], first: usize, limit: Limit) -> Vec<MessageDraft> {
+    let mut drafts: Vec<MessageDraft> = split(&parse(&ask.text), limit).into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices = [ask.choices.as_slice(), others].concat();
         (last.asks, last.first) = (ask.choices.len(), Some(first));
@@ -87,8 +87,8 @@ pub(super) fn question(ask: &Ask, others: &[Choice], first: usize, limit: Limit)
     drafts
 }
 
-fn full(rich: Rich) -> Draft {
-    Draft { rich, done: true, ..Draft::default() }
+fn full(rich: Rich) -> MessageDraft {
+    MessageDraft { rich, done: true, ..MessageDraft::default() }
 }
 
 /// Adds what the agent does at the moment, in italics, if it fits.
@@ -107,7 +107,12 @@ fn add_activity(rich: &mut Rich, activity: Option<&str>, gap: &str, limit: Limit
 
 /// Returns the messages that show a finished reply, with a line for each note. No text at all makes none,
 /// unless there is nothing else to see.
-pub(super) fn finished(view: &FinalView, notes: &[String], first: Option<usize>, limit: Limit) -> Vec<Draft> {
+pub(super) fn finished(
+    view: &FinalView,
+    notes: &[String],
+    first: Option<usize>,
+    limit: Limit,
+) -> Vec<MessageDraft> {
     let mut rich = parse(&view.text);
     for note in notes {
         let gap = if rich.text.is_empty() { "" } else { "\n\n" };
@@ -117,7 +122,7 @@ pub(super) fn finished(view: &FinalView, notes: &[String], first: Option<usize>,
     if parts.is_empty() && (view.files.is_empty() || !view.choices.is_empty()) {
         parts.push(Rich::plain("(no text)"));
     }
-    let mut drafts: Vec<Draft> = parts.into_iter().map(full).collect();
+    let mut drafts: Vec<MessageDraft> = parts.into_iter().map(full).collect();
     if let Some(last) = drafts.last_mut() {
         last.choices.clone_from(&view.choices);
         last.first = first;
@@ -126,10 +131,10 @@ pub(super) fn finished(view: &FinalView, notes: &[String], first: Option<usize>,
 }
 
 /// Cuts a message into pieces of at most `limit`; the last of them is what the whole was.
-pub(super) fn halve(draft: Draft, limit: Limit) -> Vec<Draft> {
+pub(super) fn halve(draft: MessageDraft, limit: Limit) -> Vec<MessageDraft> {
     let mut parts = split(&draft.rich, limit);
     let Some(last) = parts.pop() else { return vec![draft] };
-    parts.into_iter().map(full).chain([Draft { rich: last, ..draft }]).collect()
+    parts.into_iter().map(full).chain([MessageDraft { rich: last, ..draft }]).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +152,7 @@ mod tests {
         FinalView { text: text.into(), ..FinalView::default() }
     }
 
-    fn texts(drafts: &[Draft]) -> Vec<(&str, bool)> {
+    fn texts(drafts: &[MessageDraft]) -> Vec<(&str, bool)> {
         drafts.iter().map(|draft| (draft.rich.text.as_str(), draft.neutral)).collect()
     }
 
@@ -184,7 +189,7 @@ mod tests {
     fn buttons_stand_under_the_last_message_and_only_that_one_still_changes() {
         let stop = Choice { label: "Stop".into(), action: "/stop".into() };
         let text = "word ".repeat(1000);
-        let shape = |drafts: Vec<Draft>| -> Vec<(usize, bool)> {
+        let shape = |drafts: Vec<MessageDraft>| -> Vec<(usize, bool)> {
             drafts.iter().map(|draft| (draft.choices.len(), draft.done)).collect()
         };
         let choices = vec![stop];
@@ -198,12 +203,13 @@ mod tests {
     fn where_nothing_can_be_pressed_the_words_say_what_to_type() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Approve", "/approve k"), choice("Deny", "/deny k")];
-        let ask = Ask { text: "May I?".into(), choices };
+        let ask = Prompt { text: "May I?".into(), choices };
         let stop = vec![choice("Stop", "/stop")];
-        let words = |drafts: Vec<Draft>| drafts.last().map(|last| last.in_words().text).unwrap();
+        let words = |drafts: Vec<MessageDraft>| drafts.last().map(|last| last.in_words().text).unwrap();
         let asked = "3 = Approve\n4 = Deny\nAnswer me with the number alone.\n\nStop: /stop";
         assert_eq!(words(question(&ask, &stop, 3, LIMIT)), format!("May I?\n\n{asked}"));
-        let view = ReplyView { ask: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
+        let view =
+            ReplyView { prompt: Some(ask), choices: stop.clone(), ..view("so far", Some("Waiting…")) };
         assert_eq!(words(growing(&view, Some(3), LIMIT)), format!("so far\n\nMay I?\n\nWaiting…\n\n{asked}"));
         assert!(!words(growing(&view, None, LIMIT)).contains("Approve"), "without a number it is no choice");
         let done = FinalView { choices: stop, ..done("yes") };

@@ -1,43 +1,43 @@
 //! Record of a reply by which a restart finds its messages again. Stored: a change must read the old.
 
-use super::messages::{Sent, Slot};
+use super::messages::{MessageRef, SendIntent};
 use crate::ReplyHandle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// The messages of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record<S, M> {
+pub(super) struct ReplyRecord<S, M> {
     /// The messages that show the text, in order. At most the last one is only intended.
     #[serde(default = "Vec::new")]
-    pub(super) parts: Vec<Part<S, M>>,
+    pub(super) parts: Vec<RecordPart<S, M>>,
     /// The files, as in the final view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Sending>,
     /// The question asked in words.
-    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
-    pub(super) asked: Asked,
+    #[serde(default, skip_serializing_if = "PromptRecord::is_nothing")]
+    pub(super) asked: PromptRecord,
     /// Which part is a note that the messages before it did not take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) noted: Option<usize>,
     /// The platform's own state of the reply as a whole.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub(super) memo: Value,
+    #[serde(rename = "memo", default, skip_serializing_if = "Value::is_null")]
+    pub(super) platform_state: Value,
 }
 
 /// One message of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Part<S, M> {
+pub(super) enum RecordPart<S, M> {
     /// It was about to be sent: it may be there or not.
-    Intended(Slot<M>),
+    Intended(SendIntent<M>),
     /// It is there.
     Sent(S),
 }
 
 /// A question asked in words and decided by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PromptRecord {
     /// The number of the first choice; where nothing is asked, the least for the next question.
     pub(super) first: usize,
     /// Actions of the choices; empty if nothing is asked.
@@ -48,7 +48,7 @@ pub(super) struct Asked {
     pub(super) at: Option<usize>,
 }
 
-impl Asked {
+impl PromptRecord {
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -103,18 +103,24 @@ impl Id {
     }
 }
 
-impl<S, M> Default for Record<S, M> {
+impl<S, M> Default for ReplyRecord<S, M> {
     fn default() -> Self {
-        Self { parts: Vec::new(), files: Vec::new(), asked: Asked::default(), noted: None, memo: Value::Null }
+        Self {
+            parts: Vec::new(),
+            files: Vec::new(),
+            asked: PromptRecord::default(),
+            noted: None,
+            platform_state: Value::Null,
+        }
     }
 }
 
-impl<S: Sent, M: Clone + Serialize + DeserializeOwned> Record<S, M> {
+impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
     /// Reads a handle. One that this version cannot read still tells which messages there are.
     pub(super) fn restore(handle: &ReplyHandle, upgrade: impl FnOnce(Value) -> Value) -> Self {
         serde_json::from_value(upgrade(handle.state.clone())).unwrap_or_else(|error| {
             tracing::warn!(%error, "the record of a reply cannot be read; its messages are taken up as they are");
-            let parts = handle.messages.iter().filter_map(|id| S::from_id(id)).map(Part::Sent).collect();
+            let parts = handle.messages.iter().filter_map(|id| S::from_id(id)).map(RecordPart::Sent).collect();
             Self { parts, ..Self::default() }
         })
     }
@@ -127,8 +133,8 @@ impl<S: Sent, M: Clone + Serialize + DeserializeOwned> Record<S, M> {
     /// Returns the messages that are there.
     pub(super) fn ids(&self) -> impl Iterator<Item = String> {
         let parts = self.parts.iter().filter_map(|part| match part {
-            Part::Sent(sent) => Some(sent.id()),
-            Part::Intended(_) => None,
+            RecordPart::Sent(sent) => Some(sent.id()),
+            RecordPart::Intended(_) => None,
         });
         let files = self.files.iter().filter_map(|file| match file {
             Sending::Sent { id } => Some(id.text()),
@@ -140,21 +146,21 @@ impl<S: Sent, M: Clone + Serialize + DeserializeOwned> Record<S, M> {
     /// Returns a part's message, if it is there.
     pub(super) fn part(&self, n: usize) -> Option<&S> {
         match self.parts.get(n) {
-            Some(Part::Sent(sent)) => Some(sent),
+            Some(RecordPart::Sent(sent)) => Some(sent),
             _ => None,
         }
     }
 
     /// Returns a part that may be there or not.
-    pub(super) fn intended(&self, n: usize) -> Option<&Slot<M>> {
+    pub(super) fn intended(&self, n: usize) -> Option<&SendIntent<M>> {
         match self.parts.get(n) {
-            Some(Part::Intended(slot)) => Some(slot),
+            Some(RecordPart::Intended(slot)) => Some(slot),
             _ => None,
         }
     }
 
     /// Puts a part in its place; the parts before it are there.
-    pub(super) fn set(&mut self, n: usize, part: Part<S, M>) {
+    pub(super) fn set(&mut self, n: usize, part: RecordPart<S, M>) {
         self.parts.truncate(n);
         self.parts.push(part);
     }
@@ -171,13 +177,13 @@ mod tests {
     use serde_json::json;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    struct Card {
+    struct CardRecord {
         id: String,
         #[serde(default)]
         page: u32,
     }
 
-    impl Sent for Card {
+    impl MessageRef for CardRecord {
         fn id(&self) -> String {
             self.id.clone()
         }
@@ -189,17 +195,20 @@ mod tests {
 
     #[test]
     fn the_record_is_stored_like_this() {
-        let slot = Slot { n: 0, again: false, key: "k1".into(), since: 1, mark: 5 };
-        let record: Record<Card, i64> = Record {
-            parts: vec![Part::Sent(Card { id: "m5".into(), page: 2 }), Part::Intended(slot)],
+        let slot = SendIntent { n: 0, again: false, key: "k1".into(), since: 1, dedup_key: 5 };
+        let record: ReplyRecord<CardRecord, i64> = ReplyRecord {
+            parts: vec![
+                RecordPart::Sent(CardRecord { id: "m5".into(), page: 2 }),
+                RecordPart::Intended(slot),
+            ],
             files: vec![
                 Sending::Tried { times: 1, key: "k2".into(), since: 7 },
                 Sending::Sent { id: Id::Text("m8".into()) },
                 Sending::Failed { why: "gone".into() },
             ],
-            asked: Asked { first: 3, actions: vec!["/approve k".into()], at: Some(1) },
+            asked: PromptRecord { first: 3, actions: vec!["/approve k".into()], at: Some(1) },
             noted: Some(2),
-            memo: json!({"chat": -100}),
+            platform_state: json!({"chat": -100}),
         };
         let state = json!({
             "parts": [{"sent": {"id": "m5", "page": 2}}, {"intended": {"key": "k1", "since": 1, "mark": 5}}],
@@ -210,16 +219,16 @@ mod tests {
         });
         let handle = ReplyHandle { state, messages: vec!["m5".into(), "m8".into()] };
         assert_eq!(record.handle().unwrap(), handle);
-        assert_eq!(Record::restore(&handle, |state| state), record);
+        assert_eq!(ReplyRecord::restore(&handle, |state| state), record);
     }
 
     #[test]
     fn the_messages_of_an_unreadable_record_are_not_lost() {
         let handle = ReplyHandle { state: json!("?"), messages: vec!["m5".into(), "x".into()] };
-        let parts = vec![Part::Sent(Card { id: "m5".into(), page: 0 })];
+        let parts = vec![RecordPart::Sent(CardRecord { id: "m5".into(), page: 0 })];
         assert_eq!(
-            Record::<Card, i64>::restore(&handle, |state| state),
-            Record { parts, ..Record::default() }
+            ReplyRecord::<CardRecord, i64>::restore(&handle, |state| state),
+            ReplyRecord { parts, ..ReplyRecord::default() }
         );
     }
 }

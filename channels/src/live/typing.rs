@@ -8,8 +8,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// A reply that is there before this never types.
-const GRACE: Duration = Duration::from_millis(300);
+/// A reply that is there before this never shows a typing indicator.
+const TYPING_DELAY: Duration = Duration::from_millis(300);
 
 /// Types until it is dropped.
 pub(crate) struct Typing {
@@ -40,7 +40,7 @@ async fn types(
     call: impl Fn() -> BoxFuture<'static, ()> + Send + Sync,
     changed: Arc<Notify>,
 ) {
-    sleep(GRACE).await;
+    sleep(TYPING_DELAY).await;
     loop {
         call().await;
         while timeout(every, changed.notified()).await.is_ok() {}

@@ -3,8 +3,8 @@
 use super::{Rich, Style, table::Table};
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-/// A list deeper than this is not indented further.
-const DEEPEST: usize = 6;
+/// Lists nested deeper than this are not indented further.
+const MAX_LIST_DEPTH: usize = 6;
 const BULLETS: [&str; 3] = ["• ", "◦ ", "▪ "];
 
 /// Parses Markdown. Text that shows nothing when rendered is returned as it was typed.
@@ -145,7 +145,7 @@ impl Walk {
     fn settle(&mut self, indent: usize) {
         if self.gap > 0 {
             self.out.text.extend(std::iter::repeat_n('\n', self.gap));
-            self.out.text.extend(std::iter::repeat_n("  ", indent.min(DEEPEST)));
+            self.out.text.extend(std::iter::repeat_n("  ", indent.min(MAX_LIST_DEPTH)));
             self.gap = 0;
             self.begun = self.out.text.len();
         }

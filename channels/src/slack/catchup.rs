@@ -10,7 +10,7 @@ use super::{
     failure::ApiError,
     wire::{Message, Page},
 };
-use crate::{Intake, Sighting, clock::now};
+use crate::{EventSink, KnownMessage, clock::now};
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 use tokio::time::sleep;
 
@@ -44,7 +44,7 @@ impl Slack {
     }
 
     /// Offers what was missed. False when not everything could be looked at.
-    pub(super) async fn catch_up(&self, intake: &dyn Intake) -> bool {
+    pub(super) async fn catch_up(&self, intake: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let known = match intake.known(&self.ears.account, since(LATELY)).await {
@@ -83,7 +83,7 @@ impl Slack {
     }
 
     /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
-    async fn look_at(&self, chat: &str, oldest: f64, intake: &dyn Intake) -> Result<(), Missed> {
+    async fn look_at(&self, chat: &str, oldest: f64, intake: &dyn EventSink) -> Result<(), Missed> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
         // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
@@ -134,7 +134,7 @@ impl Slack {
 }
 
 /// Returns what is known of each chat; all was heard up to `until`, in seconds since 1970.
-fn seen(known: &[Sighting], until: f64) -> HashMap<String, Seen> {
+fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, Seen> {
     let mut chats: HashMap<String, Seen> = HashMap::new();
     for sighting in known {
         let Some(at) = seconds(&sighting.message) else { continue };
@@ -176,7 +176,7 @@ fn seconds(ts: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::{
-        Address, BoxFuture, Inbound, JournalError, Kept, Kind, Refusal,
+        AcceptError, Accepted, Address, BoxFuture, Inbound, InboundKind, ReplyStoreError,
         slack::{Config, Delivery, decode::Me},
     };
     use axum::{Json, Router, routing::post};
@@ -185,22 +185,26 @@ mod tests {
 
     /// Knows some messages, and notes what it is offered.
     struct Desk {
-        known: Vec<Sighting>,
+        known: Vec<KnownMessage>,
         offered: Mutex<Vec<String>>,
     }
 
-    impl Intake for Desk {
-        fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-            let Kind::Message { text, .. } = inbound.kind else { panic!("{inbound:?}") };
+    impl EventSink for Desk {
+        fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
+            let InboundKind::Message { text, .. } = inbound.kind else { panic!("{inbound:?}") };
             self.offered.lock().unwrap().push(text);
-            Box::pin(async { Ok(Kept::New) })
+            Box::pin(async { Ok(Accepted::New) })
         }
 
-        fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+        fn known<'a>(
+            &'a self,
+            _: &'a str,
+            _: i64,
+        ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
             Box::pin(async { Ok(self.known.clone()) })
         }
 
-        fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+        fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
             Box::pin(async { Ok(false) })
         }
     }
@@ -240,7 +244,7 @@ mod tests {
         let (now, minute) = (now(), 60_000);
         let ts = |minutes: i64| format!("{}.000100", (now - minutes * minute) / 1000);
         let said = |minutes: i64, text: &str| json!({"type": "message", "user": "U1", "text": text, "ts": ts(minutes)});
-        let seen = |minutes: i64| Sighting { chat: "D1".into(), message: ts(minutes) };
+        let seen = |minutes: i64| KnownMessage { chat: "D1".into(), message: ts(minutes) };
         let history = || {
             vec![said(1, "new"), said(50, "missed"), said(90, "heard"), said(200, "older"), said(300, "old")]
         };
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_while_nothing_was_heard_does_not_hide_what_was_missed() {
-        let sighting = |chat: &str, at: &str| Sighting { chat: chat.into(), message: at.into() };
+        let sighting = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
         let known = [
             sighting("C1", "1000.000100"),
             sighting("C1", "2500.000100"),

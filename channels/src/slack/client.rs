@@ -12,8 +12,9 @@ use serde_json::Value;
 use std::time::Duration;
 use url::{Url, form_urlencoded};
 
-/// The largest answer that is read, in bytes: a page of a history with its blocks has some megabytes at most.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// Maximum size of an API response, in bytes: a page of a history with its blocks has some megabytes at
+/// most.
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -183,7 +184,7 @@ async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T
         response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
     let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
-    let bytes = http::body(response, LARGEST).await.map_err(unread)?;
+    let bytes = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
     let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
     if status == 429 {
         return Err(unreadable(status, wait));

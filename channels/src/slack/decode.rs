@@ -7,7 +7,7 @@ use super::{
     text::{named, words},
     wire::{Actions, File, Message, Slash},
 };
-use crate::{Address, Attachment, Command, EventKey, Inbound, Kind, Sender};
+use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(super) struct Decoder<'a> {
     pub(super) me: &'a Me,
     /// Whether a message in a channel has to address the bot.
     pub(super) require_mention: bool,
-    pub(super) commands: &'a [Command],
+    pub(super) commands: &'a [ChatCommand],
 }
 
 /// A message or a change of one, before the names of people are looked up.
@@ -146,10 +146,10 @@ impl Decoder<'_> {
                 if read.text.is_empty() && attachments.is_empty() && !read.mentioned {
                     return None;
                 }
-                Kind::Message { text: read.text, attachments, album: None }
+                InboundKind::Message { text: read.text, attachments, album: None }
             }
-            What::Edit => Kind::Edit { text: read.text },
-            What::Recall => Kind::Recall,
+            What::Edit => InboundKind::Edit { text: read.text },
+            What::Recall => InboundKind::Recall,
         };
         let sender = message.user.clone()?;
         let name = context.names.get(&sender).cloned().unwrap_or_else(|| sender.clone());
@@ -215,7 +215,7 @@ impl Decoder<'_> {
             addressed: true,
             at: now,
             hint: Some(self.hint(team)),
-            kind: Kind::Press { action: action.value.clone()? },
+            kind: InboundKind::Press { action: action.value.clone()? },
         })
     }
 
@@ -241,7 +241,7 @@ impl Decoder<'_> {
             addressed: true,
             at: now,
             hint: Some(hint),
-            kind: Kind::Message { text, attachments: Vec::new(), album: None },
+            kind: InboundKind::Message { text, attachments: Vec::new(), album: None },
         })
     }
 }
@@ -259,7 +259,7 @@ fn changed(event: &Message) -> Option<(What, Message)> {
 }
 
 /// Returns what a slash command of Slack's is typed as: `/status` and `/pudu status` are the same.
-fn typed(command: &str, words: &str, commands: &[Command]) -> String {
+fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     let own = command.trim_start_matches('/');
     if commands.iter().any(|known| known.name == own) {
         return format!("/{own} {words}").trim_end().to_owned();
@@ -270,7 +270,7 @@ fn typed(command: &str, words: &str, commands: &[Command]) -> String {
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let name = first.trim_start_matches('/');
     let means =
-        |known: &Command| known.name == name && (!known.argument.is_empty() || rest.trim().is_empty());
+        |known: &ChatCommand| known.name == name && (!known.argument.is_empty() || rest.trim().is_empty());
     if commands.iter().any(means) {
         format!("/{name} {rest}").trim_end().to_owned()
     } else {

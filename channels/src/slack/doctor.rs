@@ -1,7 +1,7 @@
 //! Doctor checks of an account, made against Slack's API.
 
 use super::{Delivery, Slack, failure::ApiError};
-use crate::{Check, supervise::Ended};
+use crate::{Check, supervise::ConnectionEnd};
 use serde::Deserialize;
 use std::time::SystemTime;
 
@@ -103,34 +103,38 @@ async fn events(slack: &Slack) -> Check {
     }
 }
 
-fn socket(ended: Ended) -> Check {
+fn socket(ended: ConnectionEnd) -> Check {
     match ended {
-        Ended::Fatal(why) => Check::bad(
+        ConnectionEnd::Fatal(why) => Check::bad(
             "events",
             why.to_string(),
             format!(
                 "{APPS}: switch on \"Socket Mode\", and make an app-level token (xapp-) with connections:write"
             ),
         ),
-        Ended::Later(why, _) => Check::poor("events", why, "stop other processes that use this app"),
-        Ended::Lost(why) => Check::bad("events", why, "see whether this machine may open wss:// connections"),
-        Ended::Renew => Check::good("events", "Socket Mode answers"),
+        ConnectionEnd::Later(why, _) => Check::poor("events", why, "stop other processes that use this app"),
+        ConnectionEnd::Lost(why) => {
+            Check::bad("events", why, "see whether this machine may open wss:// connections")
+        }
+        ConnectionEnd::Renew => Check::good("events", "Socket Mode answers"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Found;
+    use crate::CheckResult;
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
         let all = "chat:write,app_mentions:read,im:history,channels:history,groups:history,mpim:history,commands,files:read,files:write,reactions:write,users:read,assistant:write";
         assert_eq!(scopes(all), [Check::good("scopes", "all that pudu uses")]);
         let found = scopes("chat:write,im:history,channels:history");
-        assert!(matches!(&found[0].found, Found::Bad { mend, .. } if mend.contains("app_mentions:read")));
-        assert!(found[1..].iter().all(|check| matches!(check.found, Found::Poor { .. })));
+        assert!(
+            matches!(&found[0].found, CheckResult::Bad { mend, .. } if mend.contains("app_mentions:read"))
+        );
+        assert!(found[1..].iter().all(|check| matches!(check.found, CheckResult::Poor { .. })));
         let check = token(&ApiError::Auth("invalid_auth".into()));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("xoxb-")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("xoxb-")));
     }
 }

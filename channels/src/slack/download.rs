@@ -9,8 +9,8 @@ use pudu_net::reqwest::header;
 use serde::Deserialize;
 use std::path::Path;
 
-/// The largest file that is fetched, in bytes; Slack itself keeps larger ones.
-pub(super) const LARGEST: u64 = 1_000_000_000;
+/// Maximum size of a file that is fetched, in bytes; Slack itself keeps larger ones.
+pub(super) const MAX_DOWNLOAD_BYTES: u64 = 1_000_000_000;
 
 #[derive(Deserialize)]
 struct Told {
@@ -24,7 +24,7 @@ pub(super) async fn file(
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let limit = limit.min(LARGEST);
+    let limit = limit.min(MAX_DOWNLOAD_BYTES);
     check(attachment.size, limit)?;
     let url = address(client, &attachment.handle, limit).await?;
     let response = client.file(&url, fetch::patience(limit)).await?;

@@ -7,7 +7,7 @@ use super::{
     turns::Turns,
     wire::{Actions, Callback, Message, Slash},
 };
-use crate::{Command, HealthCell, Inbound, Intake, Kind, Refusal, clock::now};
+use crate::{AcceptError, ChatCommand, EventSink, HealthCell, Inbound, InboundKind, clock::now};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Ears {
     pub(super) account: Arc<str>,
     pub(super) office: Arc<Office>,
     pub(super) require_mention: bool,
-    pub(super) commands: Arc<[Command]>,
+    pub(super) commands: Arc<[ChatCommand]>,
     pub(super) health: HealthCell,
     /// Events of one chat are kept in the order in which they came, however long each waits for a name: what
     /// takes a message back has to find it.
@@ -29,7 +29,7 @@ pub(super) struct Ears {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotKept {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] AcceptError),
     #[error("what it needs could not be asked for: {0}")]
     Unknown(#[from] ApiError),
     #[error("the bot does not know yet who it is")]
@@ -50,7 +50,7 @@ impl Ears {
         &self,
         source: Source,
         payload: Value,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<(), NotKept> {
         self.health.event(now());
         let me = self.me()?;
@@ -95,7 +95,7 @@ impl Ears {
         &self,
         message: &Message,
         team: Option<&str>,
-        intake: &dyn Intake,
+        intake: &dyn EventSink,
     ) -> Result<(), NotKept> {
         let me = self.me()?;
         let decoder = self.decoder(me);
@@ -118,7 +118,7 @@ impl Ears {
             context.ours = threads.ours(client, me, channel, thread).await?;
         }
         let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
-        if !inbound.addressed && !matches!(inbound.kind, Kind::Message { .. }) {
+        if !inbound.addressed && !matches!(inbound.kind, InboundKind::Message { .. }) {
             // What others change among themselves is none of the bot's business.
             return Ok(None);
         }

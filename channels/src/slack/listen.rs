@@ -11,10 +11,10 @@ use super::{
     wire::Frame,
 };
 use crate::{
-    BoxFuture, ChannelError, HealthState, Intake,
+    BoxFuture, ChannelError, EventSink, HealthState,
     recovery::Backoff,
-    socket::{self, Pulse, Socket, SocketError},
-    supervise::{Ended, supervise},
+    socket::{self, Keepalive, Socket, SocketError},
+    supervise::{ConnectionEnd, supervise},
 };
 use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use serde::Deserialize;
@@ -23,20 +23,21 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Slack pings about every ten seconds; so do we.
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
+/// Ping interval of the socket, and the silence after which it is dead. Slack pings about every ten
+/// seconds; so do we.
+const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
 /// How long the first frame may take.
 const HELLO: Duration = Duration::from_secs(15);
-/// Events that are worked on at once; Slack wants each acknowledged within three seconds.
-const AT_ONCE: usize = 64;
+/// Maximum number of events handled at once; Slack wants each acknowledged within three seconds.
+const MAX_CONCURRENT_EVENTS: usize = 64;
 /// How long the old connection waits for what it owes.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// A connection that is to be renewed sooner than this after the last renewal gets a pause.
 const OFTEN: Duration = Duration::from_secs(10);
 /// How long Slack is left alone when it has too many connections of this app.
 const CROWDED: Duration = Duration::from_secs(30);
-/// After how long what was refused is looked for in the history.
-const LATER: Duration = Duration::from_secs(30);
+/// Delay before refused events are looked for in the history.
+const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Opened {
@@ -44,11 +45,15 @@ struct Opened {
 }
 
 impl Slack {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         supervise(&self.ears.health, &stop, || self.session(intake, &stop)).await
     }
 
-    async fn session(&self, intake: &dyn Intake, stop: &CancellationToken) -> Ended {
+    async fn session(&self, intake: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
         let opened = async {
             self.meet().await?;
             match self.config.delivery {
@@ -58,7 +63,7 @@ impl Slack {
         };
         let opened = tokio::select! {
             opened = opened => opened,
-            () = stop.cancelled() => return Ended::Renew,
+            () = stop.cancelled() => return ConnectionEnd::Renew,
         };
         match opened {
             Err(ended) => ended,
@@ -66,13 +71,13 @@ impl Slack {
             Ok(None) => {
                 self.ears.health.ready();
                 tokio::join!(stop.run_until_cancelled(self.catch_up(intake)), stop.cancelled());
-                Ended::Renew
+                ConnectionEnd::Renew
             }
         }
     }
 
     /// Learns who the bot is.
-    async fn meet(&self) -> Result<(), Ended> {
+    async fn meet(&self) -> Result<(), ConnectionEnd> {
         let known = self.ears.office.me.get().is_some();
         let me = self.ears.office.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
@@ -87,9 +92,9 @@ impl Slack {
     }
 
     /// Opens a connection, up to Slack's first word.
-    pub(super) async fn open(&self) -> Result<Socket, Ended> {
+    pub(super) async fn open(&self) -> Result<Socket, ConnectionEnd> {
         let Opened { url } = self.ears.office.client.open().await.map_err(ended)?;
-        let mut socket = Socket::connect(&url, PULSE).await.map_err(lost)?;
+        let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
         let hello = async {
             loop {
                 match read(socket.next().await.map_err(lost)?)? {
@@ -99,7 +104,9 @@ impl Slack {
                 }
             }
         };
-        timeout(HELLO, hello).await.map_err(|_| Ended::Lost("Slack does not say hello".to_owned()))??;
+        timeout(HELLO, hello)
+            .await
+            .map_err(|_| ConnectionEnd::Lost("Slack does not say hello".to_owned()))??;
         Ok(socket)
     }
 }
@@ -107,12 +114,12 @@ impl Slack {
 /// An open connection and what is worked on.
 struct Session<'a> {
     slack: &'a Slack,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     socket: Socket,
     /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
     /// for something keeps no other waiting.
     kept: FuturesUnordered<BoxFuture<'a, Option<String>>>,
-    next: Option<BoxFuture<'a, Result<Socket, Ended>>>,
+    next: Option<BoxFuture<'a, Result<Socket, ConnectionEnd>>>,
     renewed: Option<Instant>,
     /// Yields whether the history was read to its end, and the retry state.
     catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
@@ -124,7 +131,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn new(slack: &'a Slack, intake: &'a dyn Intake, socket: Socket) -> Self {
+    fn new(slack: &'a Slack, intake: &'a dyn EventSink, socket: Socket) -> Self {
         slack.ears.health.ready();
         Self {
             slack,
@@ -140,17 +147,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn run(mut self, stop: &CancellationToken) -> Ended {
+    async fn run(mut self, stop: &CancellationToken) -> ConnectionEnd {
         let ended = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break Ended::Renew,
+                () = stop.cancelled() => break ConnectionEnd::Renew,
                 Some(kept) = self.kept.next() => self.acknowledge(kept).await,
                 Some(opened) = OptionFuture::from(self.next.as_mut()) => match opened {
                     Ok(socket) => self.change(socket).await,
                     Err(ended) => break ended,
                 },
-                frame = self.socket.next(), if !self.broken && self.kept.len() < AT_ONCE => {
+                frame = self.socket.next(), if !self.broken && self.kept.len() < MAX_CONCURRENT_EVENTS => {
                     if let Err(ended) = self.hear(frame) {
                         break ended;
                     }
@@ -176,7 +183,7 @@ impl<'a> Session<'a> {
     }
 
     /// Takes a frame; an error ends the session.
-    fn hear(&mut self, frame: Result<socket::Frame, SocketError>) -> Result<(), Ended> {
+    fn hear(&mut self, frame: Result<socket::SocketFrame, SocketError>) -> Result<(), ConnectionEnd> {
         let frame = match frame.map_err(lost).and_then(read) {
             Ok(frame) => frame,
             // The next connection is on its way already.
@@ -198,13 +205,13 @@ impl<'a> Session<'a> {
     }
 
     /// Slack wants the connection to end.
-    fn leave(&mut self, frame: &Frame) -> Result<(), Ended> {
+    fn leave(&mut self, frame: &Frame) -> Result<(), ConnectionEnd> {
         match frame.reason.as_deref() {
             Some("warning" | "refresh_requested") | None => {}
             Some(_) => return Err(told_to_go(frame)),
         }
         if self.renewed.is_some_and(|at| at.elapsed() < OFTEN) {
-            return Err(Ended::Renew);
+            return Err(ConnectionEnd::Renew);
         }
         if self.next.is_none() {
             tracing::debug!(reason = frame.reason, "Slack renews the connection");
@@ -262,7 +269,7 @@ impl<'a> Session<'a> {
     fn look_again(&mut self) {
         let (slack, intake, mut backoff) = (self.slack, self.intake, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(slack.ears.office.client.reads(), LATER).await;
+            backoff.pause(slack.ears.office.client.reads(), CATCHUP_DELAY).await;
             backoff.tries();
             (slack.catch_up(intake).await, backoff)
         }));
@@ -276,7 +283,7 @@ fn acknowledgement(id: &str) -> String {
 /// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
 fn keep<'a>(
     slack: &'a Slack,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     id: String,
     kind: &str,
     payload: Value,
@@ -305,43 +312,45 @@ fn not_kept(slack: &Slack, error: &NotKept) {
 }
 
 /// Reads a frame; `None` for one that says nothing.
-fn read(frame: socket::Frame) -> Result<Option<Frame>, Ended> {
+fn read(frame: socket::SocketFrame) -> Result<Option<Frame>, ConnectionEnd> {
     match frame {
-        socket::Frame::Text(text) => {
+        socket::SocketFrame::Text(text) => {
             let frame = serde_json::from_str(&text);
             if frame.is_err() {
                 tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
             }
             Ok(frame.ok())
         }
-        socket::Frame::Binary(_) => Ok(None),
-        socket::Frame::Close(_) => Err(Ended::Lost("Slack closed the connection".to_owned())),
+        socket::SocketFrame::Binary(_) => Ok(None),
+        socket::SocketFrame::Close(_) => Err(ConnectionEnd::Lost("Slack closed the connection".to_owned())),
     }
 }
 
-fn told_to_go(frame: &Frame) -> Ended {
+fn told_to_go(frame: &Frame) -> ConnectionEnd {
     match frame.reason.as_deref().unwrap_or_default() {
-        "link_disabled" => Ended::Fatal(off()),
+        "link_disabled" => ConnectionEnd::Fatal(off()),
         "too_many_websockets" => {
-            Ended::Later("too many connections of this app are open".to_owned(), CROWDED)
+            ConnectionEnd::Later("too many connections of this app are open".to_owned(), CROWDED)
         }
-        "warning" | "refresh_requested" => Ended::Renew,
-        other => Ended::Lost(format!("Slack closes the connection: {other}")),
+        "warning" | "refresh_requested" => ConnectionEnd::Renew,
+        other => ConnectionEnd::Lost(format!("Slack closes the connection: {other}")),
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn lost(error: SocketError) -> Ended {
-    Ended::Lost(error.to_string())
+fn lost(error: SocketError) -> ConnectionEnd {
+    ConnectionEnd::Lost(error.to_string())
 }
 
-fn ended(error: ApiError) -> Ended {
+fn ended(error: ApiError) -> ConnectionEnd {
     if let Some(error) = fatal(&error) {
-        return Ended::Fatal(error);
+        return ConnectionEnd::Fatal(error);
     }
     match error {
-        ApiError::Wait(after) => Ended::Later("Slack has too many calls of this app".to_owned(), after),
-        other => Ended::Lost(other.to_string()),
+        ApiError::Wait(after) => {
+            ConnectionEnd::Later("Slack has too many calls of this app".to_owned(), after)
+        }
+        other => ConnectionEnd::Lost(other.to_string()),
     }
 }
 

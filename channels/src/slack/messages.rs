@@ -20,8 +20,11 @@ mod streams;
 
 use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
 use crate::{
-    OutFile, Placement, SendError,
-    live::{CallError, Draft, FoundFile, Ledger, Messages, Sent, Slot, Turn, Typing},
+    OutFile, ReplyTarget, SendError,
+    live::{
+        CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
+        SendIntent, Typing,
+    },
     recovery::Recovery,
     split::{Limit, Unit},
 };
@@ -41,8 +44,8 @@ use url::Url;
 
 /// What our messages carry.
 const EVENT: &str = "pudu_reply";
-/// Who waits for so long may want to stop it.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a run works before its stop button appears.
+const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
@@ -103,7 +106,7 @@ impl Post {
     }
 }
 
-impl Sent for Post {
+impl MessageRef for Post {
     fn id(&self) -> String {
         self.ts.clone()
     }
@@ -119,7 +122,7 @@ struct Posted {
 }
 
 impl SlackMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &Placement) -> Self {
+    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
         office.active.fetch_add(1, Ordering::Relaxed);
         let hint = |key| placement.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
         let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
@@ -144,8 +147,8 @@ impl SlackMessages {
                 .or_else(|| placement.address.topic.clone())
                 .unwrap_or_default(),
             status: Arc::new(Status::of(placement)),
-            late: Instant::now() + PATIENCE,
-            look: Instant::now() + PATIENCE,
+            late: Instant::now() + STOP_BUTTON_DELAY,
+            look: Instant::now() + STOP_BUTTON_DELAY,
         }
     }
 
@@ -253,7 +256,7 @@ impl Drop for SlackMessages {
     }
 }
 
-impl Messages for SlackMessages {
+impl PlatformMessages for SlackMessages {
     type Page = Page;
     type Sent = Post;
     /// `None` is of a version that kept nothing.
@@ -261,9 +264,9 @@ impl Messages for SlackMessages {
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
-    const LARGEST_FILE: u64 = upload::LARGEST;
+    const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
 
-    fn page(&self, draft: &Draft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> Page {
         let mut page = Page::new(draft);
         page.asks |= !page.done && !page.buttons.is_empty() && Instant::now() >= self.late;
         self.ends.store(page.done || page.asks, Ordering::Relaxed);
@@ -282,29 +285,29 @@ impl Messages for SlackMessages {
         self.office.pacer.ready(&self.place(), self.pace()).await;
     }
 
-    async fn aged(&mut self) {
+    async fn next_refresh(&mut self) {
         if !self.streaming || !self.streams() {
             std::future::pending::<()>().await;
         }
         tokio::time::sleep_until(self.look).await;
-        self.look = Instant::now() + PATIENCE;
+        self.look = Instant::now() + STOP_BUTTON_DELAY;
     }
 
-    async fn turn(&self) -> Turn {
+    async fn lock_chat(&self) -> ChatLock {
         // Only in threads something is taken for ours because nobody knows it.
         self.thread.as_ref()?;
         self.office.turns.turn(&self.place()).await
     }
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         Ok(self.office.free(&self.channel)?)
     }
 
-    async fn mark(
+    async fn dedup_key(
         &mut self,
         before: Option<Option<Tries>>,
         _since: i64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> Result<Option<Tries>, SendError> {
         let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
         let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
@@ -316,8 +319,8 @@ impl Messages for SlackMessages {
 
     async fn find(
         &mut self,
-        slot: &Slot<Option<Tries>>,
-        ledger: &Ledger<'_>,
+        slot: &SendIntent<Option<Tries>>,
+        ledger: &MessageHistory<'_>,
     ) -> Result<Option<Post>, SendError> {
         let known = ledger.known(slot.since).await?;
         let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
@@ -340,7 +343,7 @@ impl Messages for SlackMessages {
         }
     }
 
-    async fn post(&mut self, slot: &Slot<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
         self.spend(self.streams());
         let post = self.make(&slot.key, page).await;
         let post = self.or_aside(post, slot.n, page).await;
@@ -391,7 +394,7 @@ impl Messages for SlackMessages {
         _since: i64,
         file: &OutFile,
         size: u64,
-        _ledger: &Ledger<'_>,
+        _ledger: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         let found = self.look_for_file(file, size).await?;
         if let FoundFile::There(id) = &found {
@@ -406,11 +409,11 @@ impl Messages for SlackMessages {
         sent
     }
 
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         if self.files.is_empty() { Value::Null } else { json!({"files": self.files}) }
     }
 
-    fn remember(&mut self, memo: &Value) {
+    fn restore_platform_state(&mut self, memo: &Value) {
         self.files = serde_json::from_value(memo["files"].clone()).unwrap_or_default();
     }
 

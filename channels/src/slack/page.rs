@@ -2,7 +2,7 @@
 
 use crate::{
     Choice,
-    live::Draft,
+    live::MessageDraft,
     render::{
         Rich, Style,
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
@@ -49,7 +49,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(draft: &Draft) -> Self {
+    pub(super) fn new(draft: &MessageDraft) -> Self {
         let rich = &draft.rich;
         let buttons = buttons(&draft.choices);
         let text = mrkdwn(rich);
@@ -70,7 +70,7 @@ impl Page {
 }
 
 /// Takes apart the words and what the agent does, which stands below them in italics.
-fn parted(draft: &Draft) -> (Rich, String) {
+fn parted(draft: &MessageDraft) -> (Rich, String) {
     let rich = &draft.rich;
     if draft.neutral {
         return (Rich::default(), rich.text.trim_start_matches(crate::live::SIGN).trim().to_owned());
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::render::parse;
 
-    fn draft(text: &str, done: bool) -> Draft {
-        Draft { rich: parse(text), done, ..Draft::default() }
+    fn draft(text: &str, done: bool) -> MessageDraft {
+        MessageDraft { rich: parse(text), done, ..MessageDraft::default() }
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
     fn buttons_stand_below_the_words_and_one_that_slack_refuses_is_left_out() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Stop", "/stop"), choice(" ", "x"), choice("Long", &"x".repeat(2001))];
-        let page = Page::new(&Draft { choices, ..draft("hi", false) });
+        let page = Page::new(&MessageDraft { choices, ..draft("hi", false) });
         let stop = json!({"type": "button", "text": {"type": "plain_text", "text": "Stop"}, "action_id": "pudu_0", "value": "/stop"});
         let section = json!({"type": "section", "text": {"type": "mrkdwn", "text": "hi"}, "expand": true});
         assert_eq!(page.blocks, [section, json!({"type": "actions", "elements": [stop]})]);
@@ -152,7 +152,7 @@ mod tests {
     fn a_section_holds_what_slack_takes_whatever_is_escaped() {
         for text in ["word ".repeat(690), "& ".repeat(1700), "<".repeat(3400)] {
             let choices = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
-            let page = Page::new(&Draft { choices, ..draft(&text, false) });
+            let page = Page::new(&MessageDraft { choices, ..draft(&text, false) });
             let lengths: Vec<usize> = page
                 .blocks
                 .iter()
@@ -166,7 +166,7 @@ mod tests {
     fn a_stream_gets_the_words_and_the_status_what_is_done() {
         let page = Page::new(&draft("Some words.\n\n*Searching the web*", false));
         assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("Some words.", "Searching the web"));
-        let neutral = Draft { neutral: true, ..draft("⏳ *Thinking…*", false) };
+        let neutral = MessageDraft { neutral: true, ..draft("⏳ *Thinking…*", false) };
         let page = Page::new(&neutral);
         assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("", "Thinking…"));
     }

@@ -10,14 +10,14 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 /// How long a message waits for a name.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a name is believed, and how long one that could not be had is not asked for again.
 const FRESH: Duration = Duration::from_secs(12 * 3600);
-const AGAIN: Duration = Duration::from_secs(300);
-/// So many names are remembered.
-const MOST: usize = 4096;
-/// So many names are looked up for one message.
-const AT_ONCE: usize = 10;
+const FAILED_LOOKUP_TTL: Duration = Duration::from_secs(300);
+/// Maximum number of names remembered.
+const MAX_CACHED_NAMES: usize = 4096;
+/// Maximum number of names looked up for one message.
+const MAX_LOOKUPS_PER_MESSAGE: usize = 10;
 
 /// The names that are known.
 #[derive(Default)]
@@ -46,8 +46,8 @@ impl People {
     /// Returns the names of people, as far as they can be had soon.
     pub(super) async fn names(&self, client: &Client, ids: &[String]) -> HashMap<String, String> {
         let mut names = HashMap::new();
-        let deadline = Instant::now() + PATIENCE;
-        for id in ids.iter().take(AT_ONCE) {
+        let deadline = Instant::now() + LOOKUP_TIMEOUT;
+        for id in ids.iter().take(MAX_LOOKUPS_PER_MESSAGE) {
             let known = self.known(id);
             let name = match known {
                 Some(name) => name,
@@ -74,12 +74,12 @@ impl People {
                 None
             }
             // The others of this message have had the time: this one is asked for with the next.
-            Err(_) if left < PATIENCE / 2 => return None,
+            Err(_) if left < LOOKUP_TIMEOUT / 2 => return None,
             Err(_) => None,
         };
-        let lasts = if name.is_some() { FRESH } else { AGAIN };
+        let lasts = if name.is_some() { FRESH } else { FAILED_LOOKUP_TTL };
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= MOST {
+        if names.len() >= MAX_CACHED_NAMES {
             names.clear();
         }
         names.insert(id.to_owned(), (name.clone(), Instant::now() + lasts));

@@ -8,8 +8,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// So many threads are remembered.
-const MOST: usize = 8192;
+/// Maximum number of threads remembered.
+const MAX_CACHED_THREADS: usize = 8192;
 /// So many messages of a thread are looked through.
 const LOOKED_AT: &str = "200";
 
@@ -59,7 +59,7 @@ impl Threads {
 
     fn put(&self, channel: &str, thread: &str, ours: bool) {
         let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.len() >= MOST {
+        if threads.len() >= MAX_CACHED_THREADS {
             threads.clear();
         }
         threads.insert((channel.to_owned(), thread.to_owned()), ours);

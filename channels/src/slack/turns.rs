@@ -1,14 +1,14 @@
 //! One at a time in each place, in the order in which they came.
 
-use crate::live::Turn;
+use crate::live::ChatLock;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 use tokio::sync::Semaphore;
 
-/// When more places than this are remembered, those where nobody waits are forgotten.
-const MOST: usize = 1024;
+/// When more chats than this are remembered, those where nobody waits are forgotten.
+const MAX_TRACKED_CHATS: usize = 1024;
 
 /// Send locks of each place, given in the order of asking.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
 
 impl Turns {
     /// Waits for the turn in a place. Whoever asks first goes first.
-    pub(super) async fn turn(&self, place: &str) -> Turn {
+    pub(super) async fn turn(&self, place: &str) -> ChatLock {
         let turns = self.of(place);
         // Never closed, so that there always is a turn.
         turns.acquire_owned().await.ok()
@@ -24,7 +24,7 @@ impl Turns {
 
     fn of(&self, place: &str) -> Arc<Semaphore> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= MOST {
+        if turns.len() >= MAX_TRACKED_CHATS {
             turns.retain(|_, turns| turns.strong_count() > 0);
         }
         turns.get(place).and_then(Weak::upgrade).unwrap_or_else(|| {

@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
-/// The largest file that Slack takes, in bytes.
-pub(super) const LARGEST: u64 = 1_000_000_000;
+/// Maximum size of a file that Slack takes, in bytes.
+pub(super) const MAX_UPLOAD_BYTES: u64 = 1_000_000_000;
 
 #[derive(Deserialize)]
 struct Place {

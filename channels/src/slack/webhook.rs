@@ -2,7 +2,10 @@
 //! before anything of it is read.
 
 use super::ears::{Ears, NotKept, Source};
-use crate::{Answer, BoxFuture, Glance, HealthState, Intake, Post, Webhook, clock::now, webhook::header};
+use crate::{
+    BoxFuture, EventSink, Glance, HealthState, Webhook, WebhookRequest, WebhookResponse, clock::now,
+    webhook::header,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -31,14 +34,20 @@ impl Webhook for SlackWebhook {
         if signed && fresh { Glance::Open } else { Glance::Foreign }
     }
 
-    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+    fn take<'a>(
+        &'a self,
+        post: WebhookRequest<'a>,
+        intake: &'a dyn EventSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             if !self.is_slacks(post, seconds()) {
-                return Answer::Forbidden;
+                return WebhookResponse::Forbidden;
             }
             match read(post.body) {
-                None => Answer::Garbled,
-                Some(Told::Challenge(challenge)) => Answer::Taken(Some(json!({"challenge": challenge}))),
+                None => WebhookResponse::Garbled,
+                Some(Told::Challenge(challenge)) => {
+                    WebhookResponse::Taken(Some(json!({"challenge": challenge})))
+                }
                 Some(Told::Happened(source, payload)) => self.keep(source, payload, intake).await,
             }
         })
@@ -46,26 +55,26 @@ impl Webhook for SlackWebhook {
 }
 
 impl SlackWebhook {
-    async fn keep(&self, source: Source, payload: Value, intake: &dyn Intake) -> Answer {
+    async fn keep(&self, source: Source, payload: Value, intake: &dyn EventSink) -> WebhookResponse {
         match self.ears.keep(source, payload, intake).await {
             Ok(()) => {
                 if self.ears.health.get().state == HealthState::Degraded {
                     self.ears.health.ready();
                 }
-                Answer::Taken(None)
+                WebhookResponse::Taken(None)
             }
             Err(error) => {
                 tracing::warn!(%error, "an event was not kept: Slack posts it again");
                 if !matches!(error, NotKept::Early) {
                     self.ears.health.failed(HealthState::Degraded, error.to_string());
                 }
-                Answer::Later
+                WebhookResponse::Later
             }
         }
     }
 
     /// Checks time and signature. `now` is in seconds since 1970.
-    fn is_slacks(&self, post: Post<'_>, now: u64) -> bool {
+    fn is_slacks(&self, post: WebhookRequest<'_>, now: u64) -> bool {
         let Some(at) = signed_at(post.header(TIME)) else { return false };
         let expected = signature(&self.secret, at, post.body);
         now.abs_diff(at) <= WINDOW && bool::from(expected.as_bytes().ct_eq(post.header(SIGNATURE)))

@@ -2,7 +2,7 @@ use super::*;
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_async;
 
-const PULSE: Pulse = Pulse { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
+const KEEPALIVE: Keepalive = Keepalive { ping: Duration::from_secs(10), idle: Duration::from_secs(35) };
 
 /// Serves one connection by `talk` and returns where.
 async fn peer<F>(talk: impl FnOnce(WebSocketStream<TcpStream>) -> F + Send + 'static) -> String
@@ -31,28 +31,28 @@ async fn words_and_bytes_go_both_ways_and_a_goodbye_is_told() {
         }
     })
     .await;
-    let mut socket = Socket::connect(&url, PULSE).await.unwrap();
+    let mut socket = Socket::connect(&url, KEEPALIVE).await.unwrap();
     socket.send_binary(vec![1, 2]).await.unwrap();
     socket.send_text("bye".into()).await.unwrap();
-    assert_eq!(socket.next().await, Ok(Frame::Binary(vec![1, 2])));
-    assert_eq!(socket.next().await, Ok(Frame::Text("bye".into())));
-    assert_eq!(socket.next().await, Ok(Frame::Close(Some((1008, "renew".into())))));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Binary(vec![1, 2])));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Text("bye".into())));
+    assert_eq!(socket.next().await, Ok(SocketFrame::Close(Some((1008, "renew".into())))));
 }
 
 #[tokio::test]
 async fn a_giant_is_not_taken_in() {
     let url = peer(|mut peer| async move {
-        peer.send(Message::binary(vec![0; LARGEST + 1])).await.ok();
+        peer.send(Message::binary(vec![0; MAX_MESSAGE_BYTES + 1])).await.ok();
     })
     .await;
-    let mut socket = Socket::connect(&url, PULSE).await.unwrap();
+    let mut socket = Socket::connect(&url, KEEPALIVE).await.unwrap();
     assert_eq!(socket.next().await, Err(lost("a message is too large")));
 }
 
 #[tokio::test]
 async fn errors_do_not_tell_the_url() {
     for url in ["ws://127.0.0.1:1/?ticket=s3cret", "http://s3cret", "ws://"] {
-        let error = Socket::connect(url, PULSE).await.err().unwrap();
+        let error = Socket::connect(url, KEEPALIVE).await.err().unwrap();
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
     }
 }
@@ -69,7 +69,7 @@ async fn a_refused_handshake_tells_the_platforms_codes() {
         let answer = "HTTP/1.1 514 no\r\nhandshake-status: 514\r\ncontent-length: 0\r\n\r\n";
         stream.write_all(answer.as_bytes()).await.unwrap();
     });
-    let error = Socket::connect(&format!("ws://{address}/"), PULSE).await.err().unwrap();
+    let error = Socket::connect(&format!("ws://{address}/"), KEEPALIVE).await.err().unwrap();
     let SocketError::Refused { status, headers } = error else { panic!("{error:?}") };
     assert_eq!(status, 514);
     assert!(headers.contains(&("handshake-status".to_owned(), "514".to_owned())));
@@ -77,7 +77,7 @@ async fn a_refused_handshake_tells_the_platforms_codes() {
 
 #[tokio::test]
 async fn a_silent_peer_is_dead() {
-    let pulse = Pulse { ping: Duration::from_millis(20), idle: Duration::from_millis(200) };
+    let pulse = Keepalive { ping: Duration::from_millis(20), idle: Duration::from_millis(200) };
     // This one never reads, so that it never answers a ping.
     let url = peer(|peer| async move {
         std::future::pending::<()>().await;

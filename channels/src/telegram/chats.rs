@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const SUPERGROUPS: i64 = -1_000_000_000_000;
 /// The sequence that private chats and basic groups share.
 const SHARED: i64 = 0;
-/// More chats than this are not remembered: what is forgotten can be asked of the journal.
-const MOST: usize = 4096;
+/// Maximum number of chats remembered: what is forgotten can be read from the store.
+const MAX_TRACKED_CHATS: usize = 4096;
 
 /// The chats of one account.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Chats {
     /// A message was seen or sent.
     pub(super) fn saw(&self, chat: i64, id: i64) {
         let mut newest = lock(&self.newest);
-        if newest.len() >= MOST {
+        if newest.len() >= MAX_TRACKED_CHATS {
             newest.clear();
         }
         let known = newest.entry(sequence(chat)).or_insert(id);
@@ -53,7 +53,7 @@ impl Chats {
 
     fn turns_of(&self, chat: i64) -> Arc<Semaphore> {
         let mut turns = lock(&self.turns);
-        if turns.len() >= MOST {
+        if turns.len() >= MAX_TRACKED_CHATS {
             turns.retain(|_, turns| turns.strong_count() > 0);
         }
         turns.get(&chat).and_then(Weak::upgrade).unwrap_or_else(|| {

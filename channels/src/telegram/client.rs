@@ -28,10 +28,10 @@ use teloxide_core::{
 use url::Url;
 
 /// How long an ordinary call may take.
-pub(super) const PATIENCE: Duration = crate::recovery::CALL_TIMEOUT;
+pub(super) const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 
-/// The largest answer that is read, in bytes: a hundred updates are far from it.
-const LARGEST: usize = 32 * 1024 * 1024;
+/// Maximum size of an API response, in bytes: a hundred updates are far from it.
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A bot's access to the API. Not `Debug`: it holds the token.
 pub(super) struct Client {
@@ -93,7 +93,7 @@ impl Client {
         let status = response.status().as_u16();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if body.len() + chunk.len() > LARGEST {
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
                 return Err(CallError::Unknown("the answer is too large".to_owned()));
             }
             body.extend_from_slice(&chunk);
@@ -143,7 +143,7 @@ impl Client {
     }
 
     async fn done<P: Payload + Serialize + Sync>(&self, payload: P) -> Result<Posted, CallError> {
-        self.ask::<_, bool>(&payload, PATIENCE).await.map(|_| Posted::default())
+        self.ask::<_, bool>(&payload, CALL_TIMEOUT).await.map(|_| Posted::default())
     }
 }
 
@@ -215,7 +215,7 @@ impl Api for Client {
 
 impl Client {
     async fn posted<P: Payload + Serialize + Sync>(&self, payload: P) -> Result<Posted, CallError> {
-        self.ask::<_, Message>(&payload, PATIENCE).await.map(Posted::from)
+        self.ask::<_, Message>(&payload, CALL_TIMEOUT).await.map(Posted::from)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     text::{Words, words},
     wire::{CallbackQuery, Message, Update},
 };
-use crate::{Address, EventKey, Inbound, Kind, Sender};
+use crate::{Address, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 
 /// The bot itself, as `getMe` tells.
@@ -71,7 +71,7 @@ impl Decoder<'_> {
         if text.is_empty() && attachments.is_empty() && !words.mentioned {
             return None;
         }
-        let kind = Kind::Message { text, attachments, album: message.media_group_id.clone() };
+        let kind = InboundKind::Message { text, attachments, album: message.media_group_id.clone() };
         self.inbound(key, message, &words, kind)
     }
 
@@ -79,11 +79,11 @@ impl Decoder<'_> {
         // A shared location moves by edits; those say nothing.
         message.text.as_ref().or(message.caption.as_ref())?;
         let words = words(message, self.me);
-        let kind = Kind::Edit { text: words.text.clone() };
+        let kind = InboundKind::Edit { text: words.text.clone() };
         self.inbound(key, message, &words, kind)
     }
 
-    fn inbound(&self, key: EventKey, message: &Message, words: &Words, kind: Kind) -> Option<Inbound> {
+    fn inbound(&self, key: EventKey, message: &Message, words: &Words, kind: InboundKind) -> Option<Inbound> {
         if message.chat.kind == "channel" || message.is_automatic_forward {
             return None;
         }
@@ -120,7 +120,7 @@ impl Decoder<'_> {
             addressed: true,
             at: now,
             hint: None,
-            kind: Kind::Press { action: query.data.clone()? },
+            kind: InboundKind::Press { action: query.data.clone()? },
         };
         Some(Delivery { inbound, pressed: Some(query.id.clone()) })
     }

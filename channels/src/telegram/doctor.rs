@@ -1,6 +1,6 @@
 //! Doctor checks of an account, made against Telegram's API.
 
-use super::{Mode, Telegram, api::CallError, client::PATIENCE, listen::GET_ME, wire::User};
+use super::{Mode, Telegram, api::CallError, client::CALL_TIMEOUT, listen::GET_ME, wire::User};
 use crate::Check;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,13 +17,14 @@ struct WebhookInfo {
 
 /// Looks at token, privacy mode, and how updates come.
 pub(super) async fn check(telegram: &Telegram) -> Vec<Check> {
-    let me = match telegram.client.ask::<_, User>(&GET_ME, PATIENCE).await {
+    let me = match telegram.client.ask::<_, User>(&GET_ME, CALL_TIMEOUT).await {
         Ok(me) => me,
         Err(error) => return vec![token(&error)],
     };
     let name = me.username.clone().unwrap_or_default();
     let mut found = vec![Check::good("token", format!("@{name}")), privacy(telegram, &me)];
-    let info = telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), PATIENCE).await;
+    let info =
+        telegram.client.ask_by_name::<_, WebhookInfo>("GetWebhookInfo", &json!({}), CALL_TIMEOUT).await;
     if let Ok(info) = info {
         found.push(updates(&telegram.config.mode, &info));
     }
@@ -77,7 +78,7 @@ fn updates(mode: &Mode, info: &WebhookInfo) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Found;
+    use crate::CheckResult;
 
     #[test]
     fn what_is_wrong_comes_with_its_mend() {
@@ -87,12 +88,12 @@ mod tests {
             last_error_message: error.map(Into::into),
         };
         let hook = || Mode::Webhook { url: "https://example.org".parse().unwrap(), secret_token: "s".into() };
-        let good = |check: Check| matches!(check.found, Found::Good(_));
+        let good = |check: Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(updates(&Mode::Polling, &info("", None))));
         assert!(good(updates(&hook(), &info("https://example.org", None))));
         assert!(!good(updates(&Mode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
         let check = token(&CallError::Token("Unauthorized".into()));
-        assert!(matches!(check.found, Found::Bad { ref mend, .. } if mend.contains("@BotFather")));
+        assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("@BotFather")));
     }
 }

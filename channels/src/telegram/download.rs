@@ -2,7 +2,7 @@
 
 use super::{
     api::CallError,
-    client::{Client, PATIENCE},
+    client::{CALL_TIMEOUT, Client},
 };
 use crate::{
     Attachment, SendError,
@@ -12,8 +12,8 @@ use serde::Deserialize;
 use std::path::Path;
 use teloxide_core::{payloads::GetFile, types::FileId};
 
-/// The largest file that Telegram hands out to a bot, in bytes.
-pub(super) const LARGEST: u64 = 20_000_000;
+/// Maximum size of a file that Telegram hands out to a bot, in bytes.
+pub(super) const MAX_DOWNLOAD_BYTES: u64 = 20_000_000;
 
 #[derive(Deserialize)]
 struct Found {
@@ -29,7 +29,7 @@ pub(super) async fn file(
     to: &Path,
     limit: u64,
 ) -> Result<u64, SendError> {
-    let limit = limit.min(LARGEST);
+    let limit = limit.min(MAX_DOWNLOAD_BYTES);
     check(attachment.size, limit)?;
     let found = find(client, &attachment.handle).await?;
     check(found.file_size, limit)?;
@@ -38,9 +38,9 @@ pub(super) async fn file(
 }
 
 async fn find(client: &Client, handle: &str) -> Result<Found, SendError> {
-    match client.ask(&GetFile::new(FileId(handle.to_owned())), PATIENCE).await {
+    match client.ask(&GetFile::new(FileId(handle.to_owned())), CALL_TIMEOUT).await {
         Err(CallError::Refused(what)) if what.contains("file is too big") => {
-            Err(SendError::TooLarge { limit: LARGEST })
+            Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES })
         }
         result => Ok(result?),
     }

@@ -8,11 +8,11 @@ use super::{
     Mode, Telegram,
     api::CallError,
     chats::Chats,
-    client::{Client, PATIENCE},
+    client::{CALL_TIMEOUT, Client},
     decode::{Decoder, Me},
     wire::{Envelope, Raw, Update, User},
 };
-use crate::{ChannelError, Command, HealthState, Intake, Refusal, clock::now};
+use crate::{AcceptError, ChannelError, ChatCommand, EventSink, HealthState, clock::now};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use secrecy::ExposeSecret;
@@ -32,15 +32,19 @@ const BATCH: u8 = 100;
 /// How long Telegram keeps a poll open, in seconds: one that is lost on the way is noticed no earlier than this and
 /// the time of a call after it began.
 const POLL: u64 = 5;
-/// How long the last call may take when it is time to stop.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long the last call may take at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// After a week without an update the next number is chosen at random, and may be lower.
 const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
 /// Presses that wait to be answered, at most.
 const PRESSES: usize = 256;
 
 impl Telegram {
-    pub(super) async fn run(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), ChannelError> {
+    pub(super) async fn run(
+        &self,
+        intake: &dyn EventSink,
+        stop: CancellationToken,
+    ) -> Result<(), ChannelError> {
         let started = tokio::select! {
             started = self.start() => started,
             () = stop.cancelled() => Ok(()),
@@ -65,7 +69,7 @@ impl Telegram {
 
     /// Learns who the bot is, chooses how updates come, and tells Telegram the commands.
     async fn start(&self) -> Result<(), ChannelError> {
-        let me = self.insist(|| self.client.ask::<_, User>(&GET_ME, PATIENCE)).await?;
+        let me = self.insist(|| self.client.ask::<_, User>(&GET_ME, CALL_TIMEOUT)).await?;
         if !self.config.require_mention && !me.can_read_all_group_messages {
             tracing::warn!("privacy mode is on: in groups the bot gets only commands and answers to it");
         }
@@ -74,7 +78,7 @@ impl Telegram {
         // The first answer stays: a token's bot does not change.
         let _ = self.me.set(me);
         let (method, wanted) = self.way_of_updates();
-        self.insist(|| self.client.ask_by_name::<_, bool>(method, &wanted, PATIENCE)).await?;
+        self.insist(|| self.client.ask_by_name::<_, bool>(method, &wanted, CALL_TIMEOUT)).await?;
         self.tell_commands().await;
         self.health.ready();
         Ok(())
@@ -91,10 +95,12 @@ impl Telegram {
     }
 
     async fn tell_commands(&self) {
-        let command = |Command { name, help, .. }: &Command| json!({"command": name, "description": help});
+        let command =
+            |ChatCommand { name, help, .. }: &ChatCommand| json!({"command": name, "description": help});
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let commands = json!({"commands": commands});
-        if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, PATIENCE).await {
+        if let Err(error) = self.client.ask_by_name::<_, bool>("SetMyCommands", &commands, CALL_TIMEOUT).await
+        {
             tracing::warn!(%error, "the menu of commands could not be set");
         }
     }
@@ -119,7 +125,7 @@ impl Telegram {
         if let CallError::Token(what) = error {
             return Err(ChannelError::Auth(what));
         }
-        let pause = backoff.next().unwrap_or(PATIENCE);
+        let pause = backoff.next().unwrap_or(CALL_TIMEOUT);
         tracing::warn!(account = self.config.account, %error, "Telegram gives no updates");
         self.health.failed(HealthState::Degraded, error.to_string());
         Ok(if let CallError::Wait(after) = error { after.max(pause) } else { pause })
@@ -138,7 +144,7 @@ fn patient() -> ExponentialBackoff {
 /// The long poll of one account.
 struct Poll<'a> {
     telegram: &'a Telegram,
-    intake: &'a dyn Intake,
+    intake: &'a dyn EventSink,
     /// The first update to ask for.
     offset: i64,
     /// Up to where Telegram knows that updates were taken.
@@ -152,7 +158,7 @@ struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    fn new(telegram: &'a Telegram, intake: &'a dyn Intake) -> Self {
+    fn new(telegram: &'a Telegram, intake: &'a dyn EventSink) -> Self {
         Self {
             telegram,
             intake,
@@ -194,7 +200,7 @@ impl<'a> Poll<'a> {
     async fn ask(&self, seconds: u64) -> Result<Vec<Raw>, CallError> {
         let wanted =
             json!({"offset": self.offset, "limit": BATCH, "timeout": seconds, "allowed_updates": KINDS});
-        let patience = Duration::from_secs(seconds) + PATIENCE;
+        let patience = Duration::from_secs(seconds) + CALL_TIMEOUT;
         self.telegram.client.ask_by_name("GetUpdates", &wanted, patience).await
     }
 
@@ -221,14 +227,14 @@ impl<'a> Poll<'a> {
         None
     }
 
-    fn refused(&mut self, refusal: &Refusal) -> Duration {
+    fn refused(&mut self, refusal: &AcceptError) -> Duration {
         tracing::warn!(account = self.telegram.config.account, %refusal, "updates are left with Telegram");
         self.telegram.health.failed(HealthState::Degraded, refusal.to_string());
-        self.backoff.next().unwrap_or(PATIENCE)
+        self.backoff.next().unwrap_or(CALL_TIMEOUT)
     }
 
     /// Offers one update. Returns its number and the press to answer.
-    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, Refusal>) {
+    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, AcceptError>) {
         let Ok(Envelope { update_id }) = serde_json::from_str(raw.get()) else {
             tracing::warn!("something without a number came in place of an update");
             return (None, Ok(None));
@@ -236,7 +242,7 @@ impl<'a> Poll<'a> {
         (Some(update_id), self.keep(update_id, raw).await)
     }
 
-    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, Refusal> {
+    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, AcceptError> {
         let Ok(update) = serde_json::from_str::<Update>(raw.get()) else {
             tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
             return Ok(None);
@@ -265,7 +271,8 @@ impl<'a> Poll<'a> {
     async fn confirm(&self) {
         if self.offset > self.confirmed {
             let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});
-            let asked = self.telegram.client.ask_by_name::<_, Vec<Raw>>("GetUpdates", &wanted, GOODBYE);
+            let asked =
+                self.telegram.client.ask_by_name::<_, Vec<Raw>>("GetUpdates", &wanted, SHUTDOWN_TIMEOUT);
             if let Err(error) = asked.await {
                 tracing::debug!(%error, "what was kept could not be confirmed; it will come again");
             }
@@ -275,7 +282,7 @@ impl<'a> Poll<'a> {
 
 async fn answer_press(client: Arc<Client>, query: String) {
     let query = AnswerCallbackQuery::new(teloxide_core::types::CallbackQueryId(query));
-    if let Err(error) = client.ask::<_, bool>(&query, PATIENCE).await {
+    if let Err(error) = client.ask::<_, bool>(&query, CALL_TIMEOUT).await {
         tracing::debug!(%error, "a pressed button could not be answered");
     }
 }

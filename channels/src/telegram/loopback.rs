@@ -88,7 +88,7 @@ pub(super) fn config(url: &str) -> Config {
         api_url: url.parse().unwrap(),
         mode: Mode::Polling,
         require_mention: true,
-        commands: vec![crate::Command {
+        commands: vec![crate::ChatCommand {
             name: "new".into(),
             argument: String::new(),
             help: "Start anew".into(),

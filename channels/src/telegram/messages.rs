@@ -19,8 +19,10 @@ use super::{
     upload::{DOCUMENT, is_picture},
 };
 use crate::{
-    OutFile, Placement, SendError,
-    live::{CallError, Draft, Ledger, Messages, Sent, Slot, Turn, Typing},
+    OutFile, ReplyTarget, SendError,
+    live::{
+        CallError, ChatLock, MessageDraft, MessageHistory, MessageRef, PlatformMessages, SendIntent, Typing,
+    },
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -48,7 +50,7 @@ pub(super) struct Number {
     id: i64,
 }
 
-impl Sent for Number {
+impl MessageRef for Number {
     fn id(&self) -> String {
         self.id.to_string()
     }
@@ -66,7 +68,7 @@ pub(super) struct Floor {
 }
 
 impl TelegramMessages {
-    pub(super) fn new(desk: Desk, placement: &Placement) -> Self {
+    pub(super) fn new(desk: Desk, placement: &ReplyTarget) -> Self {
         let number = |id: &Option<String>| id.as_deref().and_then(|id| id.parse().ok());
         let answered = number(&placement.reply_to);
         let thread = Thread {
@@ -109,23 +111,23 @@ impl TelegramMessages {
         found.topic == self.thread.topic && answers_ours
     }
 
-    async fn known(&self, since: i64, ledger: &Ledger<'_>) -> Result<Known, SendError> {
+    async fn known(&self, since: i64, ledger: &MessageHistory<'_>) -> Result<Known, SendError> {
         let sightings = ledger.known(since).await?;
         let own = ledger.own.iter().filter_map(|id| id.parse().ok());
         Ok(Known::new(self.desk.chat, &sightings, own))
     }
 }
 
-impl Messages for TelegramMessages {
+impl PlatformMessages for TelegramMessages {
     type Page = Page;
     type Sent = Number;
     type Mark = Floor;
 
     const PLATFORM: &'static str = "Telegram";
     const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
-    const LARGEST_FILE: u64 = DOCUMENT;
+    const MAX_FILE_BYTES: u64 = DOCUMENT;
 
-    fn page(&self, draft: &Draft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> Page {
         Page::new(draft)
     }
 
@@ -145,19 +147,19 @@ impl Messages for TelegramMessages {
         self.desk.ready().await;
     }
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         Ok(self.desk.free()?)
     }
 
-    async fn turn(&self) -> Turn {
+    async fn lock_chat(&self) -> ChatLock {
         self.desk.turn().await
     }
 
-    async fn mark(
+    async fn dedup_key(
         &mut self,
         _before: Option<Floor>,
         since: i64,
-        ledger: &Ledger<'_>,
+        ledger: &MessageHistory<'_>,
     ) -> Result<Floor, SendError> {
         let newest = match self.desk.newest() {
             Some(newest) => newest,
@@ -167,10 +169,15 @@ impl Messages for TelegramMessages {
         Ok(Floor { floor: newest.max(self.answered.unwrap_or(0)) })
     }
 
-    async fn find(&mut self, slot: &Slot<Floor>, ledger: &Ledger<'_>) -> Result<Option<Number>, SendError> {
+    async fn find(
+        &mut self,
+        slot: &SendIntent<Floor>,
+        ledger: &MessageHistory<'_>,
+    ) -> Result<Option<Number>, SendError> {
         let known = self.known(slot.since, ledger).await?;
         let interrupted = self.search.take().filter(|(key, _)| *key == slot.key);
-        let mut search = interrupted.map_or_else(|| Search::above(slot.mark.floor), |(_, search)| search);
+        let mut search =
+            interrupted.map_or_else(|| Search::above(slot.dedup_key.floor), |(_, search)| search);
         while let Some(id) = search.candidate(&known) {
             match self.probe(id).await {
                 Ok(()) => return Ok(Some(Number { id })),
@@ -200,7 +207,7 @@ impl Messages for TelegramMessages {
         state
     }
 
-    async fn post(&mut self, slot: &Slot<Floor>, page: &Page) -> Result<Number, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Floor>, page: &Page) -> Result<Number, CallError> {
         let to = Thread { reply_to: self.thread.reply_to.filter(|_| slot.n == 0), ..self.thread };
         let posted = self.put(page, |text| Call::Send { to, text }).await?;
         Ok(Number { id: posted.id })
@@ -250,12 +257,12 @@ impl Messages for TelegramMessages {
         }))
     }
 
-    fn memo(&self) -> Value {
+    fn platform_state(&self) -> Value {
         // A group that became a supergroup has another id than when the reply began.
         if self.desk.chat == self.home { Value::Null } else { json!({"chat": self.desk.chat}) }
     }
 
-    fn remember(&mut self, memo: &Value) {
+    fn restore_platform_state(&mut self, memo: &Value) {
         if let Some(chat) = memo.get("chat").and_then(Value::as_i64) {
             self.desk.chat = chat;
         }

@@ -3,7 +3,7 @@
 use super::api::Text;
 use crate::{
     Choice,
-    live::{Draft, SIGN},
+    live::{MessageDraft, SIGN},
     render::telegram::{html, plain},
     split::Unit,
 };
@@ -26,7 +26,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(draft: &Draft) -> Self {
+    pub(super) fn new(draft: &MessageDraft) -> Self {
         let buttons = fitting(&draft.choices);
         let plain = Text { body: plain(&draft.rich), html: false, buttons: buttons.clone() };
         Self { text: Text { body: html(&draft.rich), html: true, buttons }, plain, neutral: draft.neutral }
@@ -69,14 +69,18 @@ mod tests {
     fn a_button_that_telegram_would_refuse_is_left_out() {
         let stop = Choice { label: "Stop".into(), action: "/stop".into() };
         let long = Choice { label: "Long".into(), action: "x".repeat(65) };
-        let draft = Draft { rich: parse("**hi**"), choices: vec![stop.clone(), long], ..Draft::default() };
+        let draft = MessageDraft {
+            rich: parse("**hi**"),
+            choices: vec![stop.clone(), long],
+            ..MessageDraft::default()
+        };
         let page = Page::new(&draft);
         assert_eq!((page.text.body.as_str(), page.text.buttons), ("<b>hi</b>", vec![stop]));
     }
 
     #[test]
     fn without_its_markup_a_page_calls_nobody_either() {
-        let page = Page::new(&Draft { rich: parse("**@ada_l** `@bob_b`"), ..Draft::default() });
+        let page = Page::new(&MessageDraft { rich: parse("**@ada_l** `@bob_b`"), ..MessageDraft::default() });
         assert_eq!(page.plain.body, "@\u{2060}ada_l @\u{2060}bob_b");
         assert_eq!(page.length(), 15);
     }

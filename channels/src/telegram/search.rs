@@ -6,7 +6,7 @@
 //! numbers from there on are tried, except those that are known to be something else.
 
 use super::chats::{is_shared, sequence};
-use crate::Sighting;
+use crate::KnownMessage;
 use std::collections::HashSet;
 
 /// How many numbers are tried at most: each is a call.
@@ -26,8 +26,8 @@ pub(super) struct Known {
 
 impl Known {
     /// Takes the messages that belong to the sequence of `chat`.
-    pub(super) fn new(chat: i64, sightings: &[Sighting], own: impl Iterator<Item = i64>) -> Self {
-        let same = |sighting: &&Sighting| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
+    pub(super) fn new(chat: i64, sightings: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
+        let same = |sighting: &&KnownMessage| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
         let seen = sightings.iter().filter(same).filter_map(|sighting| sighting.message.parse().ok());
         let ids: HashSet<i64> = seen.chain(own).collect();
         let gap = if is_shared(chat) { GAP_SHARED } else { GAP_OWN };
@@ -89,8 +89,9 @@ mod tests {
     const GROUP: i64 = -1_001_000_000_001;
 
     fn tried(chat: i64, known: &[(i64, i64)], there: fn(i64) -> bool) -> Vec<i64> {
-        let sighting = |(chat, id): &(i64, i64)| Sighting { chat: chat.to_string(), message: id.to_string() };
-        let sightings: Vec<Sighting> = known.iter().map(sighting).collect();
+        let sighting =
+            |(chat, id): &(i64, i64)| KnownMessage { chat: chat.to_string(), message: id.to_string() };
+        let sightings: Vec<KnownMessage> = known.iter().map(sighting).collect();
         let known = Known::new(chat, &sightings, std::iter::once(11));
         let mut search = Search::above(10);
         let mut tried = Vec::new();

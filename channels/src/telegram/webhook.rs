@@ -6,7 +6,10 @@ use super::{
     listen::see,
     wire::{Envelope, Update},
 };
-use crate::{Answer, BoxFuture, Glance, HealthCell, Intake, Post, Webhook, clock::now, webhook::header};
+use crate::{
+    BoxFuture, EventSink, Glance, HealthCell, Webhook, WebhookRequest, WebhookResponse, clock::now,
+    webhook::header,
+};
 use pudu_net::reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::{Arc, OnceLock};
@@ -30,11 +33,15 @@ impl Webhook for TelegramWebhook {
         if self.is_telegrams(header(headers, SECRET)) { Glance::Proven } else { Glance::Foreign }
     }
 
-    fn take<'a>(&'a self, post: Post<'a>, intake: &'a dyn Intake) -> BoxFuture<'a, Answer> {
+    fn take<'a>(
+        &'a self,
+        post: WebhookRequest<'a>,
+        intake: &'a dyn EventSink,
+    ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             match self.decode(post) {
                 Ok(Some(delivery)) => keep(delivery, intake).await,
-                Ok(None) => Answer::Taken(None),
+                Ok(None) => WebhookResponse::Taken(None),
                 Err(answer) => answer,
             }
         })
@@ -47,13 +54,14 @@ impl TelegramWebhook {
     }
 
     /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot.
-    fn decode(&self, post: Post<'_>) -> Result<Option<Delivery>, Answer> {
+    fn decode(&self, post: WebhookRequest<'_>) -> Result<Option<Delivery>, WebhookResponse> {
         if !self.is_telegrams(post.header(SECRET)) {
-            return Err(Answer::Forbidden);
+            return Err(WebhookResponse::Forbidden);
         }
         // The bot does not know yet who it is: Telegram posts it again.
-        let me = self.me.get().ok_or(Answer::Later)?;
-        let Envelope { update_id } = serde_json::from_slice(post.body).map_err(|_| Answer::Garbled)?;
+        let me = self.me.get().ok_or(WebhookResponse::Later)?;
+        let Envelope { update_id } =
+            serde_json::from_slice(post.body).map_err(|_| WebhookResponse::Garbled)?;
         self.health.event(now());
         let Ok(update) = serde_json::from_slice::<Update>(post.body) else {
             tracing::warn!(update_id, "an update cannot be read and is passed over");
@@ -65,10 +73,10 @@ impl TelegramWebhook {
     }
 }
 
-async fn keep(delivery: Delivery, intake: &dyn Intake) -> Answer {
+async fn keep(delivery: Delivery, intake: &dyn EventSink) -> WebhookResponse {
     let response = delivery.response();
     match intake.accept(delivery.inbound).await {
-        Ok(_) => Answer::Taken(response),
+        Ok(_) => WebhookResponse::Taken(response),
         Err(refusal) => {
             tracing::warn!(%refusal, "an update was not kept: Telegram posts it again");
             refusal.into()
@@ -79,7 +87,7 @@ async fn keep(delivery: Delivery, intake: &dyn Intake) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::InboundKind;
 
     fn webhook(me: Option<Me>) -> TelegramWebhook {
         let known = OnceLock::new();
@@ -98,10 +106,14 @@ mod tests {
         Some(Me { id: 42, username: "pudu_bot".into() })
     }
 
-    fn decode(hook: &TelegramWebhook, secret: Option<&str>, body: &[u8]) -> Result<Option<Delivery>, Answer> {
+    fn decode(
+        hook: &TelegramWebhook,
+        secret: Option<&str>,
+        body: &[u8],
+    ) -> Result<Option<Delivery>, WebhookResponse> {
         let mut headers = HeaderMap::new();
         secret.map(|secret| headers.insert(SECRET, secret.parse().unwrap()));
-        hook.decode(Post { headers: &headers, body })
+        hook.decode(WebhookRequest { headers: &headers, body })
     }
 
     const UPDATE: &[u8] = br#"{"update_id":1,"callback_query":{"id":"q","from":{"id":7,"first_name":"Ann"},
@@ -111,27 +123,27 @@ mod tests {
     fn only_the_secret_opens_and_it_is_checked_before_the_body_is_read() {
         let webhook = webhook(pudu());
         for secret in [None, Some(""), Some("s3cret_toke"), Some("s3cret_tokens"), Some("S3cret_token")] {
-            assert_eq!(decode(&webhook, secret, b"{"), Err(Answer::Forbidden));
+            assert_eq!(decode(&webhook, secret, b"{"), Err(WebhookResponse::Forbidden));
             let mut headers = HeaderMap::new();
             secret.map(|secret| headers.insert(SECRET, secret.parse().unwrap()));
             assert_eq!(webhook.glance(&headers), Glance::Foreign);
         }
         let headers = [(SECRET.parse().unwrap(), "s3cret_token".parse().unwrap())].into_iter().collect();
         assert_eq!(webhook.glance(&headers), Glance::Proven);
-        assert_eq!(decode(&webhook, Some("s3cret_token"), b"{"), Err(Answer::Garbled));
+        assert_eq!(decode(&webhook, Some("s3cret_token"), b"{"), Err(WebhookResponse::Garbled));
     }
 
     #[test]
     fn a_press_is_delivered_with_what_ends_its_wait() {
         let delivery = decode(&webhook(pudu()), Some("s3cret_token"), UPDATE).unwrap().unwrap();
-        assert_eq!(delivery.inbound.kind, Kind::Press { action: "/stop".into() });
+        assert_eq!(delivery.inbound.kind, InboundKind::Press { action: "/stop".into() });
         let response = serde_json::json!({"method": "answerCallbackQuery", "callback_query_id": "q"});
         assert_eq!(delivery.response(), Some(response));
     }
 
     #[test]
     fn what_comes_too_early_is_posted_again() {
-        assert_eq!(decode(&webhook(None), Some("s3cret_token"), UPDATE), Err(Answer::Later));
+        assert_eq!(decode(&webhook(None), Some("s3cret_token"), UPDATE), Err(WebhookResponse::Later));
     }
 
     #[test]

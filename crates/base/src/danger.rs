@@ -26,8 +26,8 @@ const LOOKS: [&str; 7] =
     ["status", "show", "cat", "is-active", "is-enabled", "list-units", "list-unit-files"];
 /// A command is no longer, in bytes; what is longer has to be looked at.
 pub const MAX_SCRIPT_BYTES: usize = 10_000;
-/// Commands that are substituted in each other, so deep; what is deeper has to be looked at.
-const DEEPEST: usize = 32;
+/// Maximum depth of command substitutions; what is deeper has to be looked at.
+const MAX_SUBSTITUTION_DEPTH: usize = 32;
 
 /// Why a command is dangerous; of two reasons the later one is the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,7 @@ pub fn find(script: &str) -> Option<Danger> {
     if compact.contains(":(){:|:&};:") || compact.contains("|:&}") {
         return Some(Danger::Multiplies);
     }
-    look(script, DEEPEST)
+    look(script, MAX_SUBSTITUTION_DEPTH)
 }
 
 /// Looks through a script.

@@ -81,8 +81,8 @@ pub enum TodoStatus {
 pub struct Marks(IndexMap<String, String>);
 
 impl Marks {
-    /// So many files are remembered.
-    const MOST: usize = 256;
+    /// Maximum number of files remembered.
+    const MAX_FILES: usize = 256;
 
     /// Returns the digest of a file as the agent knows it.
     #[must_use]
@@ -97,7 +97,7 @@ impl Marks {
     fn put(&mut self, path: String, digest: String) {
         self.0.shift_remove(&path);
         self.0.insert(path, digest);
-        if self.0.len() > Self::MOST {
+        if self.0.len() > Self::MAX_FILES {
             self.0.shift_remove_index(0);
         }
     }

@@ -26,8 +26,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// So many agents are listed.
-const MOST: usize = 200;
+/// Maximum number of agents listed.
+const MAX_AGENTS: usize = 200;
 /// So many agents there may be before another can be made.
 const FULL: usize = 100;
 /// A soul is no longer, in bytes.
@@ -220,7 +220,7 @@ impl Agents {
     pub fn list(&self) -> Roster {
         let mut roster = Roster::default();
         for name in disk::names(&self.roots()) {
-            if roster.agents.len() + roster.broken.len() == MOST {
+            if roster.agents.len() + roster.broken.len() == MAX_AGENTS {
                 roster.more += 1;
                 continue;
             }
@@ -350,7 +350,7 @@ impl Agents {
             return;
         }
         notes.iter().for_each(|note| tracing::warn!(agent, note, "an agent is not quite as its file says"));
-        if told.len() >= MOST {
+        if told.len() >= MAX_AGENTS {
             told.clear();
         }
         told.insert(agent.to_owned(), notes.to_vec());

@@ -7,8 +7,8 @@ use pudu_store::{ABANDONED, Db, Deed, DeedId, STOPPED, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// A command that is no longer is noted whole, in characters.
-const LONGEST: usize = 10_000;
+/// Maximum length of a command that is noted whole, in characters.
+const MAX_COMMAND_CHARS: usize = 10_000;
 /// As much of the beginning of a longer one is noted, and as much of its end.
 const ENDS: (usize, usize) = (6_000, 4_000);
 
@@ -79,7 +79,7 @@ impl Ledger {
 /// the thread, and can be told to be the same.
 fn shortened(detail: &str) -> String {
     let count = detail.chars().count();
-    if count <= LONGEST {
+    if count <= MAX_COMMAND_CHARS {
         return detail.to_owned();
     }
     let head: String = detail.chars().take(ENDS.0).collect();
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn a_long_command_is_noted_by_both_its_ends_and_its_digest() {
-        assert_eq!(shortened(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        assert_eq!(shortened(&"x".repeat(MAX_COMMAND_CHARS)), "x".repeat(MAX_COMMAND_CHARS));
         let hidden = |secret: &str| format!("# {}\n{secret}", "ü".repeat(10_100));
         let noted = shortened(&hidden("rm -rf /mnt/user-data"));
         assert!(noted.ends_with("\nrm -rf /mnt/user-data") && noted.starts_with("# üü"), "{noted}");
         assert!(noted.contains("[124 of 10124 characters are left out; SHA-256 of the whole: "), "{noted}");
-        assert!(noted.chars().count() < LONGEST + 200);
+        assert!(noted.chars().count() < MAX_COMMAND_CHARS + 200);
         let middle = |word: &str| shortened(&format!("{}{word}{}", "a".repeat(8_000), "b".repeat(8_000)));
         assert_ne!(middle("one"), middle("two"), "what is left out counts");
     }

@@ -40,8 +40,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// Connections of one command at the same time; more wait.
-const MOST: usize = 128;
+/// Maximum number of connections of one command at the same time; more wait.
+const MAX_CONNECTIONS: usize = 128;
 /// A server is tried so long.
 const CONNECT: Duration = Duration::from_secs(10);
 /// A client says what it wants within this time.
@@ -90,7 +90,7 @@ async fn serve(rules: Arc<Rules>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < MOST => match accepted {
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(converse(rules.clone(), stream))),
                 // No more files can be opened, perhaps; the next moment may be better.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

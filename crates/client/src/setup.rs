@@ -48,8 +48,8 @@ impl Groups {
     }
 }
 
-/// So long somebody can decide, if nothing else is said.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long an approval may take, if nothing else is configured.
+const APPROVAL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Description of a model for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Setup {
             sandboxes,
             subagents: None,
             policy: Arc::default(),
-            patience: PATIENCE,
+            patience: APPROVAL_TIMEOUT,
             results: Arc::new(ResultRules::default()),
             results_folder: FOLDER.into(),
             documents: Converter::here(Limits::default()),

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 /// A thread that nobody has used for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(120);
-/// At most so many are kept.
-const MOST: usize = 1024;
+/// Maximum number of threads kept.
+const MAX_CACHED_THREADS: usize = 1024;
 
 /// The threads of the process.
 pub(crate) struct Threads {
@@ -47,7 +47,7 @@ impl Threads {
     /// Puts a thread back after a run.
     pub(crate) fn put(&self, thread: ThreadId, seq: Seq, state: ThreadState) {
         let mut kept = self.lock();
-        if kept.len() >= MOST {
+        if kept.len() >= MAX_CACHED_THREADS {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
             oldest.and_then(|id| kept.remove(&id));
         }

@@ -13,8 +13,8 @@ use std::{
 const HEAD: u64 = 4096;
 /// How many lines show how a document begins, and how many characters of them.
 const OPENING: (usize, usize) = (10, 600);
-/// As many uploads are looked at to find a document's text.
-const MOST: usize = 10_000;
+/// Maximum number of uploads looked at to find a document's text.
+const MAX_UPLOADS: usize = 10_000;
 /// The first line of a text is no longer, in bytes: it holds a file's name.
 const MARK: u64 = 300;
 
@@ -53,7 +53,8 @@ impl Client {
         let sandbox = self.files(thread);
         sandbox.remove_upload(name).await?;
         let mark = mark(name);
-        for upload in sandbox.uploads(MOST).await?.iter().filter(|upload| upload.name.ends_with(".md")) {
+        for upload in sandbox.uploads(MAX_UPLOADS).await?.iter().filter(|upload| upload.name.ends_with(".md"))
+        {
             let Ok((found, _)) = sandbox.open(&upload.path).await else { continue };
             if begins(found, MARK).await.is_ok_and(|head| head.starts_with(mark.as_bytes())) {
                 sandbox.remove_upload(&upload.name).await?;

@@ -19,12 +19,12 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 use wire::Envelope;
 
-/// One answer of the API has so many bytes at most.
-const LARGEST: usize = 32 << 20;
+/// Maximum size of an API response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Connecting takes so long at most.
 const CONNECT: Duration = Duration::from_secs(5);
-/// So long is waited for an answer that has nothing to wait for itself.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a call may take that waits for nothing itself.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// While a container starts, it is asked this often whether it is ready.
 const ASK: Duration = Duration::from_millis(250);
 
@@ -94,7 +94,7 @@ impl Aio {
     /// When they cannot be made.
     pub async fn furnish(&self) -> Result<(), SandboxError> {
         let folders = ["workspace", "uploads", "outputs"].map(|folder| format!("{ROOT}/{folder}")).join(" ");
-        let command = Command { script: format!("mkdir -p {folders}"), timeout: PATIENCE };
+        let command = Command { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
         let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
         match done.code {
             Some(0) => Ok(()),
@@ -148,8 +148,9 @@ fn client() -> Result<Client, SandboxError> {
 async fn all(mut answer: Response) -> Result<Vec<u8>, SandboxError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(gone)? {
-        if bytes.len() + chunk.len() > LARGEST {
-            let text = format!("the sandbox answered with more than {} MiB at once", LARGEST >> 20);
+        if bytes.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            let text =
+                format!("the sandbox answered with more than {} MiB at once", MAX_RESPONSE_BYTES >> 20);
             return Err(SandboxError::Refused(text));
         }
         bytes.extend_from_slice(&chunk);

@@ -14,17 +14,17 @@ use std::{
 };
 use tokio::{io::AsyncReadExt, sync::Mutex};
 
-/// As many files are looked at on each side.
-const MOST: usize = 2000;
-/// No file is larger, in bytes: as in DeerFlow.
-const LARGEST: u64 = 100 << 20;
+/// Maximum number of files looked at on each side.
+const MAX_FILES: usize = 2000;
+/// Maximum size of a file, in bytes: as in DeerFlow.
+const MAX_FILE_BYTES: u64 = 100 << 20;
 /// Looking is given so long.
 const LOOKING: Duration = Duration::from_secs(60);
 /// A file that was changed so many seconds ago or less may change again without its time telling.
 const FRESH: u64 = 2;
 
-/// Says what time it is, and of each file its size, when it was changed, and its path.
-const LOOK: &str = "cd /mnt/user-data/outputs 2>/dev/null || exit 0; date +%s; \
+/// Prints the time, and of each file its size, when it was changed, and its path.
+const LIST_OUTPUTS_SCRIPT: &str = "cd /mnt/user-data/outputs 2>/dev/null || exit 0; date +%s; \
                     LC_ALL=C find . -type f -exec stat -c '%s %Y %n' {} + | head -n 2001";
 
 /// A sandbox that is elsewhere.
@@ -63,13 +63,13 @@ impl Apart {
     /// Brings what people sent and the sandbox does not have yet; what they took back goes there as well.
     async fn bring(&self) -> Result<(), SandboxError> {
         let mut known = self.known.lock().await;
-        let uploads = self.files.uploads(MOST).await?;
+        let uploads = self.files.uploads(MAX_FILES).await?;
         for upload in &uploads {
             let version = (upload.size, upload.modified);
             if known.brought.get(&upload.path) == Some(&version) {
                 continue;
             }
-            if upload.size > LARGEST {
+            if upload.size > MAX_FILE_BYTES {
                 tracing::warn!(
                     file = upload.name,
                     size = upload.size,
@@ -101,18 +101,18 @@ impl Apart {
         let (file, _) = self.files.open(path).await?;
         let mut bytes = Vec::new();
         let file = tokio::fs::File::from_std(file);
-        file.take(LARGEST).read_to_end(&mut bytes).await.map_err(failed)?;
+        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).await.map_err(failed)?;
         Ok(bytes)
     }
 
     /// Fetches what is new among the outputs. Returns what could not be had, in words.
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
-        let look = Command { script: LOOK.to_owned(), timeout: LOOKING };
+        let look = Command { script: LIST_OUTPUTS_SCRIPT.to_owned(), timeout: LOOKING };
         let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
         let mut left = Vec::new();
-        if there.len() > MOST {
-            left.push(format!("there are more than {MOST} files"));
+        if there.len() > MAX_FILES {
+            left.push(format!("there are more than {MAX_FILES} files"));
         }
         let total: u64 = there.values().map(|stamp| stamp.0).sum();
         if total > self.most {
@@ -122,12 +122,12 @@ impl Apart {
             ));
             return Ok(left);
         }
-        for (path, stamp) in there.into_iter().take(MOST) {
+        for (path, stamp) in there.into_iter().take(MAX_FILES) {
             if known.fetched.get(&path) == Some(&stamp) {
                 continue;
             }
-            if stamp.0 > LARGEST {
-                left.push(format!("{path} has {} bytes, more than {LARGEST}", stamp.0));
+            if stamp.0 > MAX_FILE_BYTES {
+                left.push(format!("{path} has {} bytes, more than {MAX_FILE_BYTES}", stamp.0));
             } else if let Err(error) = self.fetch_one(&path).await {
                 left.push(error.to_string());
                 continue;
@@ -140,7 +140,7 @@ impl Apart {
     }
 
     async fn fetch_one(&self, path: &str) -> Result<(), SandboxError> {
-        let bytes = self.remote.read(path, LARGEST).await?;
+        let bytes = self.remote.read(path, MAX_FILE_BYTES).await?;
         self.here.write(path, &bytes, false).await
     }
 
@@ -173,7 +173,7 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// Reads what [`LOOK`] says: the time there, and the files. A line that is none is left out; a name with a line break
+/// Reads what [`LIST_OUTPUTS_SCRIPT`] says: the time there, and the files. A line that is none is left out; a name with a line break
 /// in it makes such lines.
 fn stamps(said: &str) -> (u64, BTreeMap<String, Stamp>) {
     let mut lines = said.lines();

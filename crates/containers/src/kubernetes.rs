@@ -33,8 +33,8 @@ use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::task::TaskTracker;
 use trouble::Trouble;
 
-/// A Pod that does not run after this long is given up: an image may have to be fetched.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a Pod may take to run before it is given up: an image may have to be fetched.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// A Pod is looked at this often while it is waited for.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A Pod that is taken away is gone after this long.
@@ -174,7 +174,7 @@ impl Kubernetes {
     async fn ensure(&self, order: &Order) -> Result<(), Trouble> {
         self.guard().await?;
         let wanted = pod::pod(&self.0.settings, order).map_err(Trouble::Refused)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         let cluster = self.cluster().await?;
         loop {
             let why = match self.find(&order.id).await? {
@@ -209,7 +209,7 @@ impl Kubernetes {
                 let name = wanted.name_any();
                 return Err(Trouble::Refused(format!(
                     "the Pod {name} does not run after {} s: {why}; `kubectl describe pod {name}` says more",
-                    PATIENCE.as_secs()
+                    START_TIMEOUT.as_secs()
                 )));
             }
             tokio::time::sleep(PAUSE).await;

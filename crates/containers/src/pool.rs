@@ -14,8 +14,8 @@ use pudu_sandbox::{Local, Mount};
 use shelf::{Entry, Shelf};
 use std::{sync::Arc, time::Duration};
 
-/// Parked containers are looked at this often.
-const LOOK: Duration = Duration::from_secs(15);
+/// How often parked containers are looked at.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How long containers are kept, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Pool {
             found = found || self.find().await;
             self.tidy().await;
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
                 () = self.shelf.crowded.notified() => {}
             }
         }

@@ -6,10 +6,10 @@ use pudu_base::{Command, Network, SandboxError, SandboxProvider, ThreadId};
 use pudu_sandbox::{Folders, Local, Options, Proof};
 use std::{path::Path, sync::Arc, time::Duration};
 
-/// One attempt is given so long.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The container has so long to go.
-const GOODBYE: Duration = Duration::from_secs(20);
+/// How long one attempt may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the container may take to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// When an attempt counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub async fn prove(settings: Settings, folder: &Path) -> Result<Vec<Proof>, Sand
     let rules = Rules { idle_timeout: Duration::ZERO, replicas: 1, network: settings.network };
     let pool = Pool::new(Arc::new(docker), Local::new(folders, None, Options::default()), rules);
     let proofs = attempts(&pool, &settings, rootless, &secret).await;
-    pool.close(GOODBYE).await;
+    pool.close(SHUTDOWN_TIMEOUT).await;
     proofs
 }
 
@@ -76,7 +76,7 @@ async fn attempts(
 ) -> Result<Vec<Proof>, SandboxError> {
     let thread = ThreadId::from(format!("doctor-{}", std::process::id()).as_str());
     let sandbox = pool.acquire(&thread).await?;
-    let run = async |script: String| sandbox.exec(&Command { script, timeout: PATIENCE }).await;
+    let run = async |script: String| sandbox.exec(&Command { script, timeout: ATTEMPT_TIMEOUT }).await;
     let works = run("echo works > file && cat file".to_owned()).await?;
     if works.stdout.trim() != "works" {
         let text = format!("a command in the container did not work: {} {}", works.stdout, works.stderr);

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-/// A sandbox that does not answer after this long is given up: the cluster may have to fetch its image.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Meanwhile the provisioner is asked this often whether there is any hope.
-const LOOK: Duration = Duration::from_secs(5);
+/// How long a sandbox may take to answer before it is given up: the cluster may have to fetch its image.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often the provisioner is asked meanwhile whether there is any hope.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// DeerFlow's name for whoever uses a daemon without users.
 const USER: &str = "default";
 /// The longest name of a thread that is sent.
@@ -123,8 +123,8 @@ impl Provisioner {
 
     /// Waits until the sandbox answers.
     async fn wait(&self, api: &Api, id: &BoxId, aio: &Aio) -> Result<(), Trouble> {
-        let deadline = Instant::now() + PATIENCE;
-        while !aio.wait(LOOK).await {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while !aio.wait(POLL_INTERVAL).await {
             match api.look(id.as_str()).await {
                 Ok(Made { status: Status::Over(status), .. }) => return Err(hopeless(&status)),
                 Err(Trouble::Missing) => return Err(hopeless("NotFound")),
@@ -136,7 +136,7 @@ impl Provisioner {
                 return Err(Trouble::Refused(format!(
                     "the sandbox does not answer after {} s; see its Pod, and that this machine reaches the address \
                      that the provisioner gives (its NODE_HOST or its Service)",
-                    PATIENCE.as_secs()
+                    START_TIMEOUT.as_secs()
                 )));
             }
         }
@@ -172,7 +172,7 @@ impl Provisioner {
         let seen = aio.read(&name, 16).await;
         // Whoever sees it can remove it; nobody misses it otherwise.
         let script = format!("rm -f -- {name}");
-        aio.exec(&pudu_base::Command { script, timeout: LOOK }).await.ok();
+        aio.exec(&pudu_base::Command { script, timeout: POLL_INTERVAL }).await.ok();
         match seen {
             Ok(_) => Ok(()),
             Err(SandboxError::Missing { .. }) => Err(SandboxError::Refused(

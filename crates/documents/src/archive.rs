@@ -82,7 +82,8 @@ fn unpack(bytes: &[u8], limits: &Limits, strict: bool) -> Result<(), Error> {
         let text = format!("{} files are in it, {} are taken", zip.len(), limits.entries);
         return Err(Error::TooLarge(text));
     }
-    let most = limits.expanded.min(Limits::GRACE.max(limits.ratio.saturating_mul(bytes.len() as u64)));
+    let most =
+        limits.expanded.min(Limits::MIN_BOMB_BYTES.max(limits.ratio.saturating_mul(bytes.len() as u64)));
     let mut left = most;
     for index in 0..zip.len() {
         let file = zip.by_index(index).map_err(|error| failed(&error))?;

@@ -22,8 +22,8 @@ use tokio::{
     time::timeout,
 };
 
-/// So many documents are converted at once; others wait.
-const AT_ONCE: usize = 2;
+/// Maximum number of documents converted at once; others wait.
+const MAX_CONCURRENT_CONVERSIONS: usize = 2;
 /// JSON makes of a byte at most so many.
 const WIDEST: u64 = 6;
 /// So much of a child's complaint is kept, in bytes.
@@ -43,7 +43,11 @@ impl Converter {
     /// without bottom in what it compresses takes the process down.
     #[must_use]
     pub fn here(limits: Limits) -> Self {
-        Self { child: None, limits: Arc::new(limits), room: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self {
+            child: None,
+            limits: Arc::new(limits),
+            room: Arc::new(Semaphore::new(MAX_CONCURRENT_CONVERSIONS)),
+        }
     }
 
     /// Converts in processes of `program`, which calls [`crate::serve`] when it is given `args`.

@@ -13,13 +13,13 @@ const FLAT: [&str; 46] = [
     "rt", "rtc", "s", "small", "source", "strike", "strong", "tbody", "td", "tfoot", "th", "thead", "tr",
     "track", "tt", "u", "wbr", "!doctype",
 ];
-/// Parsers take time with the square of depth: what seems deeper is not parsed.
-const DEEPEST: usize = 4_096;
+/// Maximum depth of elements. Parsers take time with the square of depth: what seems deeper is not parsed.
+const MAX_NESTING_DEPTH: usize = 4_096;
 
 pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
     let html = text::decode(bytes);
     if seems_deep(&html) {
-        return Err(Error::TooLarge(format!("its elements are nested more than {DEEPEST} deep")));
+        return Err(Error::TooLarge(format!("its elements are nested more than {MAX_NESTING_DEPTH} deep")));
     }
     let page = Page::parse(&html);
     let mut draft = Draft::new(limits.output);
@@ -72,7 +72,7 @@ pub(crate) fn seems_deep(html: &str) -> bool {
             continue;
         }
         depth = if ends { depth.saturating_sub(1) } else { depth + 1 };
-        if depth > DEEPEST {
+        if depth > MAX_NESTING_DEPTH {
             return true;
         }
     }

@@ -13,7 +13,7 @@ pub struct Limits {
     pub entries: usize,
     /// How large an archive's files may be together, unpacked, in bytes.
     pub expanded: u64,
-    /// How many times its own size an archive may unpack to, above [`Limits::GRACE`].
+    /// How many times its own size an archive may unpack to, above [`Limits::MIN_BOMB_BYTES`].
     pub ratio: u64,
     /// How deep elements may be nested.
     pub depth: usize,
@@ -30,8 +30,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What unpacks to no more than this is never taken for a bomb, in bytes.
-    pub const GRACE: u64 = 16 * 1024 * 1024;
+    /// An archive that unpacks to no more than this is never taken for a bomb, in bytes.
+    pub const MIN_BOMB_BYTES: u64 = 16 * 1024 * 1024;
 }
 
 impl Default for Limits {

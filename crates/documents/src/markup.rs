@@ -4,8 +4,8 @@ use crate::Error;
 use quick_xml::{Reader, events::Event};
 use std::io::BufRead;
 
-/// One tag, comment or text may be so long, in bytes; reading goes on behind what is longer.
-const LONGEST: usize = 64 * 1024 * 1024;
+/// Maximum size of one tag, comment or text, in bytes; reading goes on behind what is longer.
+const MAX_TOKEN_BYTES: usize = 64 * 1024 * 1024;
 
 /// Reads XML through and keeps nothing. What does not hold together is left to whoever reads it for good.
 pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Error> {
@@ -26,7 +26,7 @@ pub(crate) fn examine(source: &mut impl BufRead, most: usize) -> Result<(), Erro
         if depth > most {
             return Err(Error::TooLarge(format!("its elements are nested more than {most} deep")));
         }
-        if buffer.capacity() > LONGEST {
+        if buffer.capacity() > MAX_TOKEN_BYTES {
             buffer = Vec::new();
         }
         buffer.clear();

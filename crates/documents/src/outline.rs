@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// So many headings are kept.
-const MOST: usize = 1_000;
-/// So many characters of each.
-const LONGEST: usize = 120;
+/// Maximum number of headings kept.
+const MAX_HEADINGS: usize = 1_000;
+/// Maximum length of a heading, in characters.
+const MAX_HEADING_CHARS: usize = 120;
 
 /// A heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub fn outline(markdown: &str) -> Vec<Heading> {
     for (at, line) in markdown.lines().enumerate() {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
-        } else if !fenced && headings.len() < MOST {
+        } else if !fenced && headings.len() < MAX_HEADINGS {
             headings.extend(heading(at + 1, line));
         }
     }
@@ -37,7 +37,7 @@ fn heading(line: usize, text: &str) -> Option<Heading> {
     let words = text.trim_start_matches('#');
     let level = u8::try_from(text.len() - words.len()).ok().filter(|level| (1..=6).contains(level))?;
     let words = words.strip_prefix(' ')?.trim().trim_end_matches('#').replace(['*', '`', '\\'], "");
-    let text: String = words.trim().chars().take(LONGEST).collect();
+    let text: String = words.trim().chars().take(MAX_HEADING_CHARS).collect();
     (!text.is_empty()).then_some(Heading { line, level, text })
 }
 

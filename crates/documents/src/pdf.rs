@@ -3,13 +3,13 @@
 use crate::{Error, Limits, draft::Draft};
 use unpdf::{PageMarkerStyle, ParseOptions, RenderOptions, parse_bytes_with_options, render};
 
-/// Arrays and dictionaries are nested no deeper: their reader calls itself for each. In a picture's bytes,
+/// Maximum depth of arrays and dictionaries: their reader calls itself for each. In a picture's bytes,
 /// brackets come by chance, and far fewer more of one kind than of the other.
-const DEEPEST: i64 = 5_000;
+const MAX_NESTING_DEPTH: i64 = 5_000;
 
 pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
     if seems_deep(bytes) {
-        return Err(Error::TooLarge(format!("its objects are nested more than {DEEPEST} deep")));
+        return Err(Error::TooLarge(format!("its objects are nested more than {MAX_NESTING_DEPTH} deep")));
     }
     // One thread: a child process has few, and several documents may be read at once.
     let how = ParseOptions::new().lenient().with_resources(false).sequential();
@@ -40,7 +40,7 @@ fn seems_deep(bytes: &[u8]) -> bool {
             b"obj" => depth = 0,
             _ => {}
         }
-        depth > DEEPEST
+        depth > MAX_NESTING_DEPTH
     })
 }
 

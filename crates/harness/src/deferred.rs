@@ -13,8 +13,8 @@ use std::{collections::HashSet, fmt::Write, sync::Arc};
 
 /// The tool by which the others are found.
 pub const SEARCH: &str = "tool_search";
-/// The list of names is no longer, in bytes.
-const LONGEST: usize = 24 * 1024;
+/// Maximum length of the list of names, in bytes.
+const MAX_NAMES_BYTES: usize = 24 * 1024;
 
 /// Said before the list.
 const ABOUT: &str = "Besides the tools that you see there are those whose names are listed below. Before you call one of them, ask tool_search for it: it tells how the tool is called, and from your next step on the tool is there.";
@@ -103,7 +103,7 @@ fn hash(specs: &[Arc<ToolSpec>]) -> String {
 fn prompt(specs: &[Arc<ToolSpec>]) -> String {
     let mut names = String::new();
     for (at, spec) in specs.iter().enumerate() {
-        if names.len() + spec.name.len() > LONGEST {
+        if names.len() + spec.name.len() > MAX_NAMES_BYTES {
             // Writing to a String cannot fail.
             let _ = writeln!(names, "({} more are not listed; tool_search finds them)", specs.len() - at);
             break;

@@ -105,7 +105,7 @@ impl Gate {
 #[must_use]
 pub fn lead_chain(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain = everybodys(agent, skills);
-    chain.push(Box::new(SubagentLimit::new(subagent::MOST, agent.bounds.subagents)));
+    chain.push(Box::new(SubagentLimit::new(subagent::MAX_CONCURRENT_SUBAGENTS, agent.bounds.subagents)));
     chain.push(Box::new(ToolErrors));
     chain
 }

@@ -4,8 +4,8 @@
 use pudu_base::{Skill, foreign};
 use std::fmt::Write;
 
-/// The list is no longer, in bytes, as long as shorter descriptions can help.
-const LONGEST: usize = 24 * 1024;
+/// Maximum length of the list, in bytes, as long as shorter descriptions can help.
+const MAX_LIST_BYTES: usize = 24 * 1024;
 /// A description that had to be made shorter has so many characters.
 const SHORT: usize = 100;
 
@@ -20,8 +20,8 @@ pub fn skills_prompt(skills: &[Skill]) -> Option<String> {
         return None;
     }
     let whole = list(skills, usize::MAX);
-    let mut list = if whole.len() > LONGEST { list(skills, SHORT) } else { whole };
-    if list.len() > LONGEST {
+    let mut list = if whole.len() > MAX_LIST_BYTES { list(skills, SHORT) } else { whole };
+    if list.len() > MAX_LIST_BYTES {
         let kept: String = list.split_inclusive('\n').scan(0, |length, line| keep(length, line)).collect();
         let left = skills.len() - kept.lines().count();
         list = format!("{kept}({left} more are not listed; ls shows them)\n");
@@ -31,7 +31,7 @@ pub fn skills_prompt(skills: &[Skill]) -> Option<String> {
 
 fn keep<'a>(length: &mut usize, line: &'a str) -> Option<&'a str> {
     *length += line.len();
-    (*length <= LONGEST).then_some(line)
+    (*length <= MAX_LIST_BYTES).then_some(line)
 }
 
 /// One line a skill. A description comes from whoever wrote the skill: it stays on its line and inside the list.
@@ -72,7 +72,7 @@ mod tests {
         let prompt = skills_prompt(&many(100)).unwrap();
         assert!(!prompt.contains(&"x".repeat(101)) && prompt.contains("- s99: "), "descriptions are cut");
         let prompt = skills_prompt(&many(1000)).unwrap();
-        assert!(prompt.len() < LONGEST + 2_000, "{} bytes", prompt.len());
+        assert!(prompt.len() < MAX_LIST_BYTES + 2_000, "{} bytes", prompt.len());
         assert!(prompt.contains(" more are not listed; ls shows them)"));
     }
 }

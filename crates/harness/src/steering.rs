@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// At most so many messages wait for the next model call.
-const MOST: usize = 32;
+/// Maximum number of messages that wait for the next model call.
+const MAX_PENDING_MESSAGES: usize = 32;
 
 /// A small mailbox of a run. What is put into it either enters the thread before the next model call or is
 /// given back when the run ends: nothing is lost between the two.
@@ -36,7 +36,7 @@ impl Steering {
     #[must_use]
     pub fn reserve(&self) -> Option<Slot> {
         let mut mailbox = self.lock();
-        if mailbox.closed || mailbox.waiting.len() + mailbox.slots >= MOST {
+        if mailbox.closed || mailbox.waiting.len() + mailbox.slots >= MAX_PENDING_MESSAGES {
             return None;
         }
         mailbox.slots += 1;

@@ -2,7 +2,7 @@
 //!
 //! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread that is forgotten
 //! when its work is done. It works in its parent's sandbox, and dropping the call cancels it. What is
-//! deliberately absent: a pool or a second executor. At most [`MOST`] work side by side, because no reply may
+//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side, because no reply may
 //! ask for more.
 
 use crate::{
@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// So many sub-agents work side by side.
-pub const MOST: usize = 3;
+/// Maximum number of sub-agents at work side by side.
+pub const MAX_CONCURRENT_SUBAGENTS: usize = 3;
 /// A piece of work takes no longer, if nobody says otherwise.
 const TIME: Duration = Duration::from_secs(1800);
 /// The tool's name.
@@ -102,7 +102,7 @@ impl Kinds {
         let list: String = kinds.iter().map(|kind| format!("\n- {}: {}", kind.name, kind.about)).collect();
         let about = format!(
             "Gives a piece of work to a sub-agent with a context of its own, and returns its report. Use it for \
-             work that takes many steps or much reading; call it up to {MOST} times in one reply for pieces that \
+             work that takes many steps or much reading; call it up to {MAX_CONCURRENT_SUBAGENTS} times in one reply for pieces that \
              do not need each other. A sub-agent sees your files and nothing of this conversation. Kinds:{list}"
         );
         let spec = Arc::new(ToolSpec::of::<Args>(TASK, &about, false));

@@ -3,8 +3,8 @@
 use pudu_base::Cut;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// As many characters of an answer are taken; both ends are kept.
-const MOST: usize = 1 << 20;
+/// Maximum length of an answer, in characters; both ends are kept.
+const MAX_ANSWER_CHARS: usize = 1 << 20;
 /// As many are passed on where the answer is not kept whole elsewhere.
 pub(crate) const SHOWN: Cut = Cut::Middle(50_000);
 
@@ -16,13 +16,13 @@ pub(crate) fn text(result: &CallToolResult) -> String {
         Some(value) if blocks.is_empty() => value.to_string(),
         _ => blocks.join("\n"),
     };
-    if text.is_empty() { "(no output)".to_owned() } else { Cut::Middle(MOST).apply(text) }
+    if text.is_empty() { "(no output)".to_owned() } else { Cut::Middle(MAX_ANSWER_CHARS).apply(text) }
 }
 
 /// Returns whether a text had to be cut to be taken.
 pub(crate) fn is_cut(text: &str) -> bool {
     // What stands in the place of the middle makes it longer than anything that was taken whole.
-    text.len() > MOST && text.chars().count() > MOST
+    text.len() > MAX_ANSWER_CHARS && text.chars().count() > MAX_ANSWER_CHARS
 }
 
 fn block(block: &ContentBlock) -> String {
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn a_giant_answer_keeps_both_ends_and_says_what_is_missing() {
-        let giant = format!("begin{}end", "ü".repeat(MOST));
+        let giant = format!("begin{}end", "ü".repeat(MAX_ANSWER_CHARS));
         let text =
             text(&serde_json::from_value(json!({"content": [{"type": "text", "text": giant}]})).unwrap());
         assert!(text.starts_with("beginü") && text.ends_with("üend"));
         assert!(text.contains("\n[… 8 characters left out …]\n"));
-        assert!(is_cut(&text) && !is_cut(&"ä".repeat(MOST)));
+        assert!(is_cut(&text) && !is_cut(&"ä".repeat(MAX_ANSWER_CHARS)));
     }
 }

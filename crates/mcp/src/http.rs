@@ -2,7 +2,7 @@
 //! any size, names no address in an error (a query may hold a key), sends the entry's headers to no other
 //! host, and follows the redirect from `/mcp` to `/mcp/` that many servers answer with.
 
-use crate::{server::Endpoint, stdout::LARGEST};
+use crate::{server::Endpoint, stdout::MAX_MESSAGE_BYTES};
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use pudu_net::{
     reqwest::{
@@ -38,7 +38,7 @@ pub(crate) enum Broken {
     Status(StatusCode, &'static str),
     #[error("it answered with something else than the protocol: is the url right?")]
     Foreign,
-    #[error("it answered with more than {} MiB", LARGEST / 1024 / 1024)]
+    #[error("it answered with more than {} MiB", MAX_MESSAGE_BYTES / 1024 / 1024)]
     TooLarge,
     #[error("it redirects to another place")]
     Redirect,
@@ -50,7 +50,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 /// Makes the transport of a server.
 pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> StreamableHttpClientTransport<Http> {
     // The address stays with our client: rmcp would put it into its own log lines.
-    let config = StreamableHttpClientTransportConfig::with_uri("mcp").max_sse_event_size(LARGEST);
+    let config = StreamableHttpClientTransportConfig::with_uri("mcp").max_sse_event_size(MAX_MESSAGE_BYTES);
     StreamableHttpClientTransport::with_client(Http { endpoint: Arc::new(endpoint), http }, config)
 }
 
@@ -191,7 +191,7 @@ async fn body(response: Response) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = bytes.next().await {
         body.extend_from_slice(&chunk.map_err(|error| broken(unreachable(&error)))?);
-        if body.len() > LARGEST {
+        if body.len() > MAX_MESSAGE_BYTES {
             return Err(broken(Broken::TooLarge));
         }
     }

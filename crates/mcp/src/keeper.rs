@@ -20,8 +20,8 @@ const WAITING: usize = 32;
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// A server that held out so long has earned a start without a pause.
 const STABLE: Duration = Duration::from_secs(60);
-/// A start that is due so soon is waited for; a later one is told of instead.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum delay of a start that is waited for; a later one is reported instead.
+const MAX_START_DELAY: Duration = Duration::from_secs(2);
 
 type Ask = oneshot::Sender<Result<Wire, String>>;
 
@@ -88,7 +88,7 @@ impl Keeper {
         self.session = None;
         let due = self.pace.due();
         let pause = due.saturating_duration_since(Instant::now());
-        if pause > PATIENCE {
+        if pause > MAX_START_DELAY {
             return Err(format!("it is down; it is started again in {} s", pause.as_secs_f64().ceil()));
         }
         sleep_until(due).await;

@@ -15,8 +15,8 @@ use rmcp::{
 use std::{future::pending, time::Duration};
 use tokio::time::timeout;
 
-/// The protocol's part of a close has so long.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long the protocol's part of a close may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
 pub(crate) type Wire = Peer<RoleClient>;
@@ -92,7 +92,7 @@ impl Session {
     /// Ends the session in order.
     pub(crate) async fn close(mut self) {
         // Out of time or failed, it is dropped, which ends it as well.
-        self.service.close_with_timeout(GRACE).await.ok();
+        self.service.close_with_timeout(CLOSE_TIMEOUT).await.ok();
         if let Some(process) = self.process {
             process.close().await;
         }

@@ -23,8 +23,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// A child that was asked to end has so long.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a child that was asked to end may take.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// What a child complained of is waited for so long after its end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// As much of a line of complaint is taken at once, in bytes.
@@ -117,9 +117,9 @@ impl Process {
 
     /// Gives the child, whose input has ended, time to end by itself; then nobody of its group is left.
     pub(crate) async fn close(mut self) {
-        if timeout(GRACE, self.ended()).await.is_err() {
+        if timeout(EXIT_TIMEOUT, self.ended()).await.is_err() {
             self.group.kill();
-            timeout(GRACE, self.child.wait()).await.ok();
+            timeout(EXIT_TIMEOUT, self.child.wait()).await.ok();
         }
     }
 

@@ -9,8 +9,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The largest message that is taken from a server, in bytes.
-pub(crate) const LARGEST: usize = 8 * 1024 * 1024;
+/// Maximum size of a message from a server, in bytes.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Passes bytes on and counts those since the last line's end.
 pub(crate) struct Lines<R> {
@@ -26,7 +26,7 @@ impl<R> Lines<R> {
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.length += piece.len();
-            if self.length > LARGEST {
+            if self.length > MAX_MESSAGE_BYTES {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too large"));
             }
             if piece.ends_with(b"\n") {
@@ -65,9 +65,9 @@ mod tests {
 
     #[tokio::test]
     async fn any_number_of_lines_passes_but_no_giant_one() {
-        let line = [vec![b'x'; LARGEST - 1], vec![b'\n']].concat();
-        assert_eq!(read(&line.repeat(3)).await.unwrap(), 3 * LARGEST);
-        let giant = [&line[..10], b"\n", &vec![b'x'; LARGEST + 1][..]].concat();
+        let line = [vec![b'x'; MAX_MESSAGE_BYTES - 1], vec![b'\n']].concat();
+        assert_eq!(read(&line.repeat(3)).await.unwrap(), 3 * MAX_MESSAGE_BYTES);
+        let giant = [&line[..10], b"\n", &vec![b'x'; MAX_MESSAGE_BYTES + 1][..]].concat();
         assert_eq!(read(&giant).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

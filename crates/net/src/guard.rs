@@ -34,7 +34,7 @@ use std::{
 const HOPS: usize = 5;
 
 /// How long a name is looked up that somebody else will resolve anyway.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sites tell by this name whom they serve, and where to complain.
 const AGENT: &str = concat!(
@@ -129,7 +129,7 @@ impl Guard {
     pub async fn check(&self, text: &str) -> Result<Url, GuardError> {
         let url = self.checked.allowed.read(text)?;
         let Some(name) = url.domain() else { return Ok(url) };
-        match tokio::time::timeout(PATIENCE, self.checked.lookup(name)).await {
+        match tokio::time::timeout(LOOKUP_TIMEOUT, self.checked.lookup(name)).await {
             Ok(Err(refused @ GuardError::Refused(_))) => Err(refused),
             _ => Ok(url),
         }

@@ -3,13 +3,13 @@
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use std::time::{Duration, SystemTime};
 
-/// No server is waited for longer than this on its own word.
-pub const LONGEST: Duration = Duration::from_secs(4 * 60 * 60);
+/// Maximum delay that a server may ask for.
+pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// Reads how long a server wants us to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date.
 #[must_use]
 pub fn after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    millis(headers).or_else(|| seconds_or_date(headers, now)).map(|wait| wait.min(LONGEST))
+    millis(headers).or_else(|| seconds_or_date(headers, now)).map(|wait| wait.min(MAX_RETRY_DELAY))
 }
 
 fn millis(headers: &HeaderMap) -> Option<Duration> {
@@ -20,7 +20,7 @@ fn millis(headers: &HeaderMap) -> Option<Duration> {
 fn seconds_or_date(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Some(seconds) = positive(text) {
-        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST));
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(MAX_RETRY_DELAY));
     }
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))

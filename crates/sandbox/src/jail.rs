@@ -35,10 +35,10 @@ use tokio::{
 
 /// An argument of a program cannot be longer than 128 KiB.
 const LONGEST_SCRIPT: usize = 120_000;
-/// The kernel gets so long to end what a command left behind, before it is killed a second time.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// A sandbox that is tried out answers within this time, or is none.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take to end what a command left behind, before it is killed a second time.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a sandbox that is tried out may take to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a command is told that failed where nothing may be written.
 const ONLY_CLEANING: &str = "\nThe files under /mnt/user-data are too many or too large, so this command could remove \
                              files, but not write any.\n";
@@ -83,7 +83,7 @@ impl Jail {
             egress: None,
         };
         let script = "test -e /proc/self/status && echo proc; echo works".to_owned();
-        let done = jail.run(&Command { script, timeout: PATIENCE }, cell).await;
+        let done = jail.run(&Command { script, timeout: PROBE_TIMEOUT }, cell).await;
         let why = match done {
             Ok(done) if done.stdout.ends_with("works\n") => {
                 jail.proc = done.stdout.starts_with("proc");
@@ -326,9 +326,9 @@ async fn attend(
 
 /// Waits until the sandbox is gone, all of it: the outer process ends when the kernel has killed the rest.
 async fn bury(child: &mut Child) {
-    if tokio::time::timeout(GOODBYE, child.wait()).await.is_err() {
+    if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
         child.start_kill().ok();
-        tokio::time::timeout(GOODBYE, child.wait()).await.ok();
+        tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.ok();
     }
 }
 

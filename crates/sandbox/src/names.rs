@@ -3,8 +3,8 @@
 use cap_std::fs::Dir;
 use pudu_base::foreign;
 
-/// The longest file name, in bytes; leaves room for a number under the 255 that file systems take.
-const LONGEST: usize = 200;
+/// Maximum length of a file name, in bytes; leaves room for a number under the 255 that file systems take.
+const MAX_FILE_NAME_BYTES: usize = 200;
 
 /// Makes a file name of what a sender called a file: no path, nothing that a shell or a person stumbles
 /// over, no hidden file, not too long.
@@ -17,7 +17,7 @@ pub(crate) fn safe(name: &str) -> String {
     let (stem, ending) = name.rsplit_once('.').filter(|(_, end)| end.len() <= 16).unwrap_or((name, ""));
     let mut kept = String::new();
     for c in stem.chars() {
-        if kept.len() + c.len_utf8() + ending.len() + 1 > LONGEST {
+        if kept.len() + c.len_utf8() + ending.len() + 1 > MAX_FILE_NAME_BYTES {
             break;
         }
         kept.push(c);

@@ -4,8 +4,8 @@ use crate::{Folders, Jail, Limits, Local, Options};
 use pudu_base::{Command, Network, Sandbox, SandboxError, SandboxProvider, ThreadId};
 use std::{path::Path, sync::Arc, time::Duration};
 
-/// One attempt is given so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long one attempt may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ async fn try_each(
         if *attempt == NETWORK && network == Network::Full {
             continue;
         }
-        let command = Command { script: script.replace("SECRET", secret), timeout: PATIENCE };
+        let command = Command { script: script.replace("SECRET", secret), timeout: ATTEMPT_TIMEOUT };
         let done = sandbox.exec(&command).await?;
         let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
         proofs.push(Proof { attempt, broken });

@@ -19,8 +19,8 @@ use std::{
 
 /// Below this folder of the thread's.
 const OUTPUTS: &str = "outputs";
-/// A larger result is not kept, in bytes: no tool of the agent's could read it.
-const LARGEST: usize = 16 << 20;
+/// Maximum size of a result that is kept, in bytes: no tool of the agent's could read a larger one.
+const MAX_RESULT_BYTES: usize = 16 << 20;
 /// So many are kept for a thread, the newest, and so many bytes of them.
 const KEPT: (usize, u64) = (64, 64 << 20);
 /// At most so many entries are looked at when old ones are removed.
@@ -30,7 +30,7 @@ const LOOKED_AT: usize = 10_000;
 pub(crate) fn keep(files: &Files, folder: &str, name: &str, text: &str) -> Result<String, SandboxError> {
     let path = format!("{ROOT}/{OUTPUTS}/{folder}/{name}");
     let host = files.mounts()?.first().is_some_and(|own| watch::almost_full(&own.host));
-    if host || text.len() > LARGEST || !plain(folder) || !plain(name) {
+    if host || text.len() > MAX_RESULT_BYTES || !plain(folder) || !plain(name) {
         return Err(SandboxError::Refused(format!("{path} cannot be kept: too large, or no room for it")));
     }
     let keep = || {
@@ -134,7 +134,7 @@ mod tests {
         {
             assert!(keep(&files, dir, name, "x").is_err(), "{dir:?} {name:?}");
         }
-        assert!(keep(&files, "a", "b", &"x".repeat(LARGEST + 1)).is_err());
+        assert!(keep(&files, "a", "b", &"x".repeat(MAX_RESULT_BYTES + 1)).is_err());
         let outputs = folder.path().join("thread/outputs");
         fs::write(folder.path().join("thread/workspace/mine"), "x").unwrap();
         std::os::unix::fs::symlink("../workspace", outputs.join("link")).unwrap();

@@ -21,7 +21,8 @@ const FLOOR: u64 = 256 << 20;
 /// So many files more have to fit on it, where its file system counts them.
 const FILES: u64 = 4096;
 /// The free space is looked at this often: seldom where the command may write much more, and often where it may not.
-const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The disk may lose so much, by whomever, without anybody counting, in bytes.
 const LITTLE: u64 = 4 << 20;
 /// Nobody writes quicker, in bytes for each millisecond.
@@ -221,7 +222,7 @@ impl Size {
 
 /// How long a command that may write so many bytes more is left alone.
 fn pause(left: u64) -> Duration {
-    Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1)
+    Duration::from_millis(left / QUICKEST).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
 
 async fn look(folder: &Path) -> Room {

@@ -12,8 +12,8 @@ use std::{
 };
 use zip::{CompressionMethod, ZipArchive, read::ZipFile};
 
-/// An archive is no larger, in bytes.
-pub(crate) const LARGEST: u64 = 100 * 1024 * 1024;
+/// Maximum size of an archive, in bytes.
+pub(crate) const MAX_ARCHIVE_BYTES: u64 = 100 * 1024 * 1024;
 /// So many entries at most.
 const MOST_ENTRIES: usize = 4096;
 /// Written out it is no larger, in bytes.
@@ -148,8 +148,8 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
 fn count(archive: &mut (impl Read + Seek)) -> Result<u64, Refusal> {
     let unreadable = |error: io::Error| Refusal::of(format!("it cannot be read: {error}"));
     let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
-    if size > LARGEST {
-        return Err(Refusal::of(format!("it is larger than {} MiB", LARGEST / 1024 / 1024)));
+    if size > MAX_ARCHIVE_BYTES {
+        return Err(Refusal::of(format!("it is larger than {} MiB", MAX_ARCHIVE_BYTES / 1024 / 1024)));
     }
     archive.rewind().map_err(unreadable)?;
     let (mut buffer, mut kept, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
@@ -353,7 +353,7 @@ fn write<R: Read>(
     }
     let mut out = sink.file(&entry.path, entry.program).map_err(stuck)?;
     let (mut buffer, mut total, mut text) = (vec![0; 32 * 1024], 0_u64, Vec::new());
-    let mut head = Vec::with_capacity(magic::LOOK);
+    let mut head = Vec::with_capacity(magic::MAGIC_LEN);
     loop {
         let read = file
             .read(&mut buffer)
@@ -363,8 +363,8 @@ fn write<R: Read>(
         if total > entry.size {
             return Err(Refusal::at(&entry.name, "it is larger than it says"));
         }
-        if head.len() < magic::LOOK {
-            head.extend(piece.iter().take(magic::LOOK - head.len()));
+        if head.len() < magic::MAGIC_LEN {
+            head.extend(piece.iter().take(magic::MAGIC_LEN - head.len()));
             if let Some(kind) = magic::program(&head) {
                 return Err(Refusal::at(&entry.name, format!("it is a program of the machine ({kind})")));
             }

@@ -14,8 +14,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The texts of all skills together are no larger, in bytes.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// Maximum size of the texts of all skills together, in bytes.
+const MAX_CATALOG_BYTES: usize = 8 * 1024 * 1024;
 
 /// Folders of skills, and the file with their switches.
 #[derive(Clone, Debug, Default)]
@@ -228,7 +228,7 @@ impl Skills {
             let why = format!("no skill is used until this is mended: {error}");
             catalog.broken.push(Broken { folder: places.state.clone(), why });
         });
-        let mut room = LARGEST;
+        let mut room = MAX_CATALOG_BYTES;
         for root in roots(places) {
             let haul = discover::look(&root);
             seen.extend(haul.seen);
@@ -265,8 +265,10 @@ impl Skills {
             return Err(Broken { folder, why });
         }
         let Some(left) = room.checked_sub(text.len()) else {
-            let why =
-                format!("the SKILL.md of all skills together are larger than {} MiB", LARGEST / 1024 / 1024);
+            let why = format!(
+                "the SKILL.md of all skills together are larger than {} MiB",
+                MAX_CATALOG_BYTES / 1024 / 1024
+            );
             return Err(Broken { folder, why });
         };
         *room = left;

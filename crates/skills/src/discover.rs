@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// So many levels are looked at.
-const DEEPEST: usize = 4;
+/// Maximum number of folder levels that are looked at.
+const MAX_DEPTH: usize = 4;
 /// So many folders of one root are looked at.
 const MOST_FOLDERS: usize = 2_000;
 /// So many entries of one folder are looked at.
@@ -86,7 +86,7 @@ pub(crate) struct Haul {
 /// Looks through a root.
 pub(crate) fn look(root: &Root) -> Haul {
     let mut haul = Haul::default();
-    walk(&root.path, "", DEEPEST, &mut haul);
+    walk(&root.path, "", MAX_DEPTH, &mut haul);
     haul
 }
 

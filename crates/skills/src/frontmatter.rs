@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_saphyr::{budget, options};
 
-/// The head is no longer, in bytes.
-const LARGEST: usize = 16 * 1024;
+/// Maximum size of the head, in bytes.
+const MAX_FRONTMATTER_BYTES: usize = 16 * 1024;
 /// A name is no longer, in characters.
 const LONGEST_NAME: usize = 64;
 /// A description is no longer, in characters.
@@ -109,8 +109,8 @@ fn head(text: &str) -> Result<&str, String> {
             return rest.get(..end).ok_or_else(missing);
         }
         end += line.len();
-        if end > LARGEST {
-            return Err(format!("its head is longer than {} KiB", LARGEST / 1024));
+        if end > MAX_FRONTMATTER_BYTES {
+            return Err(format!("its head is longer than {} KiB", MAX_FRONTMATTER_BYTES / 1024));
         }
     }
     Err(missing())

@@ -1,7 +1,7 @@
 //! Detects programs by their first bytes: programs of the machine are no part of a skill.
 
-/// As many bytes are looked at.
-pub(crate) const LOOK: usize = 4;
+/// Number of leading bytes that are looked at.
+pub(crate) const MAGIC_LEN: usize = 4;
 
 /// Names the kind of program that the first bytes of a file announce.
 pub(crate) fn program(head: &[u8]) -> Option<&'static str> {

@@ -6,8 +6,8 @@ use unicode_normalization::UnicodeNormalization;
 const LONGEST_PATH: usize = 512;
 /// One name of it is no longer, in bytes: what file systems take.
 const LONGEST_NAME: usize = 255;
-/// So many folders deep at most.
-const DEEPEST: usize = 12;
+/// Maximum number of folders in a path.
+const MAX_DEPTH: usize = 12;
 
 /// Checks the name of an entry and returns its parts. A folder's slash at the end is no part.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&str>, &'static str> {
         return Err("its name has characters that nobody sees");
     }
     let parts: Vec<&str> = name.strip_suffix('/').unwrap_or(name).split('/').collect();
-    if parts.len() > DEEPEST {
+    if parts.len() > MAX_DEPTH {
         return Err("it lies too deep");
     }
     for part in &parts {

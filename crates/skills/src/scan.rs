@@ -13,10 +13,10 @@ use std::{
     path::Path,
 };
 
-/// A text is looked through up to so many bytes.
-const LARGEST: u64 = 2 * 1024 * 1024;
-/// So many findings are told.
-const MOST: usize = 100;
+/// Maximum number of bytes of a text that are scanned.
+const MAX_SCANNED_BYTES: u64 = 2 * 1024 * 1024;
+/// Maximum number of findings reported.
+const MAX_FINDINGS: usize = 100;
 /// A line is shown with so many characters at most.
 const SHOWN: usize = 120;
 
@@ -114,13 +114,13 @@ pub fn scan(folder: &Path) -> io::Result<Report> {
     }
     let order = |finding: &Finding| (std::cmp::Reverse(finding.severity), finding.file.clone(), finding.line);
     findings.sort_by_key(order);
-    findings.truncate(MOST);
+    findings.truncate(MAX_FINDINGS);
     Ok(Report { findings })
 }
 
 fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    fs::File::open(path)?.take(MAX_SCANNED_BYTES + 1).read_to_end(&mut bytes)?;
     let whole = |rule, what: &str| Finding {
         severity: Severity::Warn,
         file: name.to_owned(),
@@ -128,7 +128,7 @@ fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> 
         rule,
         what: what.to_owned(),
     };
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_SCANNED_BYTES {
         findings.push(whole("large", "only its first 2 MiB were looked through"));
     }
     if let Some(kind) = magic::program(&bytes) {
@@ -166,7 +166,7 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
         findings.extend(comments(file, text));
     }
     for rule in rules::all().iter().filter(|rule| prose || !rule.prose) {
-        for found in rule.pattern.find_iter(&joined).take(MOST) {
+        for found in rule.pattern.find_iter(&joined).take(MAX_FINDINGS) {
             let line = line(text, found.start());
             let what = format!("{}: {}", rule.what, shown(found.as_str()));
             findings.push(Finding {
@@ -177,7 +177,7 @@ pub(crate) fn text_findings(file: &str, text: &str) -> Vec<Finding> {
                 what,
             });
         }
-        if findings.len() > MOST {
+        if findings.len() > MAX_FINDINGS {
             break;
         }
     }
@@ -207,7 +207,7 @@ fn comments(file: &str, text: &str) -> Vec<Finding> {
                 what,
             });
         }
-        if findings.len() >= MOST {
+        if findings.len() >= MAX_FINDINGS {
             break;
         }
     }
@@ -239,7 +239,7 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
             rule: "hidden-characters",
             what,
         });
-        if findings.len() >= MOST {
+        if findings.len() >= MAX_FINDINGS {
             break;
         }
     }

@@ -15,8 +15,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file is no larger, in bytes.
-const LARGEST: u64 = 4 * 1024 * 1024;
+/// Maximum size of the file, in bytes.
+const MAX_STATE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A JSON object whose values are left as they were typed.
 type Raw = IndexMap<String, Box<RawValue>>;
@@ -84,8 +84,8 @@ fn change(path: &Path, edit: impl FnOnce(&mut Raw) -> Result<(), String>) -> Res
 fn load(path: &Path) -> Result<Raw, SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let mut text = String::new();
-    match fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text)) {
-        Ok(_) if text.len() as u64 > LARGEST => {
+    match fs::File::open(path).and_then(|file| file.take(MAX_STATE_BYTES + 1).read_to_string(&mut text)) {
+        Ok(_) if text.len() as u64 > MAX_STATE_BYTES => {
             return Err(wrong("the file is larger than 4 MiB".to_owned()));
         }
         Ok(_) if text.trim().is_empty() => return Ok(Raw::new()),

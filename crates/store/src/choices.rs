@@ -1,6 +1,6 @@
 //! Choices below a reply that people see: each is made by one event, once.
 
-use crate::{Db, ItemId, StoreError, TurnId, crash, turns::SETTLED};
+use crate::{Db, InboxItemId, StoreError, TurnId, crash, turns::SETTLED};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// A reply below which something can be chosen, or could.
@@ -17,7 +17,7 @@ pub struct Offered {
     /// The reply, JSON, as long as something can be chosen.
     pub final_view: Option<String>,
     /// The event by which somebody chose.
-    pub chosen: Option<ItemId>,
+    pub chosen: Option<InboxItemId>,
 }
 
 /// Result of a choice.
@@ -39,7 +39,7 @@ impl FromRow<'_, AnyRow> for Offered {
             placement: row.try_get("placement")?,
             handle: row.try_get("handle")?,
             final_view: row.try_get("final_view")?,
-            chosen: row.try_get::<Option<i64>, _>("chosen")?.map(ItemId),
+            chosen: row.try_get::<Option<i64>, _>("chosen")?.map(InboxItemId),
         })
     }
 }
@@ -59,7 +59,7 @@ impl Db {
     pub async fn choose_below(
         &self,
         turn: &TurnId,
-        by: ItemId,
+        by: InboxItemId,
         final_view: &str,
         now: i64,
     ) -> Result<ChoiceOutcome, StoreError> {
@@ -83,7 +83,7 @@ async fn offered(tx: &mut AnyConnection, place: &[&str; 3]) -> Result<Option<Off
 async fn choose(
     tx: &mut AnyConnection,
     turn: &TurnId,
-    by: ItemId,
+    by: InboxItemId,
     final_view: &str,
     now: i64,
 ) -> Result<ChoiceOutcome, StoreError> {

@@ -5,11 +5,11 @@ use sqlx::AnyConnection;
 
 /// The number of an item. Later items have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ItemId(pub i64);
+pub struct InboxItemId(pub i64);
 
 /// An event to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewItem {
+pub struct NewInboxItem {
     /// The account that it came to.
     pub account: String,
     /// The platform's identity of the event, unique in the account.
@@ -28,18 +28,18 @@ pub struct NewItem {
 
 /// An event was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum InsertedEvent {
     /// It is new and has this number.
-    New(ItemId),
+    New(InboxItemId),
     /// It had been taken before.
     Duplicate,
 }
 
 /// An event that waits for its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct InboxRow {
     /// Its number.
-    pub id: ItemId,
+    pub id: InboxItemId,
     /// The account that it came to.
     pub account: String,
     /// The event, JSON.
@@ -50,29 +50,29 @@ pub struct Item {
     pub turn: Option<TurnId>,
 }
 
-type Row = (i64, String, String, i64, Option<String>);
+type InboxColumns = (i64, String, String, i64, Option<String>);
 
 impl Db {
     /// Keeps an event for good, once, and where its account's stream goes on. It is recognised for at least 12
     /// hours after it is done.
-    pub async fn accept(&self, item: &NewItem) -> Result<Accepted, StoreError> {
+    pub async fn accept(&self, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
         self.write(&crash::ACCEPT, item.clone(), |item, tx| Box::pin(accept(tx, item))).await
     }
 
     /// Changes an event that waits: the message was edited. Tells whether it still waited.
-    pub async fn amend(&self, id: ItemId, payload: &str) -> Result<bool, StoreError> {
+    pub async fn amend(&self, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
         let data = (id, payload.to_owned());
         self.write(&crash::AMEND, data, |(id, payload), tx| Box::pin(amend(tx, *id, payload))).await
     }
 
     /// Marks events as done that get no reply of their own: ignored or taken back.
-    pub async fn finish(&self, ids: &[ItemId], now: i64) -> Result<(), StoreError> {
+    pub async fn finish(&self, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
         self.write(&crash::FINISH, (ids.to_vec(), now), |(ids, now), tx| Box::pin(finish(tx, ids, *now)))
             .await
     }
 
     /// Returns the events that are not done, oldest first.
-    pub async fn pending(&self) -> Result<Vec<Item>, StoreError> {
+    pub async fn pending(&self) -> Result<Vec<InboxRow>, StoreError> {
         self.read((), |(), tx| Box::pin(pending(tx))).await
     }
 
@@ -84,19 +84,19 @@ impl Db {
     }
 }
 
-impl From<Row> for Item {
-    fn from((id, account, payload, at, turn): Row) -> Self {
-        Self { id: ItemId(id), account, payload, at, turn: turn.map(TurnId) }
+impl From<InboxColumns> for InboxRow {
+    fn from((id, account, payload, at, turn): InboxColumns) -> Self {
+        Self { id: InboxItemId(id), account, payload, at, turn: turn.map(TurnId) }
     }
 }
 
-async fn pending(tx: &mut AnyConnection) -> Result<Vec<Item>, StoreError> {
+async fn pending(tx: &mut AnyConnection) -> Result<Vec<InboxRow>, StoreError> {
     let sql = "SELECT id, account, payload, at, turn FROM inbox WHERE done IS NULL ORDER BY id";
-    let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(tx).await?;
-    Ok(rows.into_iter().map(Item::from).collect())
+    let rows: Vec<InboxColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(InboxRow::from).collect())
 }
 
-async fn accept(tx: &mut AnyConnection, item: &NewItem) -> Result<Accepted, StoreError> {
+async fn accept(tx: &mut AnyConnection, item: &NewInboxItem) -> Result<InsertedEvent, StoreError> {
     if let Some(position) = &item.position {
         positions::save(tx, &item.account, position, item.at).await?;
     }
@@ -104,22 +104,22 @@ async fn accept(tx: &mut AnyConnection, item: &NewItem) -> Result<Accepted, Stor
         ON CONFLICT (account, event_key) DO NOTHING RETURNING id";
     let insert = sqlx::query_scalar(sql).bind(&item.account).bind(&item.event_key).bind(&item.payload);
     let Some(id) = insert.bind(item.at).fetch_optional(&mut *tx).await? else {
-        return Ok(Accepted::Duplicate);
+        return Ok(InsertedEvent::Duplicate);
     };
     if let Some(message) = &item.message {
         messages::seen(tx, &item.account, &item.chat, message, item.at).await?;
     }
-    Ok(Accepted::New(ItemId(id)))
+    Ok(InsertedEvent::New(InboxItemId(id)))
 }
 
-async fn amend(tx: &mut AnyConnection, id: ItemId, payload: &str) -> Result<bool, StoreError> {
+async fn amend(tx: &mut AnyConnection, id: InboxItemId, payload: &str) -> Result<bool, StoreError> {
     let sql = "UPDATE inbox SET payload = $1 WHERE id = $2 AND done IS NULL";
     let result = sqlx::query(sql).bind(payload).bind(id.0).execute(tx).await?;
     Ok(result.rows_affected() == 1)
 }
 
 /// The payload of what is done is of no use: only the key is still needed.
-async fn finish(tx: &mut AnyConnection, ids: &[ItemId], now: i64) -> Result<(), StoreError> {
+async fn finish(tx: &mut AnyConnection, ids: &[InboxItemId], now: i64) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET done = $1, payload = '' WHERE id = $2 AND done IS NULL";
     for id in ids {
         sqlx::query(sql).bind(now).bind(id.0).execute(&mut *tx).await?;

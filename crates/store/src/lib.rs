@@ -40,7 +40,7 @@ pub use choices::{ChoiceOutcome, Offered};
 pub use claim::Claim;
 pub use db::Db;
 pub use error::StoreError;
-pub use inbox::{Accepted, Item, ItemId, NewItem};
+pub use inbox::{InboxItemId, InboxRow, InsertedEvent, NewInboxItem};
 pub use location::{Location, PostgresUrl};
 pub use pairing::{MOST_CODES, Paired};
 pub use sweep::{KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, Swept};

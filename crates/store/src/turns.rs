@@ -4,7 +4,7 @@
 //! that moment, in the same transaction. So each event has exactly one reply to wait for.
 
 use crate::{
-    Db, ItemId, StoreError, crash,
+    Db, InboxItemId, StoreError, crash,
     messages::{self, Recorded},
 };
 use pudu_base::{RunId, ThreadId};
@@ -31,7 +31,7 @@ pub struct NewTurn {
     /// The reply's target, JSON.
     pub placement: String,
     /// The events that it answers; each waits and has no other turn.
-    pub items: Vec<ItemId>,
+    pub items: Vec<InboxItemId>,
     /// The reply, JSON, where it is known already.
     pub final_view: Option<String>,
     /// When.
@@ -57,7 +57,7 @@ pub struct Shown {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// It is done, and so are these events.
-    Done(Vec<ItemId>),
+    Done(Vec<InboxItemId>),
     /// It reads otherwise by now, JSON: that is to be shown.
     Outdated(String),
 }
@@ -78,7 +78,7 @@ pub struct TurnRow {
     /// The reply's target, JSON.
     pub placement: String,
     /// The events that it answers, oldest first.
-    pub items: Vec<ItemId>,
+    pub items: Vec<InboxItemId>,
     /// The channel's record of what is on the platform, JSON.
     pub handle: Option<String>,
     /// The reply, JSON, once it is known.
@@ -103,7 +103,7 @@ impl Db {
 
     /// Makes more events a turn's own: they were told to the run while it worked. A turn whose reply is
     /// known takes no more.
-    pub async fn join_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+    pub async fn join_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
         let data = (turn.clone(), items.to_vec());
         self.write(&crash::JOIN_TURN, data, |(turn, items), tx| Box::pin(join(tx, turn, items))).await
     }
@@ -144,7 +144,7 @@ impl Db {
 
     /// Takes events away from a turn whose reply is not known yet: they were to be told to its run and came
     /// too late. They wait again.
-    pub async fn leave_turn(&self, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+    pub async fn leave_turn(&self, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
         let data = (turn.clone(), items.to_vec());
         self.write(&crash::LEAVE_TURN, data, |(turn, items), tx| Box::pin(leave(tx, turn, items))).await
     }
@@ -173,7 +173,7 @@ impl Db {
 
     /// Gives an open turn up, hopeless or too old: its events are done, the row is kept for people to
     /// look at. Returns the events.
-    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<Vec<ItemId>, StoreError> {
+    pub async fn park(&self, turn: &TurnId, reason: &str, now: i64) -> Result<Vec<InboxItemId>, StoreError> {
         let data = (turn.clone(), plain(reason), now);
         self.write(&crash::PARK, data, |(turn, reason, now), tx| Box::pin(park(tx, turn, reason, *now))).await
     }
@@ -212,12 +212,12 @@ async fn open_turns(tx: &mut AnyConnection) -> Result<Vec<TurnRow>, StoreError> 
 }
 
 /// Returns the events that open turns answer.
-async fn claimed(tx: &mut AnyConnection) -> Result<HashMap<String, Vec<ItemId>>, StoreError> {
+async fn claimed(tx: &mut AnyConnection) -> Result<HashMap<String, Vec<InboxItemId>>, StoreError> {
     let sql = "SELECT turn, id FROM inbox WHERE turn IS NOT NULL AND done IS NULL ORDER BY id";
     let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(tx).await?;
-    let mut items: HashMap<String, Vec<ItemId>> = HashMap::new();
+    let mut items: HashMap<String, Vec<InboxItemId>> = HashMap::new();
     for (turn, id) in rows {
-        items.entry(turn).or_default().push(ItemId(id));
+        items.entry(turn).or_default().push(InboxItemId(id));
     }
     Ok(items)
 }
@@ -265,7 +265,7 @@ async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> 
 }
 
 /// The update changes nothing; its purpose is that a turn cannot conclude while it takes an event.
-async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+async fn join(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE turns SET attempts = attempts
         WHERE id = $1 AND final_view IS NULL AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
@@ -287,7 +287,7 @@ async fn suspend(tx: &mut AnyConnection, runs: &[RunId]) -> Result<(), StoreErro
     Ok(())
 }
 
-async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = NULL WHERE id = $1 AND turn = $2 AND done IS NULL
         AND EXISTS (SELECT 1 FROM turns WHERE turns.id = $2 AND final_view IS NULL)";
     for item in items {
@@ -299,7 +299,7 @@ async fn leave(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Resul
     Ok(())
 }
 
-async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[ItemId]) -> Result<(), StoreError> {
+async fn claim(tx: &mut AnyConnection, turn: &TurnId, items: &[InboxItemId]) -> Result<(), StoreError> {
     let sql = "UPDATE inbox SET turn = $1 WHERE id = $2 AND done IS NULL AND (turn IS NULL OR turn = $1)";
     for item in items {
         let result = sqlx::query(sql).bind(&turn.0).bind(item.0).execute(&mut *tx).await?;
@@ -368,7 +368,7 @@ async fn park(
     turn: &TurnId,
     reason: &str,
     now: i64,
-) -> Result<Vec<ItemId>, StoreError> {
+) -> Result<Vec<InboxItemId>, StoreError> {
     let sql = "UPDATE turns SET parked = $1, error = $2
         WHERE id = $3 AND delivered IS NULL AND parked IS NULL";
     changed(sqlx::query(sql).bind(now).bind(reason).bind(&turn.0).execute(&mut *tx).await?.rows_affected())?;
@@ -382,9 +382,9 @@ async fn settle(
     sql: &'static str,
     turn: &TurnId,
     now: i64,
-) -> Result<Vec<ItemId>, StoreError> {
+) -> Result<Vec<InboxItemId>, StoreError> {
     let done: Vec<i64> = sqlx::query_scalar(sql).bind(now).bind(&turn.0).fetch_all(tx).await?;
-    Ok(done.into_iter().map(ItemId).collect())
+    Ok(done.into_iter().map(InboxItemId).collect())
 }
 
 pub(crate) const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");

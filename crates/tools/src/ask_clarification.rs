@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 /// At most so many answers are offered.
 const OPTIONS: usize = 24;
-/// A text is no longer, in characters.
-const LONGEST: usize = 4_000;
+/// Maximum length of a text, in characters.
+const MAX_TEXT_CHARS: usize = 4_000;
 /// An answer to choose from is no longer, in characters.
 const MAX_OPTION_CHARS: usize = 300;
 
@@ -72,7 +72,7 @@ impl TypedTool for AskClarification {
         let context = args.context.filter(|context| !context.trim().is_empty());
         let context = context.map(|context| format!("{}\n\n", context.trim())).unwrap_or_default();
         let text = format!("{context}{} {}", args.clarification_type.sign(), args.question.trim());
-        let text = text.chars().take(LONGEST).collect();
+        let text = text.chars().take(MAX_TEXT_CHARS).collect();
         let options = args.options.iter().map(|option| option.trim().to_owned());
         let options: Vec<String> = options.filter(|option| !option.is_empty()).collect();
         let question = Some(Question { text, options });

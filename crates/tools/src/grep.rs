@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 /// So many lines are returned, if nothing else is asked for, and at most.
 const RESULTS: (usize, usize) = (100, 500);
-/// Larger files are not looked into, in bytes.
-const LARGEST: u64 = 1_000_000;
+/// Maximum size of a file that is searched, in bytes.
+const MAX_FILE_BYTES: u64 = 1_000_000;
 /// Longer lines are not looked at, in bytes; they are data, no text.
 const LONGEST_LINE: usize = 2_000;
 /// As much of a line is shown, in characters.
@@ -84,10 +84,10 @@ fn pattern(args: &Args) -> Result<Regex, ToolError> {
 async fn files(path: &str, cx: &ToolCx) -> Result<Vec<Entry>, ToolError> {
     match cx.sandbox.list(path, DEPTH, LOOKED_AT).await {
         Ok(entries) => Ok(entries),
-        Err(error) => match cx.sandbox.read(path, LARGEST).await {
+        Err(error) => match cx.sandbox.read(path, MAX_FILE_BYTES).await {
             Ok(bytes) => Ok(vec![Entry { path: path.to_owned(), folder: false, size: bytes.len() as u64 }]),
             Err(SandboxError::TooLarge { .. }) => Err(ToolError(format!(
-                "{path} is larger than {LARGEST} bytes: use bash, or read_file by lines"
+                "{path} is larger than {MAX_FILE_BYTES} bytes: use bash, or read_file by lines"
             ))),
             Err(_) => Err(failed(error)),
         },
@@ -96,10 +96,10 @@ async fn files(path: &str, cx: &ToolCx) -> Result<Vec<Entry>, ToolError> {
 
 /// Reads a file; `None` if it is too large or no text. One that is gone meanwhile has no lines.
 async fn text(file: &Entry, cx: &ToolCx) -> Result<Option<String>, ToolError> {
-    if file.size > LARGEST {
+    if file.size > MAX_FILE_BYTES {
         return Ok(None);
     }
-    match cx.sandbox.read(&file.path, LARGEST).await {
+    match cx.sandbox.read(&file.path, MAX_FILE_BYTES).await {
         Ok(bytes) => Ok(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))),
         Err(SandboxError::Missing { .. }) => Ok(Some(String::new())),
         Err(_) => Ok(None),
@@ -127,7 +127,7 @@ fn report(args: &Args, mut lines: Vec<String>, most: usize, skipped: usize) -> S
         lines.push(format!("No line matches {} below {}.", args.pattern, args.path));
     }
     if skipped > 0 {
-        lines.push(format!("[{skipped} files are no text, or larger than {LARGEST} bytes]"));
+        lines.push(format!("[{skipped} files are no text, or larger than {MAX_FILE_BYTES} bytes]"));
     }
     lines.join("\n")
 }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 /// Where files from people are.
 const UPLOADS: &str = "/mnt/user-data/uploads";
-/// At most so many are listed.
-const MOST: usize = 500;
+/// Maximum number of uploads listed.
+const MAX_UPLOADS: usize = 500;
 
 pub(crate) struct ListUploadedFiles;
 
@@ -28,9 +28,9 @@ impl TypedTool for ListUploadedFiles {
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let wanted = args.name_contains.to_lowercase();
-        let mut files = cx.sandbox.list(UPLOADS, 1, MOST + 1).await.map_err(failed)?;
-        let more = files.len() > MOST;
-        files.truncate(MOST);
+        let mut files = cx.sandbox.list(UPLOADS, 1, MAX_UPLOADS + 1).await.map_err(failed)?;
+        let more = files.len() > MAX_UPLOADS;
+        files.truncate(MAX_UPLOADS);
         files.retain(|file| !file.folder && name(&file.path).to_lowercase().contains(&wanted));
         if files.is_empty() {
             let text = if wanted.is_empty() { "Nobody sent a file." } else { "No file has such a name." };

@@ -5,8 +5,8 @@ use pudu_base::{Cut, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// At most so many entries are looked at.
-const MOST: usize = 2_000;
+/// Maximum number of entries listed.
+const MAX_ENTRIES: usize = 2_000;
 /// So many levels are shown.
 const DEPTH: usize = 2;
 
@@ -25,11 +25,11 @@ impl TypedTool for Ls {
     const REPEATABLE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
-        let entries = cx.sandbox.list(&args.path, DEPTH, MOST).await.map_err(failed)?;
+        let entries = cx.sandbox.list(&args.path, DEPTH, MAX_ENTRIES).await.map_err(failed)?;
         if entries.is_empty() {
             return Ok("(empty)".to_owned().into());
         }
-        let more = if entries.len() >= MOST { "\n[… more entries …]" } else { "" };
+        let more = if entries.len() >= MAX_ENTRIES { "\n[… more entries …]" } else { "" };
         let lines: Vec<String> = entries
             .into_iter()
             .map(|entry| if entry.folder { entry.path + "/" } else { entry.path })

@@ -5,8 +5,8 @@ use pudu_base::{Image, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// An image is no larger, in bytes: what providers take at most.
-const LARGEST: u64 = 20 * 1024 * 1024;
+/// Maximum size of an image, in bytes: what providers take at most.
+const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 
 pub(crate) struct ViewImage;
 
@@ -23,7 +23,7 @@ impl TypedTool for ViewImage {
     const REPEATABLE: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
-        let bytes = cx.sandbox.read(&args.image_path, LARGEST).await.map_err(failed)?;
+        let bytes = cx.sandbox.read(&args.image_path, MAX_IMAGE_BYTES).await.map_err(failed)?;
         let Some(mime) = kind(&bytes) else {
             return Err(ToolError(format!("{} is no PNG, JPEG, WebP or GIF", args.image_path)));
         };

@@ -4,8 +4,8 @@ use pudu_base::{Todo, ToolCx, ToolError, ToolOutput, TypedTool, Update};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A list has at most so many entries.
-const MOST: usize = 100;
+/// Maximum number of entries of a list.
+const MAX_TODOS: usize = 100;
 /// An entry is no longer, in characters.
 const MAX_ENTRY_CHARS: usize = 1_000;
 
@@ -25,8 +25,8 @@ impl TypedTool for WriteTodos {
     const REPEATABLE: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
-        if args.todos.len() > MOST {
-            return Err(ToolError(format!("a list has at most {MOST} entries")));
+        if args.todos.len() > MAX_TODOS {
+            return Err(ToolError(format!("a list has at most {MAX_TODOS} entries")));
         }
         if args.todos.iter().any(|todo| todo.content.chars().nth(MAX_ENTRY_CHARS).is_some()) {
             return Err(ToolError(format!("an entry has at most {MAX_ENTRY_CHARS} characters")));

@@ -6,7 +6,7 @@ use crate::{
     local::{Change, Line, Local},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
-use pudu_channels::{BoxFuture, Refusal, ReplyHandle};
+use pudu_channels::{AcceptError, BoxFuture, ReplyHandle};
 use std::sync::Arc;
 
 /// The chat of a daemon in this process.
@@ -35,7 +35,7 @@ impl Wire for Inside {
                 Act::Press { line, action } => local.press(chat, key, line, action).await,
             };
             kept.map(drop).map_err(|refusal| match refusal {
-                Refusal::Full | Refusal::Store(_) => {
+                AcceptError::Full | AcceptError::Store(_) => {
                     Unsent::Later { reason: refusal.to_string(), after: None }
                 }
             })

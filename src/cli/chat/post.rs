@@ -9,8 +9,8 @@ use pudu_channels::BoxFuture;
 use pudu_client::base::MessageId;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-/// So many letters may wait.
-const MOST: usize = 64;
+/// Maximum number of messages that wait to be sent.
+const MAX_PENDING_MESSAGES: usize = 64;
 
 /// The letters on their way.
 pub(super) struct Post {
@@ -39,7 +39,7 @@ impl Post {
 
     /// Takes what a person does; gives it back when too much waits already.
     pub(super) fn take(&mut self, act: Act) -> Result<(), Act> {
-        if self.waiting.len() >= MOST {
+        if self.waiting.len() >= MAX_PENDING_MESSAGES {
             return Err(act);
         }
         self.waiting.push_back(Letter { key: MessageId::fresh().to_string(), act });
@@ -161,7 +161,7 @@ mod tests {
     fn only_so_much_waits() {
         let fake = Arc::new(Fake { answers: Mutex::default(), sent: Mutex::default() });
         let mut post = Post::new(fake);
-        for _ in 0..MOST {
+        for _ in 0..MAX_PENDING_MESSAGES {
             post.take(say("x")).unwrap();
         }
         assert_eq!(post.take(say("y")), Err(say("y")));

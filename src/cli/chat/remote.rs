@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{collections::VecDeque, time::Duration};
 
-/// A short answer takes no longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request with a short answer may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The daemon gives a sign of life every 15 s; three missed ones mean that it is gone.
 const SILENCE: Duration = Duration::from_secs(45);
 const LOCKED: &str = "the daemon asks for its token: give --token or set PUDU_TOKEN";
@@ -68,12 +68,12 @@ impl Remote {
             Act::Say(text) => ("messages", json!({ "text": text, "key": key })),
             Act::Press { line, action } => ("press", json!({ "line": line, "action": action, "key": key })),
         };
-        self.known(self.client.post(self.here(path)).json(&body)).timeout(PATIENCE)
+        self.known(self.client.post(self.here(path)).json(&body)).timeout(REQUEST_TIMEOUT)
     }
 
     async fn open(&self) -> Result<Following, Shut> {
         let request = self.known(self.client.get(self.here("events")));
-        let asked = tokio::time::timeout(PATIENCE, request.send()).await;
+        let asked = tokio::time::timeout(REQUEST_TIMEOUT, request.send()).await;
         let Ok(Ok(answer)) = asked else { return Err(Shut::Lost) };
         match answer.status() {
             StatusCode::OK => Ok(Following::new(answer)),
@@ -117,7 +117,7 @@ impl Wire for Remote {
             commands: Vec<Entry>,
         }
         Box::pin(async move {
-            let request = self.client.get(format!("{}/api/commands", self.url)).timeout(PATIENCE);
+            let request = self.client.get(format!("{}/api/commands", self.url)).timeout(REQUEST_TIMEOUT);
             let Ok(answer) = self.known(request).send().await else { return Vec::new() };
             answer.json::<Answer>().await.unwrap_or_default().commands
         })

@@ -11,8 +11,8 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::time::Duration;
 
-/// No provider is asked for longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a provider may take to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// A longer list of models is none, in bytes.
 const LONGEST_LIST: usize = 8 * 1024 * 1024;
 
@@ -88,7 +88,7 @@ fn told(answer: &Response) -> Option<ServerKind> {
 
 async fn ask(http: &Client, config: &ModelConfig, method: Method, url: String) -> Result<Response, Error> {
     let empty = (method == Method::POST).then_some("{}");
-    let mut request = http.request(method, url).timeout(PATIENCE);
+    let mut request = http.request(method, url).timeout(REQUEST_TIMEOUT);
     for (name, value) in &config.default_headers {
         request = request.header(name, value.expose_secret());
     }

@@ -1,6 +1,6 @@
 //! Findings, as a person reads them while the rest is being looked at.
 
-use pudu_channels::{Check, Found};
+use pudu_channels::{Check, CheckResult};
 use pudu_client::net::scrub;
 use std::{
     fmt::Write as _,
@@ -63,9 +63,9 @@ pub(super) fn lines(checks: &[Check]) -> String {
     for Check { what, found } in checks {
         // Writing to a String cannot fail.
         let _ = match found {
-            Found::Good(how) => writeln!(out, "  ok    {what}: {how}"),
-            Found::Poor { why, mend } => writeln!(out, "  poor  {what}: {why}\n        mend: {mend}"),
-            Found::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
+            CheckResult::Good(how) => writeln!(out, "  ok    {what}: {how}"),
+            CheckResult::Poor { why, mend } => writeln!(out, "  poor  {what}: {why}\n        mend: {mend}"),
+            CheckResult::Bad { why, mend } => writeln!(out, "  BAD   {what}: {why}\n        mend: {mend}"),
         };
     }
     scrub::hide(&out).into_owned()

@@ -35,7 +35,7 @@ fn inbound() -> Inbound {
             "staff": true, "session": "https://oapi.dingtalk.com/robot/sendBySession?session=x",
             "until": 1_690_367_502_394_i64,
         })),
-        kind: Kind::Message { text: "hello".into(), attachments: Vec::new(), album: None },
+        kind: InboundKind::Message { text: "hello".into(), attachments: Vec::new(), album: None },
     }
 }
 
@@ -79,7 +79,7 @@ fn every_kind_of_message_has_its_words_and_files() {
         let found = decoder(GroupConversations::Group).message(&said(other)).unwrap();
         // Words come after a file, as a message of their own.
         let album = text.is_empty().then(|| "msg1==".to_owned());
-        assert_eq!(found.kind, Kind::Message { text: text.into(), attachments, album }, "{other}");
+        assert_eq!(found.kind, InboundKind::Message { text: text.into(), attachments, album }, "{other}");
     };
     let file = json!({"downloadCode": "c1", "fileName": "../a.txt", "fileSize": "7"});
     check(&json!({"msgtype": "file", "content": file}), "", vec![attachment("c1", "a.txt", Some(7))]);
@@ -143,7 +143,7 @@ fn a_press_counts_where_its_card_was_put_and_nowhere_else() {
         let data = json!({"outTrackId": card, "userId": person, "spaceId": space, "content": content});
         decoder.press("f1", &data, 5).map(|found| (found.address == address, found.sender.id, found.kind))
     };
-    let stop = || Kind::Press { action: "/stop".into() };
+    let stop = || InboundKind::Press { action: "/stop".into() };
     let (group, user) = (GroupConversations::Group, GroupConversations::User);
     let good = |person: &str| Some((true, person.to_owned(), stop()));
     assert_eq!(of(group, "cidG", Some("all"), false, "cidG", "u1"), good("u1"));

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Address, BoxFuture, EventKey, HealthState, JournalError, Kept, Kind, Refusal, Sender, Sighting};
+use crate::{
+    AcceptError, Accepted, Address, BoxFuture, EventKey, HealthState, InboundKind, KnownMessage,
+    ReplyStoreError, Sender,
+};
 use std::sync::Mutex;
 
 /// Keeps what comes, except while it is full.
@@ -11,25 +14,25 @@ struct Desk {
     kept: Mutex<Vec<String>>,
 }
 
-impl Intake for Desk {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Desk {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         Box::pin(async move {
             if *self.full.lock().unwrap() {
-                return Err(Refusal::Full);
+                return Err(AcceptError::Full);
             }
             if self.slow {
                 sleep(Duration::from_secs(1)).await;
             }
             self.kept.lock().unwrap().push(inbound.key.0);
-            Ok(Kept::New)
+            Ok(Accepted::New)
         })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -45,7 +48,7 @@ fn event(id: &str) -> (Ticket, Inbound) {
         addressed: true,
         at: 1,
         hint: None,
-        kind: Kind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
+        kind: InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
     };
     (Ticket { id: id.to_owned() }, inbound)
 }
@@ -104,9 +107,9 @@ async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about(
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     let channel = crate::dingtalk::loopback::channel("http://127.0.0.1:9", false);
     let room = async {
-        sleep(2 * AGAIN).await;
+        sleep(2 * STORE_RETRY_DELAY).await;
         *desk.full.lock().unwrap() = false;
-        sleep(2 * AGAIN).await;
+        sleep(2 * STORE_RETRY_DELAY).await;
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(channel.attend(&held, &stop), room);
@@ -134,11 +137,11 @@ async fn nothing_is_lost_where_waiting_is_broken_off() {
 fn only_credentials_end_it_for_good() {
     let wait = Duration::from_secs(1);
     let cases = [
-        (Failure::Credentials("no".into()), Ended::Fatal(ChannelError::Auth("no".into()))),
-        (Failure::Token("no".into()), Ended::Fatal(ChannelError::Auth("no".into()))),
-        (Failure::Wait(wait), Ended::Later("DingTalk asks to wait".into(), wait)),
-        (Failure::Forbidden("no".into()), Ended::Lost("no".into())),
-        (Failure::Unknown("no".into()), Ended::Lost("no".into())),
+        (Failure::Credentials("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (Failure::Token("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (Failure::Wait(wait), ConnectionEnd::Later("DingTalk asks to wait".into(), wait)),
+        (Failure::Forbidden("no".into()), ConnectionEnd::Lost("no".into())),
+        (Failure::Unknown("no".into()), ConnectionEnd::Lost("no".into())),
     ];
     for (failure, ended) in cases {
         assert_eq!(unopened(failure), ended);

@@ -2,7 +2,7 @@
 
 use crate::{
     dingtalk::page::{Page, digest},
-    live::Sent,
+    live::MessageRef,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub(in crate::dingtalk) struct Posted {
     pub(super) buttons: String,
 }
 
-impl Sent for Posted {
+impl MessageRef for Posted {
     fn id(&self) -> String {
         self.id.clone()
     }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
-    BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, ReplyView, Sighting,
+    BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyView,
     dingtalk::loopback::{Loopback, failed},
-    live::{Reply, Sent as _},
+    live::{MessageRef as _, PlatformReply},
     render::parse,
 };
 use std::sync::Mutex;
@@ -37,8 +37,8 @@ fn on(office: Arc<Office>, private: bool, hint: Option<Value>) -> DingMessages {
     DingMessages::new(office, &placement(private, hint))
 }
 
-fn placement(private: bool, hint: Option<Value>) -> Placement {
-    Placement {
+fn placement(private: bool, hint: Option<Value>) -> ReplyTarget {
+    ReplyTarget {
         address: Address { account: "dingtalk".into(), chat: "c".into(), topic: None },
         private,
         reply_to: None,
@@ -52,14 +52,14 @@ fn placement(private: bool, hint: Option<Value>) -> Placement {
 fn a_reply_knows_whom_it_reaches_and_how() {
     let check = |private, hint: Option<Value>, target: Target, grows| {
         let messages = messages(private, hint, true);
-        assert_eq!((&messages.robot.target, messages.grows()), (&target, grows));
+        assert_eq!((&messages.robot.target, messages.editable()), (&target, grows));
     };
     check(true, None, Target::Person("c".into()), true);
     check(true, Some(json!({"staff": true})), Target::Person("c".into()), true);
     check(true, Some(json!({"staff": false})), Target::Session, false);
     check(false, Some(json!({"staff": false})), Target::Group("c".into()), true);
     check(true, Some(json!("garbage")), Target::Person("c".into()), true);
-    assert!(!messages(true, None, false).grows());
+    assert!(!messages(true, None, false).editable());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn changes_come_slower_the_more_there_were() {
 #[tokio::test]
 async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     let mut messages = messages(true, None, false);
-    let draft = |text: &str, done| Draft { rich: parse(text), done, ..Draft::default() };
+    let draft = |text: &str, done| MessageDraft { rich: parse(text), done, ..MessageDraft::default() };
     let page = |text: &str, done| Page::new(&draft(text, done));
     let mut sent = Posted { id: "k".into(), shows: "x".into(), ..Posted::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(()));
@@ -91,22 +91,22 @@ async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
 #[derive(Clone, Default)]
 struct Shelf(Arc<Mutex<Option<ReplyHandle>>>);
 
-impl Journal for Shelf {
-    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Shelf {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         *self.0.lock().unwrap() = Some(handle.clone());
         Box::pin(async { Ok(()) })
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
 impl Shelf {
     /// The reply to a person, as the record has it.
-    fn reply(&self, office: &Arc<Office>) -> Reply<DingMessages> {
-        let placement = Placement { saved: self.0.lock().unwrap().clone(), ..placement(true, None) };
-        Reply::open(on(Arc::clone(office), true, None), &placement, Box::new(self.clone()))
+    fn reply(&self, office: &Arc<Office>) -> PlatformReply<DingMessages> {
+        let placement = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..placement(true, None) };
+        PlatformReply::open(on(Arc::clone(office), true, None), &placement, Box::new(self.clone()))
     }
 }
 
@@ -220,7 +220,7 @@ async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
     let server = Loopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
     let office = server.office(true);
     let mut messages = on(Arc::clone(&office), true, None);
-    let page = Page::new(&Draft { rich: parse("all"), done: true, ..Draft::default() });
+    let page = Page::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
     let mut sent = Posted { card: true, ending: false, ..Posted::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
     office.pacer.hold(&office.everybody, Duration::from_millis(20));

@@ -10,7 +10,7 @@ struct Bench {
     me: Me,
     rules: Rules,
     places: Places,
-    commands: Vec<Command>,
+    commands: Vec<ChatCommand>,
 }
 
 impl Bench {
@@ -26,7 +26,8 @@ impl Bench {
         });
         places.guild(serde_json::from_value(guild).unwrap(), ME);
         let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        let named = |name: &str| Command { name: name.into(), argument: String::new(), help: String::new() };
+        let named =
+            |name: &str| ChatCommand { name: name.into(), argument: String::new(), help: String::new() };
         Self { me, rules, places, commands: vec![named("stop"), named("mode")] }
     }
 
@@ -79,7 +80,7 @@ fn named() -> Value {
 
 fn text(inbound: &Inbound) -> &str {
     match &inbound.kind {
-        Kind::Message { text, .. } | Kind::Edit { text } => text,
+        InboundKind::Message { text, .. } | InboundKind::Edit { text } => text,
         _ => "",
     }
 }
@@ -103,7 +104,7 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
         addressed: true,
         at: AT,
         hint: None,
-        kind: Kind::Message {
+        kind: InboundKind::Message {
             text: "look at #team".into(),
             attachments: vec![Attachment { handle: handle.into(), name: "a.csv".into(), size: Some(3) }],
             album: None,
@@ -212,7 +213,7 @@ fn what_is_passed_on_and_stickers_are_words_too() {
     let more = json!({"message_reference": {"type": 1, "message_id": "8"}, "message_snapshots": [snapshot]});
     let heard = bench.hear(&said("2", "", more)).unwrap();
     assert_eq!((text(&heard), heard.reply_to.as_deref()), ("Forwarded message:\n> one\n> two", None));
-    assert!(matches!(&heard.kind, Kind::Message { attachments, .. } if attachments.len() == 1));
+    assert!(matches!(&heard.kind, InboundKind::Message { attachments, .. } if attachments.len() == 1));
     let heard =
         bench.hear(&said("2", "so", json!({"sticker_items": [{"id": "1", "name": "Wave"}]}))).unwrap();
     assert_eq!(text(&heard), "so\n[sticker: Wave]");
@@ -255,13 +256,13 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
         addressed: true,
         at: AT,
         hint: None,
-        kind: Kind::Press { action: "/stop".into() },
+        kind: InboundKind::Press { action: "/stop".into() },
     };
     assert_eq!(bench.interact(&press(ME)), Some(expected.clone()));
     assert_eq!(bench.interact(&press("77")), None, "another bot's message");
     let command =
         told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
-    let kind = Kind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
+    let kind = InboundKind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
     let taken = Inbound { message: ID.into(), hint: Hint::answer("tok", 7).keep(), kind, ..expected };
     assert_eq!(bench.interact(&command), Some(taken));
     let private =

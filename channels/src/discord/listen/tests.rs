@@ -1,20 +1,22 @@
 use super::*;
-use crate::{Address, Inbound, JournalError, Kept, Refusal, Sighting, discord::loopback::Loopback};
+use crate::{
+    AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError, discord::loopback::Loopback,
+};
 use tokio::sync::mpsc;
 
 /// Keeps everything.
 struct Desk;
 
-impl Intake for Desk {
-    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        Box::pin(async { Ok(Kept::New) })
+impl EventSink for Desk {
+    fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
+        Box::pin(async { Ok(Accepted::New) })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(async { Ok(false) })
     }
 }
@@ -24,7 +26,7 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
     let server = Loopback::start(|_, _| (200, Value::Null)).await;
     let discord = server.discord();
     let mut gateway = Gateway::new(&"token".into());
-    let (todo, mut todos) = mpsc::channel(AT_ONCE);
+    let (todo, mut todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
     let talk = Talk {
         discord: &discord,
         intake: &Desk,
@@ -36,16 +38,16 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         saved: None,
     };
     let deferred = &discord.ears.office.deferred;
-    for n in 0..=AT_ONCE {
+    for n in 0..=MAX_CONCURRENT_RESPONSES {
         let (id, token) = (n.to_string(), n.to_string());
         deferred.expect(&token);
         talk.see_to(Todo::Nothing);
         talk.see_to(if n % 2 == 0 { Todo::Command { id, token } } else { Todo::Press { id, token } });
     }
-    assert!(!deferred.ready(&AT_ONCE.to_string()).await, "there was no room for this one");
+    assert!(!deferred.ready(&MAX_CONCURRENT_RESPONSES.to_string()).await, "there was no room for this one");
     let mut waiting = 0;
     while todos.try_recv().is_ok() {
         waiting += 1;
     }
-    assert_eq!(waiting, AT_ONCE);
+    assert_eq!(waiting, MAX_CONCURRENT_RESPONSES);
 }

@@ -9,7 +9,7 @@ use crate::{
         failure::ApiError,
         wire::{Message, id_at},
     },
-    live::{FoundFile, Ledger},
+    live::{FoundFile, MessageHistory},
 };
 
 impl DiscordMessages {
@@ -19,7 +19,7 @@ impl DiscordMessages {
         &self,
         since: i64,
         size: u64,
-        ledger: &Ledger<'_>,
+        ledger: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         // An older record does not say when it was sent.
         if since == 0 {

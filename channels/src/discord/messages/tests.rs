@@ -1,9 +1,9 @@
 use super::*;
 use crate::{
-    Address, BoxFuture, FinalView, Journal, JournalError, LiveReply, ReplyHandle, Sighting,
+    Address, BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError,
     clock::now,
     discord::loopback::{Loopback, ME},
-    live::Reply,
+    live::PlatformReply,
 };
 
 const TEAM: &str = "2";
@@ -13,19 +13,19 @@ const KEY: &str = "abcdefghijklmnopqrstuvwxyz012345";
 /// A journal in which some messages are known.
 struct Known(Vec<&'static str>);
 
-impl Journal for Known {
-    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Known {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
-        let seen = |id: &&str| Sighting { chat: TEAM.into(), message: (*id).into() };
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+        let seen = |id: &&str| KnownMessage { chat: TEAM.into(), message: (*id).into() };
         Box::pin(std::future::ready(Ok(self.0.iter().map(seen).collect())))
     }
 }
 
-fn placement(hint: Option<Hint>, saved: Option<Value>) -> Placement {
-    Placement {
+fn placement(hint: Option<Hint>, saved: Option<Value>) -> ReplyTarget {
+    ReplyTarget {
         address: Address { account: "d".into(), chat: TEAM.into(), topic: None },
         private: false,
         reply_to: Some(ASKED.into()),
@@ -48,9 +48,9 @@ fn message(id: &str, author: &str, answers: Option<&str>) -> Value {
 }
 
 /// Finishes a reply and returns what was asked.
-async fn finish(server: &Loopback, placement: &Placement, known: &[&'static str]) -> Vec<String> {
+async fn finish(server: &Loopback, placement: &ReplyTarget, known: &[&'static str]) -> Vec<String> {
     let messages = DiscordMessages::new(server.office(), placement);
-    let mut reply = Reply::open(messages, placement, Box::new(Known(known.to_vec())));
+    let mut reply = PlatformReply::open(messages, placement, Box::new(Known(known.to_vec())));
     reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await.unwrap();
     server.calls()
 }
@@ -179,7 +179,7 @@ async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
     let placement = placement(None, None);
     for _ in 0..3 {
         let messages = DiscordMessages::new(Arc::clone(&office), &placement);
-        let mut reply = Reply::open(messages, &placement, Box::new(Known(Vec::new())));
+        let mut reply = PlatformReply::open(messages, &placement, Box::new(Known(Vec::new())));
         let result = reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await;
         assert!(matches!(result, Err(SendError::Later { after }) if after.as_secs() >= 29), "{result:?}");
     }
@@ -263,7 +263,7 @@ async fn a_file_that_was_perhaps_sent_is_looked_for_when_its_nonce_is_old() {
         let tried = json!({"tried": {"times": 1, "key": KEY, "since": now() - ago}});
         let placement = placement(None, Some(json!({"parts": [], "files": [tried]})));
         let messages = DiscordMessages::new(server.office(), &placement);
-        let mut reply = Reply::open(messages, &placement, Box::new(Known(Vec::new())));
+        let mut reply = PlatformReply::open(messages, &placement, Box::new(Known(Vec::new())));
         reply.finish(&view).await.unwrap();
         assert_eq!(server.calls(), expected, "{ago} {author} {size}");
     }

@@ -75,12 +75,12 @@ async fn many_calls_ask_for_one_token() {
 #[tokio::test]
 async fn a_token_goes_to_the_platform_alone() {
     let (client, platform, _) = client().await;
-    let fetched = client.fetch("im/v1/file", PATIENCE).await.unwrap().text().await.unwrap();
+    let fetched = client.fetch("im/v1/file", CALL_TIMEOUT).await.unwrap().text().await.unwrap();
     assert_eq!(fetched, "bytes");
-    let json = client.fetch("im/v1/a.json", PATIENCE).await.unwrap().text().await.unwrap();
+    let json = client.fetch("im/v1/a.json", CALL_TIMEOUT).await.unwrap().text().await.unwrap();
     assert_eq!(json, r#"{"code":7}"#, "a file that looks like an answer");
-    assert_eq!(client.fetch("im/v1/refused", PATIENCE).await.map(|_| ()).unwrap_err().code, 234_003);
-    let led_away = client.fetch("im/v1/elsewhere", PATIENCE).await.map(|_| ());
+    assert_eq!(client.fetch("im/v1/refused", CALL_TIMEOUT).await.map(|_| ()).unwrap_err().code, 234_003);
+    let led_away = client.fetch("im/v1/elsewhere", CALL_TIMEOUT).await.map(|_| ());
     assert!(led_away.is_err(), "a redirect is not followed");
     let asked = platform.asked.lock().unwrap();
     assert!(asked.iter().all(|call| call.starts_with("/open-apis/im/v1/")), "{asked:?}");

@@ -1,7 +1,8 @@
 use super::*;
 use crate::feishu::{client::Client, lanes::Lanes, places::Places};
 use crate::{
-    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting, clock::now,
+    AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
+    ReplyStoreError, clock::now,
 };
 use pudu_net::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -17,18 +18,18 @@ struct Tray {
     full: bool,
 }
 
-impl Intake for Tray {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        let result = if self.full { Err(Refusal::Full) } else { Ok(Kept::New) };
+impl EventSink for Tray {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
+        let result = if self.full { Err(AcceptError::Full) } else { Ok(Accepted::New) };
         self.kept.lock().unwrap().push(inbound);
         Box::pin(std::future::ready(result))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -83,8 +84,8 @@ fn message() -> Value {
     })
 }
 
-async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, intake: &Tray) -> Answer {
-    hook.take(Post { headers, body: body.as_bytes() }, intake).await
+async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, intake: &Tray) -> WebhookResponse {
+    hook.take(WebhookRequest { headers, body: body.as_bytes() }, intake).await
 }
 
 #[tokio::test]
@@ -92,9 +93,9 @@ async fn what_is_signed_and_sealed_is_kept() {
     let (hook, intake) = (hook(), Tray::default());
     let body = sealed(&message());
     let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
-    assert_eq!(taken, Answer::Taken(None));
+    assert_eq!(taken, WebhookResponse::Taken(None));
     let kept = intake.kept.lock().unwrap();
-    let text = Kind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
+    let text = InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
     assert_eq!((kept[0].key.0.as_str(), &kept[0].kind), ("m:om_1", &text));
 }
 
@@ -103,9 +104,10 @@ async fn what_cannot_be_kept_is_posted_again() {
     let hook = hook();
     hook.inlet.health.ready();
     let body = sealed(&message());
-    for (full, expected, state) in
-        [(true, Answer::Later, HealthState::Degraded), (false, Answer::Taken(None), HealthState::Ready)]
-    {
+    for (full, expected, state) in [
+        (true, WebhookResponse::Later, HealthState::Degraded),
+        (false, WebhookResponse::Taken(None), HealthState::Ready),
+    ] {
         let intake = Tray { full, ..Tray::default() };
         let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
         assert_eq!((taken, hook.inlet.health.get().state), (expected, state));
@@ -131,10 +133,10 @@ async fn a_post_that_is_not_the_platforms_is_refused() {
         ("clear and unsigned", HeaderMap::new(), &clear),
     ];
     for (what, headers, body) in cases {
-        assert_eq!(answer(&hook, &headers, body, &intake).await, Answer::Forbidden, "{what}");
+        assert_eq!(answer(&hook, &headers, body, &intake).await, WebhookResponse::Forbidden, "{what}");
     }
     let signed = answer(&hook, &headers(seconds, KEY, &clear), &clear, &intake).await;
-    assert_eq!(signed, Answer::Garbled, "signed but not sealed");
+    assert_eq!(signed, WebhookResponse::Garbled, "signed but not sealed");
     assert_eq!(intake.kept.lock().unwrap().len(), 0);
 }
 
@@ -143,11 +145,14 @@ async fn the_challenge_is_answered_to_those_who_know_the_key() {
     let (hook, intake) = (hook(), Tray::default());
     let challenge =
         |token: &str| sealed(&json!({"type": "url_verification", "challenge": "c", "token": token}));
-    let answered = Answer::Taken(Some(json!({"challenge": "c"})));
+    let answered = WebhookResponse::Taken(Some(json!({"challenge": "c"})));
     assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("token"), &intake).await, answered);
-    assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("other"), &intake).await, Answer::Forbidden);
+    assert_eq!(
+        answer(&hook, &HeaderMap::new(), &challenge("other"), &intake).await,
+        WebhookResponse::Forbidden
+    );
     let clear = json!({"type": "url_verification", "challenge": "c", "token": "token"}).to_string();
-    assert_eq!(answer(&hook, &HeaderMap::new(), &clear, &intake).await, Answer::Forbidden);
+    assert_eq!(answer(&hook, &HeaderMap::new(), &clear, &intake).await, WebhookResponse::Forbidden);
 }
 
 proptest::proptest! {
@@ -157,7 +162,7 @@ proptest::proptest! {
     fn any_body_does_no_harm(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         let hook = hook();
         let headers = headers(now() / 1000, KEY, &String::from_utf8_lossy(&body));
-        let _ = hook.open(Post { headers: &headers, body: &body }, now());
-        let _ = hook.open(Post { headers: &HeaderMap::new(), body: &body }, now());
+        let _ = hook.open(WebhookRequest { headers: &headers, body: &body }, now());
+        let _ = hook.open(WebhookRequest { headers: &HeaderMap::new(), body: &body }, now());
     }
 }

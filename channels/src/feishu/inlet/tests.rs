@@ -1,18 +1,18 @@
 use super::*;
-use crate::{BoxFuture, JournalError, Kept, Sighting};
+use crate::{Accepted, BoxFuture, KnownMessage, ReplyStoreError};
 use std::sync::Mutex;
 
 /// Keeps what it is told, and knows one message of a conversation.
 #[derive(Default)]
 struct Tray(Mutex<Vec<Inbound>>);
 
-impl Intake for Tray {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Tray {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         self.0.lock().unwrap().push(inbound);
-        Box::pin(std::future::ready(Ok(Kept::New)))
+        Box::pin(std::future::ready(Ok(Accepted::New)))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
@@ -20,9 +20,9 @@ impl Intake for Tray {
         &'a self,
         address: &'a Address,
         message: &'a str,
-    ) -> BoxFuture<'a, Result<bool, JournalError>> {
+    ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         let known = match message {
-            "om_unread" => Err(JournalError("no".into())),
+            "om_unread" => Err(ReplyStoreError("no".into())),
             _ => Ok((address.chat.as_str(), &address.topic, message) == ("oc_1", &None, "om_kept")),
         };
         Box::pin(std::future::ready(known))
@@ -123,13 +123,13 @@ fn inbound() -> Inbound {
         addressed: true,
         at: 1000,
         hint: None,
-        kind: Kind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
+        kind: InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None },
     }
 }
 
 #[tokio::test]
 async fn a_message_is_decoded_with_its_place() {
-    let words = |text: &str| Kind::Message { text: text.into(), attachments: Vec::new(), album: None };
+    let words = |text: &str| InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None };
     let topic = Address { topic: Some("omt_1".into()), ..inbound().address };
     let thread = json!({"thread_id": "omt_1"});
     let in_private = json!({"chat_type": "p2p", "thread_id": "omt_1"});
@@ -179,7 +179,8 @@ async fn files_alone_wait_for_each_other_in_private() {
         "chat_type": "p2p", "message_type": "file", "content": "{\"file_key\":\"f\",\"file_name\":\"a.pdf\"}",
     });
     let file = Attachment { handle: "om_1/file/f".into(), name: "a.pdf".into(), size: None };
-    let kind = Kind::Message { text: String::new(), attachments: vec![file], album: Some("ou_a".into()) };
+    let kind =
+        InboundKind::Message { text: String::new(), attachments: vec![file], album: Some("ou_a".into()) };
     assert_eq!(one(changes).await.map(|inbound| inbound.kind), Some(kind));
 }
 
@@ -232,7 +233,7 @@ async fn a_press_is_where_its_message_is() {
         message: "om_card".into(),
         sender: Sender { id: "ou_b".into(), name: "user ou_b".into() },
         at: found.at,
-        kind: Kind::Press { action: "/stop".into() },
+        kind: InboundKind::Press { action: "/stop".into() },
         ..inbound()
     };
     assert_eq!(found, expected);
@@ -266,7 +267,7 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
     }
     let told = json!({"message_id": "om_theirs", "chat_id": "oc_1"});
     let found = kept(&inlet, "im.message.recalled_v1", told).await.0.pop().unwrap();
-    assert_eq!((found.kind, found.sender.id.as_str(), found.private), (Kind::Recall, "ou_a", true));
+    assert_eq!((found.kind, found.sender.id.as_str(), found.private), (InboundKind::Recall, "ou_a", true));
 }
 
 /// What the platform says of a message of the bot's, and of its chat.

@@ -1,9 +1,9 @@
 use super::*;
 use crate::{
-    Address, BoxFuture, Journal, JournalError, Placement, ReplyHandle, Sighting,
+    Address, BoxFuture, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
     clock::now,
     feishu::{client::Client, desk::Office, places::Places},
-    live::Draft,
+    live::MessageDraft,
     pace::Pacer,
     render::parse,
 };
@@ -65,18 +65,18 @@ impl Platform {
 /// Knows one message of this account.
 struct Book;
 
-impl Journal for Book {
-    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Book {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
-        let known = vec![Sighting { chat: "oc_1".into(), message: "om_known".into() }];
+    fn known<'a>(&'a self, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
+        let known = vec![KnownMessage { chat: "oc_1".into(), message: "om_known".into() }];
         Box::pin(std::future::ready(Ok(known)))
     }
 }
 
-async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
+async fn reply(placement: ReplyTarget) -> (FeishuMessages, Platform) {
     let platform = Platform::default();
     let serve = platform.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -96,8 +96,8 @@ async fn reply(placement: Placement) -> (FeishuMessages, Platform) {
     (FeishuMessages::new(Desk::new(office, &placement)), platform)
 }
 
-fn placement(topic: Option<&str>, private: bool) -> Placement {
-    Placement {
+fn placement(topic: Option<&str>, private: bool) -> ReplyTarget {
+    ReplyTarget {
         address: Address { account: "feishu".into(), chat: "oc_1".into(), topic: topic.map(Into::into) },
         private,
         reply_to: Some("om_asked".into()),
@@ -108,7 +108,7 @@ fn placement(topic: Option<&str>, private: bool) -> Placement {
 }
 
 fn page(text: &str, done: bool) -> Page {
-    Page::new(&Draft { rich: parse(text), done, ..Draft::default() })
+    Page::new(&MessageDraft { rich: parse(text), done, ..MessageDraft::default() })
 }
 
 fn made(age: i64) -> Made {
@@ -119,12 +119,18 @@ fn shown(age: i64) -> Shown {
     Shown { id: "om_1".into(), card: Some(made(age)) }
 }
 
-fn slot(n: usize, age: i64) -> Slot<Option<Made>> {
-    Slot { n, again: false, key: "k".repeat(32), since: now() - MARGIN - age, mark: Some(made(age)) }
+fn slot(n: usize, age: i64) -> SendIntent<Option<Made>> {
+    SendIntent {
+        n,
+        again: false,
+        key: "k".repeat(32),
+        since: now() - MARGIN - age,
+        dedup_key: Some(made(age)),
+    }
 }
 
-fn ledger() -> Ledger<'static> {
-    Ledger::new(&Book, vec!["om_own".into()])
+fn ledger() -> MessageHistory<'static> {
+    MessageHistory::new(&Book, vec!["om_own".into()])
 }
 
 /// A token as the platform makes them.
@@ -200,20 +206,20 @@ async fn a_stream_that_is_closed_is_opened_again() {
 async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
     let (mut messages, platform) = reply(placement(None, true)).await;
     platform.refuse("cardkit/v1/cards", 99_991_672);
-    let mark = messages.mark(None, 0, &ledger()).await.unwrap();
-    assert_eq!((mark, messages.memo()), (None, json!({"way": "card"})));
+    let mark = messages.dedup_key(None, 0, &ledger()).await.unwrap();
+    assert_eq!((mark, messages.platform_state()), (None, json!({"way": "card"})));
     platform.refuse("im/v1/messages", 230_099);
     platform.refuse("im/v1/messages", 230_001);
     platform.calls();
-    let unmade = Slot { mark: None, ..slot(0, 0) };
+    let unmade = SendIntent { dedup_key: None, ..slot(0, 0) };
     messages.post(&unmade, &page("a", true)).await.unwrap();
     let kinds: Vec<Value> = platform.calls().into_iter().map(|(_, body)| body["msg_type"].clone()).collect();
     assert_eq!(kinds, ["interactive", "post", "text"]);
-    assert!(!messages.grows());
-    assert_eq!(messages.memo(), json!({"way": "text"}));
+    assert!(!messages.editable());
+    assert_eq!(messages.platform_state(), json!({"way": "text"}));
     let (mut again, _) = reply(placement(None, true)).await;
-    again.remember(&json!({"way": "text"}));
-    assert!(!again.grows(), "a restart does not try the better ways anew");
+    again.restore_platform_state(&json!({"way": "text"}));
+    assert!(!again.editable(), "a restart does not try the better ways anew");
     let mut fixed = Shown { id: "om_1".into(), card: None };
     assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(()));
     assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(CallError::Gone));
@@ -225,14 +231,14 @@ async fn a_card_that_is_gone_makes_room_for_another_message() {
         let (mut messages, platform) = reply(placement(None, true)).await;
         platform.refuse("cards/7001", code);
         assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(CallError::Gone), "{code}");
-        assert_eq!(messages.memo(), json!({"way": "card"}));
+        assert_eq!(messages.platform_state(), json!({"way": "card"}));
     }
 }
 
 #[tokio::test]
 async fn a_message_is_sent_where_it_belongs_under_its_key() {
     let thread = json!({"thread": "omt_1"});
-    let private = Placement { hint: Some(thread), ..placement(None, true) };
+    let private = ReplyTarget { hint: Some(thread), ..placement(None, true) };
     let cases = [
         (placement(None, true), 0, "POST im/v1/messages", None),
         (placement(None, false), 0, "POST im/v1/messages/om_asked/reply", Some(false)),
@@ -242,8 +248,8 @@ async fn a_message_is_sent_where_it_belongs_under_its_key() {
     ];
     for (placement, n, path, threaded) in cases {
         let (mut messages, platform) = reply(placement).await;
-        let mark = messages.mark(None, 0, &ledger()).await.unwrap();
-        let slot = Slot { mark, ..slot(n, 0) };
+        let mark = messages.dedup_key(None, 0, &ledger()).await.unwrap();
+        let slot = SendIntent { dedup_key: mark, ..slot(n, 0) };
         let sent = messages.post(&slot, &Page::sign()).await.unwrap();
         let calls = platform.calls();
         assert_eq!((calls.len(), calls[1].0.as_str(), sent.id.as_str()), (2, path, "om_new"));
@@ -279,7 +285,7 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
     platform.answer("im/v1/messages", json!({"code": 0, "data": {"items": items, "has_more": false}}));
     let old = slot(0, 2 * MARGIN);
     let found = messages.find(&old, &ledger()).await.unwrap();
-    assert_eq!(found, Some(Shown { id: "om_lost".into(), card: old.mark }));
+    assert_eq!(found, Some(Shown { id: "om_lost".into(), card: old.dedup_key }));
     let calls = platform.calls();
     assert!(
         calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
@@ -305,7 +311,7 @@ async fn a_chat_that_has_to_wait_is_left_alone() {
     let wait = Err(CallError::Wait(Duration::from_secs(1)));
     assert_eq!(messages.edit(&mut shown(0), &page("a", false)).await, wait);
     platform.calls();
-    assert!(matches!(messages.free(), Err(CallError::Wait(_))));
+    assert!(matches!(messages.check_rate_limit(), Err(CallError::Wait(_))));
     assert!(matches!(messages.edit(&mut shown(0), &page("a", false)).await, Err(CallError::Wait(_))));
     assert_eq!(platform.names(), [""; 0]);
 }

@@ -57,9 +57,9 @@ fn what_does_not_become_whole_is_forgotten() {
     let mut protocol = Protocol::new(3);
     let now = Instant::now();
     assert_eq!(protocol.push(&frame("a", 2, 0, b"x"), now), Step::Nothing);
-    assert_eq!(protocol.push(&frame("a", 2, 1, b"y"), now + PATIENCE), Step::Nothing);
+    assert_eq!(protocol.push(&frame("a", 2, 1, b"y"), now + FRAGMENT_TIMEOUT), Step::Nothing);
     for n in 0..10 * SETS {
-        protocol.push(&frame(&n.to_string(), 2, 0, &vec![0; 1024 * 1024]), now + PATIENCE);
+        protocol.push(&frame(&n.to_string(), 2, 0, &vec![0; 1024 * 1024]), now + FRAGMENT_TIMEOUT);
     }
     assert!(protocol.sets.len() <= SETS && protocol.bytes <= BYTES);
     let sum: usize = protocol.sets.values().map(|set| set.bytes).sum();

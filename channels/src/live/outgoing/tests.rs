@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Address, BoxFuture, Journal, JournalError, LiveReply, Placement, ReplyHandle, Sighting,
-    live::{Draft, Sent, Slot},
+    Address, BoxFuture, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
+    live::{MessageDraft, MessageRef, SendIntent},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// What an upload does: how long it takes and how it ends.
 type Way = fn(begun: Instant) -> (Duration, Result<(), CallError>);
 
-const AT_ONCE: Duration = Duration::ZERO;
+const NO_DELAY: Duration = Duration::ZERO;
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 /// A platform that takes words, and files its own way.
@@ -36,7 +36,7 @@ struct Seen {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Message(String);
 
-impl Sent for Message {
+impl MessageRef for Message {
     fn id(&self) -> String {
         self.0.clone()
     }
@@ -46,34 +46,38 @@ impl Sent for Message {
     }
 }
 
-impl Messages for Fake {
+impl PlatformMessages for Fake {
     type Page = String;
     type Sent = Message;
     type Mark = ();
 
     const PLATFORM: &'static str = "Fake";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };
-    const LARGEST_FILE: u64 = 50_000_000;
+    const MAX_FILE_BYTES: u64 = 50_000_000;
 
-    fn page(&self, draft: &Draft) -> String {
+    fn page(&self, draft: &MessageDraft) -> String {
         draft.rich.text.clone()
     }
 
     async fn ready(&mut self) {}
 
-    fn free(&self) -> Result<(), CallError> {
+    fn check_rate_limit(&self) -> Result<(), CallError> {
         Ok(())
     }
 
-    async fn mark(&mut self, _: Option<()>, _: i64, _: &Ledger<'_>) -> Result<(), SendError> {
+    async fn dedup_key(&mut self, _: Option<()>, _: i64, _: &MessageHistory<'_>) -> Result<(), SendError> {
         Ok(())
     }
 
-    async fn find(&mut self, _: &Slot<()>, _: &Ledger<'_>) -> Result<Option<Message>, SendError> {
+    async fn find(
+        &mut self,
+        _: &SendIntent<()>,
+        _: &MessageHistory<'_>,
+    ) -> Result<Option<Message>, SendError> {
         Ok(None)
     }
 
-    async fn post(&mut self, slot: &Slot<()>, page: &String) -> Result<Message, CallError> {
+    async fn post(&mut self, slot: &SendIntent<()>, page: &String) -> Result<Message, CallError> {
         self.seen.lock().unwrap().text.clone_from(page);
         Ok(Message(slot.n.to_string()))
     }
@@ -96,7 +100,7 @@ impl Messages for Fake {
         _: i64,
         _: &OutFile,
         _: u64,
-        _: &Ledger<'_>,
+        _: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         Ok(self.tells.clone())
     }
@@ -113,12 +117,12 @@ impl Messages for Fake {
 
 struct Nothing;
 
-impl Journal for Nothing {
-    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Nothing {
+    fn save<'a>(&'a self, _: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<Sighting>, JournalError>> {
+    fn known(&self, _: i64) -> BoxFuture<'_, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
@@ -140,11 +144,11 @@ fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
     OutFile { name: n.to_string(), path }
 }
 
-fn open(fake: &Fake) -> Reply<Fake> {
+fn open(fake: &Fake) -> PlatformReply<Fake> {
     let address = Address { account: "a".into(), chat: "1".into(), topic: None };
     let (sender, private) = (String::new(), true);
-    let placement = Placement { address, private, reply_to: None, sender, hint: None, saved: None };
-    Reply::open(fake.clone(), &placement, Box::new(Nothing))
+    let placement = ReplyTarget { address, private, reply_to: None, sender, hint: None, saved: None };
+    PlatformReply::open(fake.clone(), &placement, Box::new(Nothing))
 }
 
 /// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it wants.
@@ -173,7 +177,7 @@ async fn deliver(way: Way, tells: FoundFile, files: (usize, u64), hurry: Hurry) 
 
 /// Fails so for two minutes.
 fn until_well(begun: Instant, error: CallError) -> (Duration, Result<(), CallError>) {
-    (AT_ONCE, if begun.elapsed() < Duration::from_secs(120) { Err(error) } else { Ok(()) })
+    (NO_DELAY, if begun.elapsed() < Duration::from_secs(120) { Err(error) } else { Ok(()) })
 }
 
 fn unconnected() -> CallError {
@@ -199,12 +203,13 @@ async fn uploads_that_fail_for_two_minutes_cost_no_file() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_of_which_nothing_tells_is_sent_once_more_after_a_minute() {
-    let outcome = deliver(|_| (AT_ONCE, Err(unknown())), FoundFile::Perhaps, (1, 10), Hurry::default()).await;
+    let outcome =
+        deliver(|_| (NO_DELAY, Err(unknown())), FoundFile::Perhaps, (1, 10), Hurry::default()).await;
     assert_eq!(outcome.uploads, [0, 60]);
     assert_eq!(outcome.text, "see\n\n📎 0 (it is not certain that it arrived)");
     let well = |begun: Instant| match begun.elapsed() < Duration::from_secs(45) {
-        true => (AT_ONCE, Err(unknown())),
-        false => (AT_ONCE, Ok(())),
+        true => (NO_DELAY, Err(unknown())),
+        false => (NO_DELAY, Ok(())),
     };
     let outcome = deliver(well, FoundFile::Perhaps, (1, 10), Hurry::default()).await;
     assert_eq!((outcome.text.as_str(), outcome.files), ("see", 1));
@@ -213,7 +218,7 @@ async fn a_file_of_which_nothing_tells_is_sent_once_more_after_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_found_is_not_sent_again() {
     let there = FoundFile::There("f".into());
-    let outcome = deliver(|_| (AT_ONCE, Err(unknown())), there, (1, 10), Hurry::default()).await;
+    let outcome = deliver(|_| (NO_DELAY, Err(unknown())), there, (1, 10), Hurry::default()).await;
     assert_eq!((outcome.text.as_str(), outcome.uploads.len()), ("see", 1));
 }
 
@@ -235,13 +240,13 @@ async fn files_that_arrive_one_after_the_other_all_arrive_though_somebody_waits(
 async fn twenty_files_on_a_dead_platform_take_no_longer_than_one() {
     let ways: [Way; 4] = [
         |_| (FOR_EVER, Ok(())),
-        |_| (AT_ONCE, Err(unknown())),
-        |_| (AT_ONCE, Err(unconnected())),
-        |_| (AT_ONCE, Err(CallError::Wait(Duration::from_secs(5)))),
+        |_| (NO_DELAY, Err(unknown())),
+        |_| (NO_DELAY, Err(unconnected())),
+        |_| (NO_DELAY, Err(CallError::Wait(Duration::from_secs(5)))),
     ];
     for (n, way) in ways.into_iter().enumerate() {
         let outcome = deliver(way, FoundFile::Perhaps, (20, 10), Hurry::waiting()).await;
-        assert!(outcome.took <= GRACE.as_secs(), "way {n} took {} s", outcome.took);
+        assert!(outcome.took <= RETRY_TIMEOUT.as_secs(), "way {n} took {} s", outcome.took);
         assert_eq!(outcome.text.matches("📎").count(), 20, "way {n}: {}", outcome.text);
     }
 }
@@ -250,7 +255,7 @@ async fn twenty_files_on_a_dead_platform_take_no_longer_than_one() {
 async fn what_hangs_since_the_platform_failed_is_sent_once_more_when_somebody_waits() {
     let way: Way = |begun| match begun.elapsed() < Duration::from_secs(1) {
         true => (FOR_EVER, Ok(())),
-        false => (AT_ONCE, Ok(())),
+        false => (NO_DELAY, Ok(())),
     };
     let hurry = Hurry::default();
     let comes = async {
@@ -287,8 +292,8 @@ async fn a_file_that_may_still_appear_is_sent_again_after_a_minute_and_once_at_m
 #[tokio::test(start_paused = true)]
 async fn a_note_that_is_said_alone_costs_no_file() {
     let ways: [(Way, usize, &str); 2] = [
-        (|_| (AT_ONCE, Ok(())), 1, "chosen"),
-        (|_| (AT_ONCE, Err(CallError::Refused("x".into()))), 0, "📎 0 (it could not be sent)"),
+        (|_| (NO_DELAY, Ok(())), 1, "chosen"),
+        (|_| (NO_DELAY, Err(CallError::Refused("x".into()))), 0, "📎 0 (it could not be sent)"),
     ];
     for (way, files, text) in ways {
         let (folder, seen) = (tempfile::tempdir().unwrap(), Arc::default());

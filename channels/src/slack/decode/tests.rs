@@ -4,8 +4,8 @@ fn me() -> Me {
     Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() }
 }
 
-fn commands() -> Vec<Command> {
-    let one = |name: &str, words: bool| Command {
+fn commands() -> Vec<ChatCommand> {
+    let one = |name: &str, words: bool| ChatCommand {
         name: name.into(),
         argument: if words { "[words]".into() } else { String::new() },
         help: "Does it".into(),
@@ -51,7 +51,7 @@ fn both_events_of_a_mention_and_the_history_have_one_key() {
             addressed: true,
             at: 1_763_630_000_000,
             hint: Some(json!({"team": "T1"})),
-            kind: Kind::Message { text: "hello @Bob".into(), attachments: vec![], album: None },
+            kind: InboundKind::Message { text: "hello @Bob".into(), attachments: vec![], album: None },
         }
     );
     let mut mention = message(&text);
@@ -123,7 +123,10 @@ fn changes_and_deletions_are_of_the_message() {
     )
     .unwrap();
     assert_eq!(edit.key.0, "eC1:1763630000.000100:1763630008.000000");
-    assert_eq!((edit.message.as_str(), edit.kind), ("1763630000.000100", Kind::Edit { text: "new".into() }));
+    assert_eq!(
+        (edit.message.as_str(), edit.kind),
+        ("1763630000.000100", InboundKind::Edit { text: "new".into() })
+    );
     let gone = read(
         message(&json!({
             "subtype": "message_deleted", "deleted_ts": "1763630000.000100", "ts": "1763630009.000100",
@@ -134,7 +137,7 @@ fn changes_and_deletions_are_of_the_message() {
     .unwrap();
     assert_eq!(
         (gone.key.0.as_str(), gone.kind, gone.addressed),
-        ("dC1:1763630000.000100", Kind::Recall, true)
+        ("dC1:1763630000.000100", InboundKind::Recall, true)
     );
 }
 
@@ -168,7 +171,9 @@ fn files_come_with_their_address_or_their_id() {
         {"id": "F2", "title": "b", "file_access": "check_file_info"},
         {"id": "F3", "mode": "tombstone"},
     ]});
-    let Kind::Message { attachments, .. } = read(message(&files), false).unwrap().kind else { panic!() };
+    let InboundKind::Message { attachments, .. } = read(message(&files), false).unwrap().kind else {
+        panic!()
+    };
     let file = |handle: &str, name: &str, size| Attachment { handle: handle.into(), name: name.into(), size };
     assert_eq!(attachments, [file("https://files.slack.com/d", "a.txt", Some(3)), file("id:F2", "b", None)]);
 }
@@ -194,7 +199,7 @@ fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
     );
     assert_eq!(
         (pressed.kind, pressed.hint),
-        (Kind::Press { action: "/stop".into() }, Some(json!({"team": "T2"})))
+        (InboundKind::Press { action: "/stop".into() }, Some(json!({"team": "T2"})))
     );
     for (container, thread) in [
         (json!({"message_ts": "2.000100", "channel_id": "C1"}), None),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Address, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    AcceptError, Accepted, Address, Inbound, InboundKind, KnownMessage, ReplyStoreError,
     slack::{Config, Slack},
 };
 use axum::{Json, Router, extract::State, routing::post};
@@ -111,29 +111,29 @@ struct Store {
     go: Notify,
 }
 
-impl Intake for Store {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Store {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         Box::pin(async move {
             let text = match inbound.kind {
-                Kind::Message { text, .. } => text,
+                InboundKind::Message { text, .. } => text,
                 other => format!("{other:?}"),
             };
             if text == "slow" {
                 self.go.notified().await;
             }
             if text == "full" {
-                return Err(Refusal::Full);
+                return Err(AcceptError::Full);
             }
             self.kept.lock().unwrap().push(text);
-            Ok(Kept::New)
+            Ok(Accepted::New)
         })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -251,22 +251,22 @@ async fn socket_mode_that_is_switched_off_ends_it() {
 #[test]
 fn each_goodbye_has_its_meaning() {
     let told = |reason: &str| told_to_go(&Frame { reason: Some(reason.into()), ..Frame::default() });
-    assert_eq!(told("link_disabled"), Ended::Fatal(off()));
-    assert!(matches!(told("too_many_websockets"), Ended::Later(_, wait) if wait == CROWDED));
-    assert_eq!(told("refresh_requested"), Ended::Renew);
-    assert!(matches!(told("other"), Ended::Lost(_)));
+    assert_eq!(told("link_disabled"), ConnectionEnd::Fatal(off()));
+    assert!(matches!(told("too_many_websockets"), ConnectionEnd::Later(_, wait) if wait == CROWDED));
+    assert_eq!(told("refresh_requested"), ConnectionEnd::Renew);
+    assert!(matches!(told("other"), ConnectionEnd::Lost(_)));
     assert_eq!(
         ended(ApiError::Auth("invalid_auth".into())),
-        Ended::Fatal(fatal(&ApiError::Auth("invalid_auth".into())).unwrap())
+        ConnectionEnd::Fatal(fatal(&ApiError::Auth("invalid_auth".into())).unwrap())
     );
-    assert!(matches!(ended(ApiError::Unknown("x".into())), Ended::Lost(_)));
+    assert!(matches!(ended(ApiError::Unknown("x".into())), ConnectionEnd::Lost(_)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn no_frame_breaks_it(text in r#"[\{\}\[\]":,a-z0-9 ]{0,80}"#, bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        prop_assert!(read(socket::Frame::Text(text)).is_ok());
-        prop_assert!(read(socket::Frame::Binary(bytes)).is_ok_and(|frame| frame.is_none()));
+        prop_assert!(read(socket::SocketFrame::Text(text)).is_ok());
+        prop_assert!(read(socket::SocketFrame::Binary(bytes)).is_ok_and(|frame| frame.is_none()));
     }
 }

@@ -3,7 +3,7 @@
 use super::{EVENT, Post, SlackMessages, Tries};
 use crate::{
     SendError,
-    live::Slot,
+    live::SendIntent,
     slack::{
         decode::Me,
         failure::ApiError,
@@ -51,7 +51,7 @@ impl SlackMessages {
         &self,
         me: &Me,
         messages: &[Message],
-        slot: &Slot<Option<Tries>>,
+        slot: &SendIntent<Option<Tries>>,
         known: &HashSet<String>,
     ) -> Option<Post> {
         let has_key = |metadata: &Metadata| {
@@ -64,7 +64,7 @@ impl SlackMessages {
             let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
             in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
         };
-        let begun = slot.mark.is_none_or(|tries| tries.stream);
+        let begun = slot.dedup_key.is_none_or(|tries| tries.stream);
         let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
         let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
         Some(Post { ts: message.ts.clone()?, stream })
@@ -79,11 +79,11 @@ impl SlackMessages {
     /// before the words are whole: a third time there is none, so the second has to say everything.
     pub(super) fn blindly(
         &mut self,
-        slot: &Slot<Option<Tries>>,
+        slot: &SendIntent<Option<Tries>>,
         why: &ApiError,
     ) -> Result<Option<Post>, SendError> {
         self.blind = true;
-        match (self.unknown(slot.mark), self.ends.load(Ordering::Relaxed)) {
+        match (self.unknown(slot.dedup_key), self.ends.load(Ordering::Relaxed)) {
             (0, _) => Ok(None),
             (1, true) => {
                 tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");

@@ -1,6 +1,6 @@
 //! The bot's current activity, as Slack shows it below a thread.
 
-use crate::Placement;
+use crate::ReplyTarget;
 use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -17,7 +17,7 @@ pub(super) struct Status(Mutex<Option<(String, Instant)>>);
 
 impl Status {
     /// A reply that a restart cut may have left words behind.
-    pub(super) fn of(placement: &Placement) -> Self {
+    pub(super) fn of(placement: &ReplyTarget) -> Self {
         let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
         Self(Mutex::new(left))
     }

@@ -13,12 +13,12 @@ fn messages(thread: Option<&str>) -> SlackMessages {
 fn reply(office: Arc<Office>, thread: Option<&str>) -> SlackMessages {
     let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
     let placement =
-        Placement { address, private: false, reply_to: None, sender: "U1".into(), hint: None, saved: None };
+        ReplyTarget { address, private: false, reply_to: None, sender: "U1".into(), hint: None, saved: None };
     SlackMessages::new(office, &placement)
 }
 
-fn slot(key: &str, mark: Option<Tries>) -> Slot<Option<Tries>> {
-    Slot { n: 0, again: false, key: key.into(), since: 0, mark }
+fn slot(key: &str, mark: Option<Tries>) -> SendIntent<Option<Tries>> {
+    SendIntent { n: 0, again: false, key: key.into(), since: 0, dedup_key: mark }
 }
 
 #[test]
@@ -54,15 +54,18 @@ fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
 
 struct Nothing;
 
-impl crate::Journal for Nothing {
+impl crate::ReplyStore for Nothing {
     fn save<'a>(
         &'a self,
         _: &'a crate::ReplyHandle,
-    ) -> crate::BoxFuture<'a, Result<(), crate::JournalError>> {
+    ) -> crate::BoxFuture<'a, Result<(), crate::ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn known(&self, _: i64) -> crate::BoxFuture<'_, Result<Vec<crate::Sighting>, crate::JournalError>> {
+    fn known(
+        &self,
+        _: i64,
+    ) -> crate::BoxFuture<'_, Result<Vec<crate::KnownMessage>, crate::ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
@@ -70,26 +73,26 @@ impl crate::Journal for Nothing {
 #[tokio::test]
 async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
     let mut reply = messages(Some("1.0"));
-    let ledger = Ledger::new(&Nothing, Vec::new());
+    let ledger = MessageHistory::new(&Nothing, Vec::new());
     let scope = ApiError::Scope("channels:history".into());
-    let first = reply.mark(None, 0, &ledger).await.unwrap();
+    let first = reply.dedup_key(None, 0, &ledger).await.unwrap();
     assert_eq!(first, Some(Tries { stream: true, unknown: 1 }));
     let found = reply.blindly(&slot("k", first), &scope);
     assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
     reply.ends = true.into();
     assert_eq!(reply.blindly(&slot("k", first), &scope), Ok(None));
-    let second = reply.mark(Some(first), 0, &ledger).await.unwrap();
+    let second = reply.dedup_key(Some(first), 0, &ledger).await.unwrap();
     assert_eq!(second, Some(Tries { stream: true, unknown: 2 }), "the stream may be there still");
     reply.undone = true;
     assert_eq!(reply.blindly(&slot("k", second), &scope), Ok(None), "the second came to nothing");
-    let third = reply.mark(Some(second), 0, &ledger).await.unwrap();
+    let third = reply.dedup_key(Some(second), 0, &ledger).await.unwrap();
     assert_eq!(third, second);
     let mut lost = reply.blindly(&slot("k", third), &scope).unwrap().unwrap();
-    let page = Page::new(&Draft::default());
+    let page = Page::new(&MessageDraft::default());
     let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
     assert_eq!(nothing, (Ok(()), Ok(()), String::new()), "no call is made for it");
     reply.blind = false;
-    let seen = reply.mark(Some(second), 0, &ledger).await.unwrap();
+    let seen = reply.dedup_key(Some(second), 0, &ledger).await.unwrap();
     assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
 }
 
@@ -97,11 +100,11 @@ async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_ti
 async fn replies_of_one_thread_take_turns() {
     let one = messages(Some("1.0"));
     let other = |thread: &str| reply(Arc::clone(&one.office), Some(thread));
-    let first = one.turn().await;
-    assert!(first.is_some() && other("2.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
-    assert!(other("1.0").turn().now_or_never().is_none());
+    let first = one.lock_chat().await;
+    assert!(first.is_some() && other("2.0").lock_chat().now_or_never().is_some_and(|turn| turn.is_some()));
+    assert!(other("1.0").lock_chat().now_or_never().is_none());
     drop(first);
-    assert!(other("1.0").turn().now_or_never().is_some_and(|turn| turn.is_some()));
+    assert!(other("1.0").lock_chat().now_or_never().is_some_and(|turn| turn.is_some()));
 }
 
 #[tokio::test]
@@ -111,7 +114,7 @@ async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
     assert_eq!(reply.pace(), stream);
     let mut post = Post { ts: "1.1".into(), stream: true };
     // It is not known what stands there, so that the whole has to be shown.
-    reply.edit(&mut post, &Page::new(&Draft::default())).await.unwrap_err();
+    reply.edit(&mut post, &Page::new(&MessageDraft::default())).await.unwrap_err();
     assert_eq!(reply.pace(), changes);
     assert_eq!(messages(None).pace(), changes);
 }
@@ -131,17 +134,20 @@ async fn a_status_is_said_once_again_before_it_fades_and_taken_back() {
 async fn a_stream_that_takes_long_ends_for_the_sake_of_its_buttons() {
     let mut reply = messages(Some("1.0"));
     let stop = || vec![crate::Choice { label: "Stop".into(), action: "/stop".into() }];
-    let draft = |choices, done| Draft { choices, done, ..Draft::default() };
+    let draft = |choices, done| MessageDraft { choices, done, ..MessageDraft::default() };
     let asks = |reply: &SlackMessages| {
         [draft(stop(), false), draft(Vec::new(), false), draft(stop(), true)].map(|d| reply.page(&d).asks)
     };
     assert_eq!(asks(&reply), [false; 3]);
     let begun = Instant::now();
-    reply.aged().await;
-    assert_eq!((begun.elapsed(), asks(&reply)), (PATIENCE, [true, false, false]));
-    reply.aged().await;
-    assert_eq!(begun.elapsed(), PATIENCE * 2, "it is looked again, and not at once");
+    reply.next_refresh().await;
+    assert_eq!((begun.elapsed(), asks(&reply)), (STOP_BUTTON_DELAY, [true, false, false]));
+    reply.next_refresh().await;
+    assert_eq!(begun.elapsed(), STOP_BUTTON_DELAY * 2, "it is looked again, and not at once");
     reply.streaming = false;
-    let more = tokio::time::timeout(PATIENCE * 9, reply.aged()).await;
-    assert!(more.is_err() && messages(None).aged().now_or_never().is_none(), "there is nothing to look for");
+    let more = tokio::time::timeout(STOP_BUTTON_DELAY * 9, reply.next_refresh()).await;
+    assert!(
+        more.is_err() && messages(None).next_refresh().now_or_never().is_none(),
+        "there is nothing to look for"
+    );
 }

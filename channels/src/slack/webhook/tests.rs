@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    Address, HealthCell, HealthState, Inbound, JournalError, Kept, Kind, Refusal, Sighting,
+    AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
+    ReplyStoreError,
     clock::now,
     slack::{client::Client, decode::Me, office::Office},
 };
@@ -15,18 +16,18 @@ struct Kept1 {
     full: bool,
 }
 
-impl Intake for Kept1 {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
-        let result = if self.full { Err(Refusal::Full) } else { Ok(Kept::New) };
+impl EventSink for Kept1 {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
+        let result = if self.full { Err(AcceptError::Full) } else { Ok(Accepted::New) };
         self.kept.lock().unwrap().push(inbound);
         Box::pin(std::future::ready(result))
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -52,12 +53,12 @@ fn seconds() -> u64 {
     u64::try_from(now() / 1000).unwrap()
 }
 
-async fn post(hook: &SlackWebhook, body: &[u8], intake: &Kept1) -> Answer {
+async fn post(hook: &SlackWebhook, body: &[u8], intake: &Kept1) -> WebhookResponse {
     let at = seconds();
     let mut headers = HeaderMap::new();
     headers.insert("x-slack-request-timestamp", at.to_string().parse().unwrap());
     headers.insert("x-slack-signature", signature(&hook.secret, at, body).parse().unwrap());
-    hook.take(Post { headers: &headers, body }, intake).await
+    hook.take(WebhookRequest { headers: &headers, body }, intake).await
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn only_a_fresh_signature_over_the_very_body_opens() {
         let mut headers = HeaderMap::new();
         headers.insert("x-slack-request-timestamp", at.parse().unwrap());
         headers.insert("x-slack-signature", signature.parse().unwrap());
-        hook.is_slacks(Post { headers: &headers, body }, now)
+        hook.is_slacks(WebhookRequest { headers: &headers, body }, now)
     };
     let sign = |at: u64| signature(&hook.secret, at, b"{}");
     assert!(check("1700000000", &sign(now), b"{}"));
@@ -81,7 +82,7 @@ fn only_a_fresh_signature_over_the_very_body_opens() {
     assert!(!check("1700000000", "", b"{}"));
     assert!(!check("1700000000", "v0=", b"{}"));
     let headers = HeaderMap::new();
-    assert!(!hook.is_slacks(Post { headers: &headers, body: b"{}" }, now));
+    assert!(!hook.is_slacks(WebhookRequest { headers: &headers, body: b"{}" }, now));
 }
 
 #[test]
@@ -98,19 +99,19 @@ async fn each_kind_of_post_is_kept_before_it_is_answered() {
     let action = r#"{"type":"block_actions","user":{"id":"U1"},"container":{"message_ts":"1.2","channel_id":"D1"},"actions":[{"action_id":"pudu_0","value":"/stop","action_ts":"3"}]}"#;
     let action = form_urlencoded::Serializer::new(String::new()).append_pair("payload", action).finish();
     let slash = b"command=%2Fpudu&text=hello+there&channel_id=D1&user_id=U1&trigger_id=7.8";
-    let words = |text: &str| Kind::Message { text: text.into(), attachments: vec![], album: None };
-    let cases: [(&[u8], Kind); 3] = [
+    let words = |text: &str| InboundKind::Message { text: text.into(), attachments: vec![], album: None };
+    let cases: [(&[u8], InboundKind); 3] = [
         (event, words("hi")),
-        (action.as_bytes(), Kind::Press { action: "/stop".into() }),
+        (action.as_bytes(), InboundKind::Press { action: "/stop".into() }),
         (slash, words("hello there")),
     ];
     for (body, kind) in cases {
         let intake = Kept1::default();
-        assert_eq!(post(&hook, body, &intake).await, Answer::Taken(None));
+        assert_eq!(post(&hook, body, &intake).await, WebhookResponse::Taken(None));
         assert_eq!(intake.kept.lock().unwrap()[0].kind, kind);
         let full = Kept1 { full: true, ..Kept1::default() };
-        assert_eq!(post(&hook, body, &full).await, Answer::Later);
-        assert_eq!(post(&webhook(false), body, &Kept1::default()).await, Answer::Later, "too early");
+        assert_eq!(post(&hook, body, &full).await, WebhookResponse::Later);
+        assert_eq!(post(&webhook(false), body, &Kept1::default()).await, WebhookResponse::Later, "too early");
     }
 }
 
@@ -121,11 +122,11 @@ async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
     let slash = b"command=%2Fpudu&text=hello&channel_id=D1&user_id=U1&trigger_id=7.8";
     hook.ears.health.ready();
     let full = Kept1 { full: true, ..Kept1::default() };
-    assert_eq!(post(&hook, slash, &full).await, Answer::Later);
+    assert_eq!(post(&hook, slash, &full).await, WebhookResponse::Later);
     assert_eq!(state(&hook), HealthState::Degraded);
-    assert_eq!(post(&hook, slash, &Kept1::default()).await, Answer::Taken(None));
+    assert_eq!(post(&hook, slash, &Kept1::default()).await, WebhookResponse::Taken(None));
     assert_eq!(state(&hook), HealthState::Ready);
-    assert_eq!(post(&early, slash, &Kept1::default()).await, Answer::Later);
+    assert_eq!(post(&early, slash, &Kept1::default()).await, WebhookResponse::Later);
     assert_eq!(state(&early), HealthState::Connecting, "it is not worse than before");
 }
 
@@ -133,14 +134,21 @@ async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
 async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
     let (hook, intake) = (webhook(false), Kept1::default());
     let body = br#"{"type":"url_verification","challenge":"c4a11e"}"#;
-    assert_eq!(post(&hook, body, &intake).await, Answer::Taken(Some(json!({"challenge": "c4a11e"}))));
+    assert_eq!(
+        post(&hook, body, &intake).await,
+        WebhookResponse::Taken(Some(json!({"challenge": "c4a11e"})))
+    );
     for garbage in [&b""[..], b"{", b"[]", b"payload=%7B", b"x=y", b"\xff\xfe"] {
-        assert_eq!(post(&hook, garbage, &intake).await, Answer::Garbled, "{garbage:?}");
+        assert_eq!(post(&hook, garbage, &intake).await, WebhookResponse::Garbled, "{garbage:?}");
     }
-    let unsigned = Post { headers: &HeaderMap::new(), body };
-    assert_eq!(hook.take(unsigned, &intake).await, Answer::Forbidden);
+    let unsigned = WebhookRequest { headers: &HeaderMap::new(), body };
+    assert_eq!(hook.take(unsigned, &intake).await, WebhookResponse::Forbidden);
     let strange = br#"{"type":"event_callback","event":{"type":7}}"#;
-    assert_eq!(post(&webhook(true), strange, &intake).await, Answer::Taken(None), "never posted for ever");
+    assert_eq!(
+        post(&webhook(true), strange, &intake).await,
+        WebhookResponse::Taken(None),
+        "never posted for ever"
+    );
 }
 
 proptest! {

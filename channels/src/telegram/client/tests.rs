@@ -189,6 +189,6 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(endless)).await });
     let client = Client::new(TOKEN, url.parse().unwrap()).unwrap();
-    let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), PATIENCE).await;
+    let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), CALL_TIMEOUT).await;
     assert_eq!(answer.err(), Some(CallError::Unknown("the answer is too large".to_owned())));
 }

@@ -1,7 +1,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "a json! is given as it is made")]
 
 use super::{Decoder, Delivery, Me};
-use crate::{Address, Attachment, EventKey, Inbound, Kind, Sender};
+use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 
 const GROUP: i64 = -1001;
@@ -39,7 +39,7 @@ fn entity(kind: &str, offset: usize, length: usize) -> Value {
     json!({"type": kind, "offset": offset, "length": length})
 }
 
-fn inbound(chat: i64, kind: Kind) -> Inbound {
+fn inbound(chat: i64, kind: InboundKind) -> Inbound {
     Inbound {
         key: EventKey("u123".into()),
         address: Address { account: "telegram".into(), chat: chat.to_string(), topic: None },
@@ -54,8 +54,8 @@ fn inbound(chat: i64, kind: Kind) -> Inbound {
     }
 }
 
-fn said(text: &str) -> Kind {
-    Kind::Message { text: text.into(), attachments: Vec::new(), album: None }
+fn said(text: &str) -> InboundKind {
+    InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None }
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn an_edit_carries_the_new_words() {
         "update_id": 123,
         "edited_message": message(7, json!({"text": "better", "edit_date": 1_700_000_060})),
     });
-    let wanted = Inbound { at: 1_700_000_060_000, ..inbound(7, Kind::Edit { text: "better".into() }) };
+    let wanted = Inbound { at: 1_700_000_060_000, ..inbound(7, InboundKind::Edit { text: "better".into() }) };
     assert_eq!(decode(&edited), Some(wanted));
     let moved = json!({"update_id": 123, "edited_message": message(7, json!({"location": {"latitude": 1, "longitude": 2}}))});
     assert_eq!(decode(&moved), None);
@@ -163,7 +163,7 @@ fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
         sender: Sender { id: "9".into(), name: "Bo".into() },
         addressed: true,
         at: 5_000,
-        ..inbound(GROUP, Kind::Press { action: "/stop".into() })
+        ..inbound(GROUP, InboundKind::Press { action: "/stop".into() })
     };
     let delivery = Delivery { inbound: wanted, pressed: Some("q1".into()) };
     assert_eq!(press(keyboard.clone(), json!("/stop")), Some(delivery));
@@ -203,7 +203,7 @@ fn files_are_named_and_their_words_kept() {
         let mut fields = fields;
         fields["caption"] = json!("look");
         let attachments = vec![Attachment { handle: "F".into(), name: name.into(), size: Some(3) }];
-        let kind = Kind::Message { text: "look".into(), attachments, album: None };
+        let kind = InboundKind::Message { text: "look".into(), attachments, album: None };
         assert_eq!(decode(&update(message(7, fields))), Some(inbound(7, kind)));
     }
 }
@@ -213,7 +213,7 @@ fn a_long_name_keeps_its_extension() {
     let fields = json!({"document": {"file_id": "F", "file_name": format!("{}.tar", "é".repeat(200))}, "media_group_id": "g"});
     let attachments =
         vec![Attachment { handle: "F".into(), name: format!("{}.tar", "é".repeat(58)), size: None }];
-    let kind = Kind::Message { text: String::new(), attachments, album: Some("g".into()) };
+    let kind = InboundKind::Message { text: String::new(), attachments, album: Some("g".into()) };
     assert_eq!(decode(&update(message(7, fields))), Some(inbound(7, kind)));
 }
 

@@ -44,5 +44,5 @@ async fn telegrams_own_limit_is_told_as_one() {
     let server = Loopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
     let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
     let result = file(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
-    assert_eq!(result, Err(SendError::TooLarge { limit: LARGEST }));
+    assert_eq!(result, Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES }));
 }

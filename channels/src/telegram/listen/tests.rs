@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Address, BoxFuture, Channel, Health, Inbound, JournalError, Kept, Kind, Sighting,
+    Accepted, Address, BoxFuture, Channel, Health, Inbound, InboundKind, KnownMessage, ReplyStoreError,
     telegram::loopback::{Do, Loopback},
 };
 use std::sync::Mutex;
@@ -12,28 +12,30 @@ struct Keeper {
     full: Mutex<usize>,
 }
 
-impl Intake for Keeper {
-    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Kept, Refusal>> {
+impl EventSink for Keeper {
+    fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         Box::pin(async move {
             let text = match inbound.kind {
-                Kind::Message { text, .. } | Kind::Edit { text } | Kind::Press { action: text } => text,
-                Kind::Recall => String::new(),
+                InboundKind::Message { text, .. }
+                | InboundKind::Edit { text }
+                | InboundKind::Press { action: text } => text,
+                InboundKind::Recall => String::new(),
             };
             let mut full = self.full.lock().unwrap();
             if text.starts_with("no") && *full > 0 {
                 *full -= 1;
-                return Err(Refusal::Full);
+                return Err(AcceptError::Full);
             }
             self.kept.lock().unwrap().push((inbound.key.0, text));
-            Ok(Kept::New)
+            Ok(Accepted::New)
         })
     }
 
-    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _: &'a str, _: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn knows<'a>(&'a self, _: &'a Address, _: &'a str) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }

@@ -1,8 +1,8 @@
 //! A Telegram in memory: chats with messages, Telegram's answers to edits, and a plug to pull at any step.
 
 use crate::{
-    BoxFuture, Choice, Journal, JournalError, Placement, ReplyHandle, Sighting,
-    live::Reply,
+    BoxFuture, Choice, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
+    live::PlatformReply,
     telegram::{
         api::{Api, Call, CallError, Posted, Text, Thread},
         chats::Chats,
@@ -48,7 +48,7 @@ pub(super) struct World {
     next: i64,
     /// Chat and message of the bot's own messages, by number.
     pub(super) own: BTreeMap<i64, (i64, Seen)>,
-    known: Vec<Sighting>,
+    known: Vec<KnownMessage>,
     pub(super) saved: Option<ReplyHandle>,
     /// Calls and saves, in order.
     pub(super) log: Vec<String>,
@@ -78,12 +78,16 @@ impl Fake {
     }
 
     /// Opens a reply in a process that has just started.
-    pub(super) fn open(&self, placement: &Placement) -> Reply<TelegramMessages> {
+    pub(super) fn open(&self, placement: &ReplyTarget) -> PlatformReply<TelegramMessages> {
         self.open_in(&Arc::default(), placement)
     }
 
     /// Opens a reply in a process that others share.
-    pub(super) fn open_in(&self, chats: &Arc<Chats>, placement: &Placement) -> Reply<TelegramMessages> {
+    pub(super) fn open_in(
+        &self,
+        chats: &Arc<Chats>,
+        placement: &ReplyTarget,
+    ) -> PlatformReply<TelegramMessages> {
         let office = Office {
             api: Arc::new(self.clone()),
             pacer: Arc::default(),
@@ -92,8 +96,8 @@ impl Fake {
         };
         let desk = Desk::new(office, placement.address.chat.parse().unwrap(), placement.private);
         let saved = self.with(|world| world.saved.clone());
-        let placement = Placement { saved, ..placement.clone() };
-        Reply::open(TelegramMessages::new(desk, &placement), &placement, Box::new(self.clone()))
+        let placement = ReplyTarget { saved, ..placement.clone() };
+        PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, Box::new(self.clone()))
     }
 
     /// Runs until the end or until the plug is pulled; tells which.
@@ -148,7 +152,7 @@ impl World {
     fn say(&mut self, chat: i64, known: bool) -> i64 {
         self.next += 1;
         if known {
-            self.known.push(Sighting { chat: chat.to_string(), message: self.next.to_string() });
+            self.known.push(KnownMessage { chat: chat.to_string(), message: self.next.to_string() });
         }
         self.next
     }
@@ -157,7 +161,7 @@ impl World {
         for message in &handle.messages {
             let place = message.parse().ok().and_then(|id: i64| self.own.get(&id));
             if let Some((chat, _)) = place {
-                self.known.push(Sighting { chat: chat.to_string(), message: message.clone() });
+                self.known.push(KnownMessage { chat: chat.to_string(), message: message.clone() });
             }
         }
         self.log.push(format!("save {}", handle.state["parts"]));
@@ -265,15 +269,15 @@ impl Api for Fake {
     }
 }
 
-impl Journal for Fake {
-    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), JournalError>> {
+impl ReplyStore for Fake {
+    fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
             self.step(|world| world.save(handle)).await;
             Ok(())
         })
     }
 
-    fn known<'a>(&'a self, _since: i64) -> BoxFuture<'a, Result<Vec<Sighting>, JournalError>> {
+    fn known<'a>(&'a self, _since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
         Box::pin(async move { Ok(self.with(|world| world.known.clone())) })
     }
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     Address, Choice, FinalView, LiveReply, ReplyView,
-    live::Reply,
+    live::PlatformReply,
     render::{parse, telegram::html},
     split::split,
     telegram::chats::Chats,
@@ -16,10 +16,10 @@ use std::sync::Arc;
 const ANN: i64 = 7;
 const HERD: i64 = -1_001_000_000_001;
 
-fn place(chat: i64, reply_to: i64) -> Placement {
+fn place(chat: i64, reply_to: i64) -> ReplyTarget {
     let address = Address { account: "telegram".into(), chat: chat.to_string(), topic: None };
     let reply_to = Some(reply_to.to_string());
-    Placement { address, private: chat > 0, reply_to, sender: String::new(), hint: None, saved: None }
+    ReplyTarget { address, private: chat > 0, reply_to, sender: String::new(), hint: None, saved: None }
 }
 
 fn growing(text: &str) -> ReplyView {
@@ -52,7 +52,7 @@ fn fails(fake: &Fake, concerns: fn(&Call) -> bool, error: CallError) {
 }
 
 /// Shows the views and then the final one, as the dispatcher does.
-async fn show(reply: &mut Reply<TelegramMessages>, views: &[ReplyView], last: &FinalView) {
+async fn show(reply: &mut PlatformReply<TelegramMessages>, views: &[ReplyView], last: &FinalView) {
     for view in views {
         reply.ready().await;
         reply.update(view).await.unwrap();

@@ -6,8 +6,8 @@ use super::AgentError;
 pub const LEAD: &str = "lead_agent";
 /// Names that mean something else where agents are chosen, or that the API has for itself.
 const TAKEN: [&str; 6] = ["check", "default", "lead", "lead-agent", "list", "new"];
-/// A name is no longer, in characters.
-const LONGEST: usize = 64;
+/// Maximum length of a name, in characters.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Brings a name to DeerFlow's form.
 ///
@@ -15,9 +15,9 @@ const LONGEST: usize = 64;
 /// When it cannot be one: nothing that leaves the folder of the agents passes.
 pub fn normal(typed: &str) -> Result<String, AgentError> {
     let name = typed.trim().to_lowercase().replace('_', "-");
-    let wrong = |why| Err(AgentError::Name { name: typed.chars().take(LONGEST).collect(), why });
+    let wrong = |why| Err(AgentError::Name { name: typed.chars().take(MAX_NAME_CHARS).collect(), why });
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_CHARS {
         return wrong("it has more than 64 characters");
     }
     if !name.chars().all(fits) || !name.contains(|c: char| c != '-') {

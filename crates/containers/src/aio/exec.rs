@@ -2,7 +2,7 @@
 //! the first moment on.
 
 use super::{
-    Aio, PATIENCE,
+    Aio, CALL_TIMEOUT,
     wire::{CommandInfo, ExecRequest, ExecResult, KillRequest, OutputRequest, OutputResult, Status},
 };
 use pudu_base::{Command, Exec, Killed, SandboxError};
@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 /// One answer is waited for so long; a command that takes longer is asked for again.
 const STEP: Duration = Duration::from_secs(25);
-/// So long after its time a command has to be gone; then it is killed from here.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long after its timeout a command may live; then it is killed from here.
+const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs a command.
 pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxError> {
@@ -38,7 +38,7 @@ pub(super) async fn run_at(
     folder: &str,
 ) -> Result<Exec, SandboxError> {
     let session = Session { aio: aio.clone(), id: crate::word()?, over: false };
-    let limit = command.timeout + GRACE;
+    let limit = command.timeout + KILL_GRACE_PERIOD;
     match tokio::time::timeout(limit, session.run(command, env, folder)).await {
         Ok(done) => {
             session.close().await;
@@ -75,7 +75,7 @@ impl Session {
             hard_timeout: command.timeout.as_secs_f64(),
             max_output_length: 2 * END,
         };
-        let first: ExecResult = self.aio.call("/v1/bash/exec", &request, STEP + PATIENCE).await?;
+        let first: ExecResult = self.aio.call("/v1/bash/exec", &request, STEP + CALL_TIMEOUT).await?;
         let (mut out, mut err) = (Capture::default(), Capture::default());
         out.push(first.stdout.as_deref().unwrap_or_default().as_bytes());
         err.push(first.stderr.as_deref().unwrap_or_default().as_bytes());
@@ -105,7 +105,7 @@ impl Session {
             wait: true,
             wait_timeout: STEP.as_secs_f64(),
         };
-        self.aio.call("/v1/bash/output", &request, STEP + PATIENCE).await
+        self.aio.call("/v1/bash/output", &request, STEP + CALL_TIMEOUT).await
     }
 
     /// Forgets the session; the API keeps it otherwise. What the command left in the background goes on.
@@ -123,7 +123,7 @@ impl Drop for Session {
         let (aio, id) = (self.aio.clone(), self.id.clone());
         self.aio.0.tasks.spawn(async move {
             let request = KillRequest { session_id: &id, signal: "SIGKILL" };
-            let killed: Result<Value, _> = aio.call("/v1/bash/kill", &request, PATIENCE).await;
+            let killed: Result<Value, _> = aio.call("/v1/bash/kill", &request, CALL_TIMEOUT).await;
             if let Err(error) = killed {
                 tracing::debug!(%error, "a command that was given up may be gone already");
             }
@@ -134,7 +134,7 @@ impl Drop for Session {
 
 async fn close(aio: &Aio, id: &str) {
     let path = format!("/v1/bash/sessions/{id}/close");
-    let closed: Result<Value, _> = aio.call(&path, &json!({}), PATIENCE).await;
+    let closed: Result<Value, _> = aio.call(&path, &json!({}), CALL_TIMEOUT).await;
     if let Err(error) = closed {
         tracing::debug!(%error, "a session of a sandbox was not closed");
     }

@@ -1,7 +1,7 @@
 //! Files over the API, by the agent's paths. What a path is, and what may be written, is decided here; where symlinks
 //! lead is the container's own business, which has nothing but what was mounted.
 
-use super::{Aio, PATIENCE, exec, gone, refused, wire};
+use super::{Aio, CALL_TIMEOUT, exec, gone, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pudu_base::{Command, Entry, SandboxError};
 use pudu_net::reqwest::StatusCode;
@@ -19,7 +19,7 @@ pub(super) async fn read(aio: &Aio, path: &str, limit: u64) -> Result<Vec<u8>, S
     find(aio, path)?;
     let mut url = aio.url("/v1/file/download");
     url.query_pairs_mut().append_pair("path", path);
-    let mut answer = aio.0.http.get(url).timeout(PATIENCE).send().await.map_err(gone)?;
+    let mut answer = aio.0.http.get(url).timeout(CALL_TIMEOUT).send().await.map_err(gone)?;
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => return Err(SandboxError::Missing { path: path.to_owned() }),
@@ -48,13 +48,13 @@ pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> 
     make_folder(aio, path).await?;
     let content = BASE64_STANDARD.encode(bytes);
     let request = wire::WriteRequest { file: path, content: &content, encoding: "base64", append };
-    aio.call::<Value>("/v1/file/write", &request, PATIENCE).await.map(drop)
+    aio.call::<Value>("/v1/file/write", &request, CALL_TIMEOUT).await.map(drop)
 }
 
 /// The API says nowhere that it makes folders.
 async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
     let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
-    let command = Command { script: MAKE_FOLDER.to_owned(), timeout: PATIENCE };
+    let command = Command { script: MAKE_FOLDER.to_owned(), timeout: CALL_TIMEOUT };
     let done = exec::run_with(aio, &command, BTreeMap::from([("PUDU_FOLDER", folder)])).await?;
     match done.code {
         Some(0) => Ok(()),
@@ -77,7 +77,7 @@ pub(super) async fn list(
         max_depth: depth,
         include_size: true,
     };
-    let listed: wire::ListResult = aio.call("/v1/file/list", &request, PATIENCE).await?;
+    let listed: wire::ListResult = aio.call("/v1/file/list", &request, CALL_TIMEOUT).await?;
     let levels =
         |entry: &Entry| Path::new(&entry.path).strip_prefix(path).map_or(0, |rest| rest.iter().count());
     let mut entries: Vec<Entry> = listed

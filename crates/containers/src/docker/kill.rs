@@ -15,8 +15,8 @@ use futures_util::StreamExt;
 use pudu_base::SandboxError;
 use std::time::Duration;
 
-/// Killing takes so long at most; then the container goes.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long killing may take; then the container goes.
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A command that runs. Dropped before it is over, it is killed.
 pub(super) struct Running {
@@ -65,7 +65,7 @@ async fn kill(docker: &Docker, id: &BoxId, exec: &str, mark: &str) {
         }
         Ok::<(), SandboxError>(())
     };
-    let why = match tokio::time::timeout(PATIENCE, killing).await {
+    let why = match tokio::time::timeout(KILL_TIMEOUT, killing).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(_) => "it took too long".to_owned(),

@@ -6,8 +6,8 @@ use pudu_base::SandboxError;
 use std::{io, path::PathBuf};
 use tokio::sync::OnceCell;
 
-/// The engine has so long for an answer, in seconds; what it streams takes as long as it takes.
-const PATIENCE: u64 = 60;
+/// How long the engine may take to answer, in seconds; a stream takes as long as it takes.
+const RESPONSE_TIMEOUT_SECS: u64 = 60;
 
 /// A connection that is made when it is first used, and again if that failed.
 pub(super) struct Link {
@@ -44,14 +44,14 @@ impl Link {
     fn open(&self) -> Result<Docker, Error> {
         let Some(folder) = &self.certificates else {
             return match self.host.strip_prefix("unix://") {
-                Some(path) => Docker::connect_with_unix(path, PATIENCE, API_DEFAULT_VERSION),
-                None => Docker::connect_with_http(&self.host, PATIENCE, API_DEFAULT_VERSION),
+                Some(path) => Docker::connect_with_unix(path, RESPONSE_TIMEOUT_SECS, API_DEFAULT_VERSION),
+                None => Docker::connect_with_http(&self.host, RESPONSE_TIMEOUT_SECS, API_DEFAULT_VERSION),
             };
         };
         pudu_net::install_crypto();
         let file = |name: &str| folder.join(name);
         let (key, cert, ca) = (file("key.pem"), file("cert.pem"), file("ca.pem"));
-        Docker::connect_with_ssl(&self.host, &key, &cert, &ca, PATIENCE, API_DEFAULT_VERSION)
+        Docker::connect_with_ssl(&self.host, &key, &cert, &ca, RESPONSE_TIMEOUT_SECS, API_DEFAULT_VERSION)
     }
 
     /// Returns what has to be known of it.

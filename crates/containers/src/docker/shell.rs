@@ -23,8 +23,8 @@ use std::{pin::pin, time::Duration};
 const ASK: Duration = Duration::from_millis(100);
 /// One answer of the engine is waited for so long.
 const SLOW: Duration = Duration::from_secs(5);
-/// The longest command, in bytes: the kernel takes no longer argument than 128 KiB.
-const LONGEST: usize = 127 * 1024;
+/// Maximum length of a command, in bytes: the kernel takes no longer argument than 128 KiB.
+const MAX_COMMAND_BYTES: usize = 127 * 1024;
 
 /// The shell of one container.
 pub(super) struct Shell {
@@ -44,7 +44,7 @@ impl Shell {
     }
 
     async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
-        if command.script.len() > LONGEST {
+        if command.script.len() > MAX_COMMAND_BYTES {
             let text = "the command is too long: write it to a file with write_file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }

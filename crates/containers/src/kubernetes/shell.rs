@@ -23,8 +23,8 @@ use tokio::{
     sync::Mutex,
 };
 
-/// Longer ones do not go through a shell's `-c`, in bytes.
-const LONGEST: usize = 100 * 1024;
+/// Maximum length of a script that goes through a shell's `-c`, in bytes.
+const MAX_SCRIPT_BYTES: usize = 100 * 1024;
 /// When a command is done and its output pauses this long, the rest is somebody's in the background.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Killing is given so long.
@@ -126,7 +126,7 @@ impl PodShell {
 
     async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
         let script = command.script.as_bytes();
-        if script.len() > LONGEST {
+        if script.len() > MAX_SCRIPT_BYTES {
             let text = "the command is too long for a shell: write it to a file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }

@@ -158,11 +158,11 @@ async fn a_parked_container_is_used_again_and_taken_away_when_it_was_idle() {
         pass(IDLE * 3).await;
         assert_eq!(place.said(), ["start a"], "one that is in use is not idle");
         place.give("a").await;
-        pass(IDLE - LOOK).await;
+        pass(IDLE - SWEEP_INTERVAL).await;
         place.take("a").await;
         place.give("a").await;
         assert_eq!(place.said(), [""; 0]);
-        pass(IDLE + LOOK * 2).await;
+        pass(IDLE + SWEEP_INTERVAL * 2).await;
         assert_eq!(place.said(), ["stop a"]);
         place.take("a").await;
         assert_eq!(place.said(), ["start a"]);
@@ -263,10 +263,10 @@ async fn an_engine_that_comes_later_is_asked_again() {
     place.engine.deaf.store(true, Ordering::Relaxed);
     let keep = place.pool.clone();
     let using = async {
-        pass(LOOK * 4).await;
+        pass(SWEEP_INTERVAL * 4).await;
         assert!(place.pool.acquire(&"b".into()).await.is_err());
         place.engine.deaf.store(false, Ordering::Relaxed);
-        pass(IDLE + LOOK * 4).await;
+        pass(IDLE + SWEEP_INTERVAL * 4).await;
         assert_eq!(place.said(), ["stop a"]);
         // What failed leaves no trace.
         place.take("b").await;
@@ -284,9 +284,9 @@ async fn one_that_cannot_be_stopped_is_tried_again_later() {
     let using = async {
         pass(Duration::from_secs(1)).await;
         place.engine.deaf.store(true, Ordering::Relaxed);
-        pass(IDLE + LOOK * 2).await;
+        pass(IDLE + SWEEP_INTERVAL * 2).await;
         place.engine.deaf.store(false, Ordering::Relaxed);
-        pass(IDLE + LOOK * 2).await;
+        pass(IDLE + SWEEP_INTERVAL * 2).await;
         assert_eq!(place.said(), ["start a", "stop a"]);
     };
     tokio::select! { () = keep.keep() => {}, () = using => {} }

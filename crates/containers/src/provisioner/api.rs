@@ -16,10 +16,10 @@ use url::Url;
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// So long may making, looking and taking away last.
 const MAKE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const TAKE: Duration = Duration::from_secs(15);
-/// No answer is longer, in bytes.
-const LONGEST: usize = 1024 * 1024;
+/// Maximum size of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// So much of what a provisioner says about a failure is passed on.
 const WORDS: usize = 300;
 
@@ -116,8 +116,10 @@ impl Api {
 
     /// Checks that the provisioner answers.
     pub(crate) async fn health(&self) -> Result<(), Trouble> {
-        self.patiently(|| async { self.send(self.request(Method::GET, &["health"], LOOK)).await.map(drop) })
-            .await
+        self.patiently(|| async {
+            self.send(self.request(Method::GET, &["health"], READ_TIMEOUT)).await.map(drop)
+        })
+        .await
     }
 
     /// Returns the sandbox of this name, and has it made if there is none.
@@ -140,14 +142,18 @@ impl Api {
     /// Returns what it knows of a sandbox.
     pub(crate) async fn look(&self, id: &str) -> Result<Made, Trouble> {
         let path = ["api", "sandboxes", id];
-        let made = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await;
+        let made = self
+            .patiently(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await })
+            .await;
         made.and_then(|made| same(made, id))
     }
 
     /// Returns all sandboxes that it has, whoever had them made.
     pub(crate) async fn list(&self) -> Result<Vec<Made>, Trouble> {
         let path = ["api", "sandboxes"];
-        let all = self.patiently(|| async { self.read(self.request(Method::GET, &path, LOOK)).await }).await;
+        let all = self
+            .patiently(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await })
+            .await;
         match all {
             Err(Trouble::Missing) => Err(self.nowhere()),
             all => all.map(|all: All| all.sandboxes),
@@ -213,7 +219,7 @@ impl Api {
         let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(|error| self.unreachable(&error))?);
-            if body.len() > LONGEST {
+            if body.len() > MAX_RESPONSE_BYTES {
                 let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
                 return Err(Trouble::Refused(self.advice("answers with more than a megabyte", mend)));
             }

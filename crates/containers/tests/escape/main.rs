@@ -17,7 +17,7 @@ mod shared;
 use attempts::ATTEMPTS;
 use pudu_base::{Command, Killed, SandboxProvider};
 use pudu_containers::{Api, Docker, Settings, prove};
-use shared::{Home, PATIENCE, acquire, command, says, sh};
+use shared::{COMMAND_TIMEOUT, Home, acquire, command, says, sh};
 use std::time::Duration;
 
 /// Attempts that are no escape from a container: it has its image's own files, and its first process is its user's.
@@ -62,12 +62,12 @@ async fn nothing_that_is_tried_leads_out_of_a_container() {
     let counts = |name: &str| !(HARMLESS.contains(&name) || (rootless && ROOT.contains(&name)));
     for (name, script) in ATTEMPTS.iter().filter(|(name, _)| counts(name)) {
         let script = script.replace("HOME", &folder).replace("PID", &pid);
-        let done = sandbox.exec(&Command { script, timeout: PATIENCE }).await.unwrap();
+        let done = sandbox.exec(&Command { script, timeout: COMMAND_TIMEOUT }).await.unwrap();
         if done.stdout.contains("ESCAPED") {
             out.push(format!("{name}: {done:?}"));
         }
     }
-    pool.close(PATIENCE).await;
+    pool.close(COMMAND_TIMEOUT).await;
     assert!(out.is_empty(), "{}", out.join("\n"));
 }
 
@@ -108,6 +108,6 @@ async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
         .unwrap();
     // The line itself is one that has the words in it.
     assert!(matches!(left.stdout.trim(), "0" | "1"), "{left:?}");
-    pool.close(PATIENCE).await;
+    pool.close(COMMAND_TIMEOUT).await;
     assert!(pool.acquire(&"t".into()).await.is_err());
 }

@@ -6,7 +6,7 @@ use pudu_sandbox::{Folders, Limits, Local, Options};
 use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 
 /// Long enough for anything that ends.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A home, and containers for its threads.
 pub(crate) struct Home {
@@ -76,7 +76,7 @@ pub(crate) fn rules() -> Rules {
 }
 
 pub(crate) fn command(script: &str) -> Command {
-    Command { script: script.to_owned(), timeout: PATIENCE }
+    Command { script: script.to_owned(), timeout: COMMAND_TIMEOUT }
 }
 
 pub(crate) async fn sh(sandbox: &dyn Sandbox, script: &str) -> Exec {

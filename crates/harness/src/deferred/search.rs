@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{cmp::Reverse, sync::Arc};
 
-/// A search returns no more tools; those that are selected by name are all returned.
-const MOST: usize = 5;
+/// Maximum number of tools that a search returns; those that are selected by name are all returned.
+const MAX_SEARCH_RESULTS: usize = 5;
 /// A query is no longer, in characters.
 const QUERY: usize = 2_000;
 /// A compiled pattern takes no more, in bytes.
@@ -130,7 +130,7 @@ fn score(spec: &ToolSpec, pattern: &Regex) -> usize {
 /// The best, those with one score by name.
 fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
     scored.sort_by_key(|(score, _)| Reverse(*score));
-    scored.into_iter().take(MOST).map(|(_, spec)| spec).collect()
+    scored.into_iter().take(MAX_SEARCH_RESULTS).map(|(_, spec)| spec).collect()
 }
 
 /// Returns the schemas of the found tools, as JSON.

@@ -42,7 +42,8 @@ fn the_model_is_told_names_and_of_very_many_the_number() {
     let many: Vec<Arc<ToolSpec>> = (0..1000).map(|n| spec(&format!("{n:060}"), "")).collect();
     let prompt = super::prompt(&many);
     assert!(
-        prompt.len() < LONGEST + 1_000 && prompt.contains(" more are not listed; tool_search finds them)")
+        prompt.len() < MAX_NAMES_BYTES + 1_000
+            && prompt.contains(" more are not listed; tool_search finds them)")
     );
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// A reply never has more parallel calls than this; more is a broken or hostile server.
 const MOST_CALLS: usize = 128;
-/// A whole answer in one piece is never larger than this, in bytes.
-const LARGEST: usize = 16 * 1024 * 1024;
+/// Maximum size of an unstreamed response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Turns the bytes of one answer into deltas, whether it is streamed or, from servers that do not
 /// stream, whole.
@@ -41,7 +41,11 @@ impl Decoder {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, ModelError> {
         if let Some(whole) = &mut self.whole {
             whole.extend_from_slice(bytes);
-            return if whole.len() > LARGEST { Err(garbled("the answer is too large")) } else { Ok(vec![]) };
+            return if whole.len() > MAX_RESPONSE_BYTES {
+                Err(garbled("the answer is too large"))
+            } else {
+                Ok(vec![])
+            };
         }
         let mut deltas = Vec::new();
         for event in self.sse.push(bytes).map_err(|_| garbled("an event is too large"))? {
@@ -98,7 +102,7 @@ impl Decoder {
             let partial = self.calls.entry(index).or_default();
             partial.take(call);
             let size = partial.arguments.len();
-            if self.calls.len() > MOST_CALLS || size > LARGEST {
+            if self.calls.len() > MOST_CALLS || size > MAX_RESPONSE_BYTES {
                 return Err(garbled("too many or too large tool calls"));
             }
         }

@@ -10,8 +10,8 @@ use std::{
     sync::Arc,
 };
 
-/// So many addresses of a name are looked at; a name with more is refused.
-const MOST: usize = 64;
+/// Maximum number of addresses of a name; a name with more is refused.
+const MAX_ADDRESSES: usize = 64;
 
 /// Result of a resolver.
 pub type Lookup<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
@@ -51,8 +51,8 @@ impl Checked {
         if found.is_empty() {
             return Err(unknown("it has no address".to_owned()));
         }
-        if found.len() > MOST {
-            return Err(GuardError::Refused(format!("{host} has more than {MOST} addresses")));
+        if found.len() > MAX_ADDRESSES {
+            return Err(GuardError::Refused(format!("{host} has more than {MAX_ADDRESSES} addresses")));
         }
         if !self.allowed.host(&host) {
             found.iter().try_for_each(|address| self.allowed.address(&host, *address))?;

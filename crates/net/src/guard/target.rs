@@ -6,8 +6,8 @@ use reqwest::Url;
 use std::net::IpAddr;
 use url::Host;
 
-/// Longer URLs are refused, in bytes.
-const LONGEST: usize = 8 * 1024;
+/// Maximum length of a URL, in bytes; longer ones are refused.
+const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// Names that stand for something inside a network, and everything below them.
 const INSIDE: &[&str] = &[
@@ -82,7 +82,7 @@ impl Allowed {
     /// Returns the reason, so that the caller can write another.
     pub fn read(&self, text: &str) -> Result<Url, GuardError> {
         let refused = |what: &str| Err(GuardError::Refused(what.to_owned()));
-        if text.len() > LONGEST {
+        if text.len() > MAX_URL_BYTES {
             return refused("the URL is longer than 8 KiB");
         }
         let Ok(url) = Url::parse(text.trim()) else {
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(verdict(&[], text), expect, "{text}");
         }
         assert_eq!(
-            verdict(&[], &format!("https://example.com/{}", "x".repeat(LONGEST))),
+            verdict(&[], &format!("https://example.com/{}", "x".repeat(MAX_URL_BYTES))),
             "Error: the URL is longer than 8 KiB"
         );
     }

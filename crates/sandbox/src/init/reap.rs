@@ -24,7 +24,8 @@ use std::{
 };
 
 /// What the command takes is looked at this often: seldom where it has much left, and often where it has not.
-const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(150));
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Nobody fills memory quicker, in bytes for each millisecond.
 const QUICKEST: u64 = 4 << 20;
 /// Looking takes this share of the time at most.
@@ -60,7 +61,7 @@ pub(super) fn until_the_end(
             PollFd::new(&children.0, PollFlags::IN),
             PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN | PollFlags::RDHUP),
         ];
-        let patience = due.saturating_duration_since(Instant::now()).min(LOOK.1);
+        let patience = due.saturating_duration_since(Instant::now()).min(MAX_POLL_INTERVAL);
         let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
         match poll(&mut ready, Some(&patience)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -82,8 +83,9 @@ pub(super) fn until_the_end(
         if Instant::now() >= due {
             let begin = Instant::now();
             let Some(left) = usage.left() else { return Ok(Word::Memory) };
-            let pause =
-                Duration::from_millis(left / QUICKEST).clamp(LOOK.0, LOOK.1).max(begin.elapsed() * SHARE);
+            let pause = Duration::from_millis(left / QUICKEST)
+                .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
+                .max(begin.elapsed() * SHARE);
             due = Instant::now() + pause;
         }
     }

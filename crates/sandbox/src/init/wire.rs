@@ -17,8 +17,8 @@ use std::{
     },
 };
 
-/// No message is longer, in bytes.
-pub(crate) const LONGEST: usize = 4 * 1024 * 1024;
+/// Maximum size of a message, in bytes.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// All that a sandbox has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,8 +87,8 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, Fault>
     let mut length = [0; 4];
     from.read_exact(&mut length).trying("reading the plan")?;
     let length = usize::try_from(u32::from_le_bytes(length)).trying("reading the plan")?;
-    if length > LONGEST {
-        return Err(Fault(format!("the plan has {length} bytes, more than {LONGEST}")));
+    if length > MAX_MESSAGE_BYTES {
+        return Err(Fault(format!("the plan has {length} bytes, more than {MAX_MESSAGE_BYTES}")));
     }
     let mut body = vec![0; length];
     from.read_exact(&mut body).trying("reading the plan")?;
@@ -99,7 +99,7 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, Fault>
 pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<Word>, Fault> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
-    if length > LONGEST {
+    if length > MAX_MESSAGE_BYTES {
         return Err(Fault(format!("a word of {length} bytes")));
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Long enough for anything that ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A home, and a thread in it.
 pub(crate) struct House {
@@ -69,7 +69,7 @@ impl House {
 
     /// Runs a script to its end.
     pub(crate) async fn sh(&self, script: &str) -> Exec {
-        self.sh_for(script, PATIENCE).await
+        self.sh_for(script, COMMAND_TIMEOUT).await
     }
 
     pub(crate) async fn sh_for(&self, script: &str, timeout: Duration) -> Exec {

@@ -7,7 +7,7 @@ use crate::{
 };
 use pudu_base::{Outcome, ThreadLog, Usage};
 use pudu_store::{
-    Accepted, AuditLimits, Db, FileSize, ItemId, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash,
+    AuditLimits, Db, FileSize, InboxItemId, InsertedEvent, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -32,8 +32,8 @@ fn die_at(point: &str, path: &Path) -> ExitStatus {
 /// Every write of the store, once.
 async fn script(db: &Db) {
     let accept = async |key| match db.accept(&event(key)).await.unwrap() {
-        Accepted::New(id) => id,
-        Accepted::Duplicate => ItemId(0),
+        InsertedEvent::New(id) => id,
+        InsertedEvent::Duplicate => InboxItemId(0),
     };
     let (one, two, three) = (accept("1").await, accept("2").await, accept("3").await);
     let (first, second) = (TurnId("first".into()), TurnId("second".into()));

@@ -1,7 +1,7 @@
 //! Databases to check on: each check has one of its own, which goes with it.
 
 use pudu_sim::Proxy;
-use pudu_store::{Accepted, Db, ItemId, Location, NewItem, NewTurn, PostgresUrl, TurnId};
+use pudu_store::{Db, InboxItemId, InsertedEvent, Location, NewInboxItem, NewTurn, PostgresUrl, TurnId};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use std::{
     path::Path,
@@ -129,8 +129,8 @@ pub(crate) async fn run(connection: &mut AnyConnection, sql: String) {
 }
 
 /// An event with this key, as the other tests need it.
-pub(crate) fn event(key: &str) -> NewItem {
-    NewItem {
+pub(crate) fn event(key: &str) -> NewInboxItem {
+    NewInboxItem {
         account: "telegram".into(),
         event_key: key.into(),
         chat: "-100".into(),
@@ -142,15 +142,15 @@ pub(crate) fn event(key: &str) -> NewItem {
 }
 
 /// Accepts a new event.
-pub(crate) async fn accept(db: &Db, key: &str) -> ItemId {
+pub(crate) async fn accept(db: &Db, key: &str) -> InboxItemId {
     match db.accept(&event(key)).await.unwrap() {
-        Accepted::New(id) => id,
-        Accepted::Duplicate => panic!("{key} was there already"),
+        InsertedEvent::New(id) => id,
+        InsertedEvent::Duplicate => panic!("{key} was there already"),
     }
 }
 
 /// A turn that answers these events.
-pub(crate) fn turn(id: &str, items: &[ItemId]) -> NewTurn {
+pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
     NewTurn {
         id: TurnId(id.into()),
         conversation: "telegram:-100".into(),

@@ -1,32 +1,34 @@
 use crate::fixture::{NOW, accept, event, turn};
 use proptest::prelude::*;
-use pudu_store::{Accepted, Db, Item, ItemId, Location, NewItem, TurnId};
+use pudu_store::{Db, InboxItemId, InboxRow, InsertedEvent, Location, NewInboxItem, TurnId};
 use std::collections::BTreeSet;
 
-fn waiting(id: ItemId, key: &str) -> Item {
-    let NewItem { account, payload, at, .. } = event(key);
-    Item { id, account, payload, at, turn: None }
+fn waiting(id: InboxItemId, key: &str) -> InboxRow {
+    let NewInboxItem { account, payload, at, .. } = event(key);
+    InboxRow { id, account, payload, at, turn: None }
 }
 
 pub(crate) async fn an_event_is_kept_once(db: Db) {
     let first = accept(&db, "1").await;
-    assert_eq!(db.accept(&event("1")).await.unwrap(), Accepted::Duplicate);
-    let elsewhere = NewItem { account: "slack".into(), ..event("1") };
-    let Accepted::New(second) = db.accept(&elsewhere).await.unwrap() else { panic!("another account's") };
-    let slack = Item { account: "slack".into(), ..waiting(second, "1") };
+    assert_eq!(db.accept(&event("1")).await.unwrap(), InsertedEvent::Duplicate);
+    let elsewhere = NewInboxItem { account: "slack".into(), ..event("1") };
+    let InsertedEvent::New(second) = db.accept(&elsewhere).await.unwrap() else {
+        panic!("another account's")
+    };
+    let slack = InboxRow { account: "slack".into(), ..waiting(second, "1") };
     assert_eq!(db.pending().await.unwrap(), [waiting(first, "1"), slack]);
     assert_eq!(db.pending_count().await.unwrap(), 2);
 }
 
 pub(crate) async fn where_a_stream_goes_on_is_kept_with_its_event_and_by_itself(db: Db) {
     let account = event("1").account;
-    let at = |key: &str, position: &str| NewItem { position: Some(position.into()), ..event(key) };
+    let at = |key: &str, position: &str| NewInboxItem { position: Some(position.into()), ..event(key) };
     assert_eq!(db.position(&account).await.unwrap(), None);
     db.accept(&at("1", "seq 1")).await.unwrap();
     db.accept(&event("2")).await.unwrap();
     assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 1"));
     // One that came twice was accepted, too.
-    assert_eq!(db.accept(&at("1", "seq 3")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(db.accept(&at("1", "seq 3")).await.unwrap(), InsertedEvent::Duplicate);
     assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 3"));
     db.save_position(&account, "seq 4", NOW).await.unwrap();
     assert_eq!(db.position(&account).await.unwrap().as_deref(), Some("seq 4"));
@@ -36,7 +38,7 @@ pub(crate) async fn where_a_stream_goes_on_is_kept_with_its_event_and_by_itself(
 pub(crate) async fn an_edit_changes_what_waits_and_nothing_else(db: Db) {
     let (one, two) = (accept(&db, "1").await, accept(&db, "2").await);
     assert!(db.amend(one, r#"{"text":"better"}"#).await.unwrap());
-    let amended = Item { payload: r#"{"text":"better"}"#.into(), ..waiting(one, "1") };
+    let amended = InboxRow { payload: r#"{"text":"better"}"#.into(), ..waiting(one, "1") };
     assert_eq!(db.pending().await.unwrap(), [amended, waiting(two, "2")]);
     db.finish(&[one], NOW).await.unwrap();
     assert!(!db.amend(one, "{}").await.unwrap(), "it waits no more");
@@ -47,9 +49,9 @@ pub(crate) async fn what_is_finished_waits_no_more_and_stays_known(db: Db) {
     let three = accept(&db, "3").await;
     db.open_turn(&turn("t", &[three])).await.unwrap();
     db.finish(&[one], NOW).await.unwrap();
-    let answered = Item { turn: Some(TurnId("t".into())), ..waiting(three, "3") };
+    let answered = InboxRow { turn: Some(TurnId("t".into())), ..waiting(three, "3") };
     assert_eq!(db.pending().await.unwrap(), [waiting(two, "2"), answered]);
-    assert_eq!(db.accept(&event("1")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(db.accept(&event("1")).await.unwrap(), InsertedEvent::Duplicate);
 }
 
 proptest! {
@@ -65,7 +67,7 @@ proptest! {
                 async move { db.accept(&event).await.unwrap() }
             });
             let answers = futures_util::future::join_all(deliveries).await;
-            let new = answers.iter().filter(|answer| matches!(answer, Accepted::New(_))).count();
+            let new = answers.iter().filter(|answer| matches!(answer, InsertedEvent::New(_))).count();
             let distinct: BTreeSet<_> = keys.iter().map(|key| event(&key.to_string()).payload).collect();
             let kept: BTreeSet<_> = db.pending().await.unwrap().into_iter().map(|i| i.payload).collect();
             assert_eq!((new, &kept), (distinct.len(), &distinct));

@@ -4,7 +4,7 @@ use crate::{
 };
 use futures_util::future::join_all;
 use pudu_base::{LogError, Outcome, RunId, ThreadId, ThreadLog, Usage};
-use pudu_store::{Accepted, Db, StoreError, TurnId};
+use pudu_store::{Db, InsertedEvent, StoreError, TurnId};
 use sqlx::Connection;
 
 pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
@@ -20,7 +20,7 @@ pub(crate) async fn what_was_answered_is_there_after_a_hard_end(place: Place) {
     let db = place.open().await;
     assert_eq!((db.pending().await.unwrap(), db.open_turns().await.unwrap()), before);
     assert_eq!(db.load(&"thread".into()).await.unwrap(), thread);
-    assert_eq!(db.accept(&event("1")).await.unwrap(), Accepted::Duplicate);
+    assert_eq!(db.accept(&event("1")).await.unwrap(), InsertedEvent::Duplicate);
 }
 
 pub(crate) async fn closing_writes_what_waits(place: Place) {
@@ -64,7 +64,8 @@ pub(crate) async fn two_instances_do_not_overwrite_each_other(place: Place) {
     }
     let same = event("same");
     let answers = tokio::join!(one.accept(&same), two.accept(&same));
-    let new = [answers.0.unwrap(), answers.1.unwrap()].iter().filter(|a| **a != Accepted::Duplicate).count();
+    let new =
+        [answers.0.unwrap(), answers.1.unwrap()].iter().filter(|a| **a != InsertedEvent::Duplicate).count();
     assert_eq!(new, 1);
     assert_eq!(one.open_turns().await.unwrap(), two.open_turns().await.unwrap());
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use pudu_base::{ThreadId, ThreadLog};
 use pudu_sim::{Break, Proxy};
-use pudu_store::{Accepted, Db, StoreError};
+use pudu_store::{Db, InsertedEvent, StoreError};
 use sqlx::AnyConnection;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) async fn what_is_asked_while_a_server_restarts_is_done_after_it(place
     };
     let during = event("during");
     let (kept, pending, ()) = tokio::join!(db.accept(&during), db.pending(), mend);
-    assert!(matches!(kept, Ok(Accepted::New(_))), "{kept:?}");
+    assert!(matches!(kept, Ok(InsertedEvent::New(_))), "{kept:?}");
     assert!(!pending.unwrap().is_empty());
     assert_eq!(db.pending_count().await.unwrap(), 2);
 }
@@ -47,7 +47,7 @@ pub(crate) async fn what_was_committed_while_the_answer_was_lost_is_not_done_aga
         assert!(!proxy.has_to_break());
         proxy.break_at("COMMIT", Break::AnswerLost);
         let kept = db.accept(&event(&at.to_string())).await.unwrap();
-        assert!(matches!(kept, Accepted::New(_)), "{kept:?}");
+        assert!(matches!(kept, InsertedEvent::New(_)), "{kept:?}");
         assert!(!proxy.has_to_break());
     }
     assert_eq!(db.pending_count().await.unwrap(), 2);
@@ -57,7 +57,7 @@ pub(crate) async fn what_a_lost_connection_began_and_did_not_end_locks_nobody_ou
     let (proxy, db) = opened(&place).await;
     proxy.break_at("INSERT INTO inbox", Break::AnswerLost);
     let kept = db.accept(&event("1")).await.unwrap();
-    assert!(matches!(kept, Accepted::New(_)), "{kept:?}");
+    assert!(matches!(kept, InsertedEvent::New(_)), "{kept:?}");
     assert_eq!(db.pending_count().await.unwrap(), 1);
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn a_server_that_vanishes_without_a_word_is_left_for_a_new_conn
     };
     let during = event("during");
     let (kept, count, ()) = tokio::join!(db.accept(&during), db.pending_count(), vanished);
-    assert!(matches!(kept, Ok(Accepted::New(_))), "{kept:?}");
+    assert!(matches!(kept, Ok(InsertedEvent::New(_))), "{kept:?}");
     assert!((1..=2).contains(&count.unwrap()));
     assert_eq!(db.pending_count().await.unwrap(), 2);
 }
@@ -94,7 +94,7 @@ pub(crate) async fn a_server_that_vanishes_between_two_calls_holds_up_neither(pl
         };
         let next = event(&format!("after {key}"));
         let (kept, count, ()) = tokio::join!(db.accept(&next), db.pending_count(), time);
-        assert!(matches!(kept, Ok(Accepted::New(_))), "{kept:?}");
+        assert!(matches!(kept, Ok(InsertedEvent::New(_))), "{kept:?}");
         count.unwrap();
     }
 }
@@ -110,7 +110,7 @@ pub(crate) async fn a_caller_that_cannot_wait_gets_an_error(place: Place) {
     assert!(away(db.ping().await), "whether it answers is said soon");
     proxy.mend();
     // What was given up by its caller alone is done all the same.
-    assert_eq!(db.accept(&event("late")).await, Ok(Accepted::Duplicate));
+    assert_eq!(db.accept(&event("late")).await, Ok(InsertedEvent::Duplicate));
 }
 
 pub(crate) async fn nobody_waits_for_a_store_that_is_closed(place: Place) {

@@ -5,7 +5,7 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, Seq, ThreadId, ThreadLog, Usage};
-use pudu_store::{Accepted, Db, NewItem, Shown, TurnId};
+use pudu_store::{Db, InsertedEvent, NewInboxItem, Shown, TurnId};
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
@@ -44,12 +44,12 @@ async fn an_update_costs_little_more_than_its_json() {
 async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     let text = "x".repeat(1_000);
     let id = format!("019a0000-0000-7000-8000-{n:012}");
-    let item = NewItem {
+    let item = NewInboxItem {
         message: Some(n.to_string()),
         payload: format!(r#"{{"text":"{text}","more":"{}"}}"#, "y".repeat(200)),
         ..event(&n.to_string())
     };
-    let Accepted::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
+    let InsertedEvent::New(item) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
     let turn_id = TurnId(id.clone());
     db.open_turn(&turn(&id, &[item])).await.unwrap();
     db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();

@@ -1,11 +1,13 @@
 use crate::fixture::{NOW, accept, event, turn};
-use pudu_store::{Accepted, Db, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, NewItem, Swept, TurnId};
+use pudu_store::{
+    Db, InsertedEvent, KEEP_DONE, KEEP_MESSAGES, KEEP_PARKED, KEEP_TURNS, NewInboxItem, Swept, TurnId,
+};
 
 pub(crate) async fn what_is_old_goes_and_the_rest_stays(db: Db) {
     let mut done = Vec::new();
     for n in 0..1_100 {
-        let item = NewItem { message: Some(n.to_string()), ..event(&n.to_string()) };
-        let Accepted::New(id) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
+        let item = NewInboxItem { message: Some(n.to_string()), ..event(&n.to_string()) };
+        let InsertedEvent::New(id) = db.accept(&item).await.unwrap() else { panic!("{n} is new") };
         done.push(id);
     }
     let waiting = accept(&db, "waiting").await;

@@ -1,5 +1,5 @@
 use crate::fixture::{NOW, event, turn};
-use pudu_store::{Conversation, Db, NewItem, NewTurn, Room, StoreError, TurnId};
+use pudu_store::{Conversation, Db, NewInboxItem, NewTurn, Room, StoreError, TurnId};
 
 fn conversation(key: &str, thread: &str, updated: i64) -> Conversation {
     Conversation {
@@ -87,14 +87,14 @@ pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_
 pub(crate) async fn a_message_knows_its_conversation(db: Db) {
     let of = async |message| db.conversation_of("telegram", "-100", message).await.unwrap();
     let ids = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-    let accepted = NewItem { message: Some("1".into()), ..event("update-1") };
+    let accepted = NewInboxItem { message: Some("1".into()), ..event("update-1") };
     db.accept(&accepted).await.unwrap();
     assert_eq!(of("1").await, None, "nobody has said yet what it belongs to");
 
     db.record("telegram", "-100", &ids(&["1"]), "talk", false, NOW).await.unwrap();
     db.record("telegram", "-100", &ids(&["2", "3"]), "talk", true, NOW + 1).await.unwrap();
     db.record("telegram", "-100", &ids(&["3"]), "talk:7", false, NOW + 2).await.unwrap();
-    let press = NewItem { message: Some("2".into()), at: NOW + 9, ..event("update-2") };
+    let press = NewInboxItem { message: Some("2".into()), at: NOW + 9, ..event("update-2") };
     db.accept(&press).await.unwrap();
     assert_eq!(of("1").await, Some(("talk".into(), false)));
     assert_eq!(of("2").await, Some(("talk".into(), true)), "a press on it leaves it ours");

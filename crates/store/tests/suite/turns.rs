@@ -1,5 +1,5 @@
 use crate::fixture::{NOW, accept, turn};
-use pudu_store::{ChoiceOutcome, Db, Delivered, ItemId, NewTurn, Shown, StoreError, TurnId, TurnRow};
+use pudu_store::{ChoiceOutcome, Db, Delivered, InboxItemId, NewTurn, Shown, StoreError, TurnId, TurnRow};
 
 const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 const TAKEN: StoreError = StoreError::Conflict("the event is done or has another turn");
@@ -146,7 +146,7 @@ pub(crate) async fn a_settled_turn_takes_nothing_more(db: Db) {
 }
 
 pub(crate) async fn one_event_chooses_and_the_reply_is_shown_anew(db: Db) {
-    let press = |n: i64| ItemId(n);
+    let press = |n: i64| InboxItemId(n);
     db.open_turn(&turn("t", &[])).await.unwrap();
     db.save_handle(&id("t"), &shown("{}", &["7"]), NOW).await.unwrap();
     db.conclude(&id("t"), "offer").await.unwrap();
@@ -170,7 +170,7 @@ pub(crate) async fn one_event_chooses_and_the_reply_is_shown_anew(db: Db) {
 pub(crate) async fn what_is_chosen_while_the_reply_is_delivered_is_shown_before_it_is_done(db: Db) {
     db.open_turn(&turn("t", &[])).await.unwrap();
     db.conclude(&id("t"), "offer").await.unwrap();
-    assert_eq!(db.choose_below(&id("t"), ItemId(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);
+    assert_eq!(db.choose_below(&id("t"), InboxItemId(1), "chosen", NOW).await.unwrap(), ChoiceOutcome::Noted);
     let outdated = Delivered::Outdated("chosen".into());
     assert_eq!(db.delivered(&id("t"), Some("offer"), true, NOW).await.unwrap(), outdated);
     assert_eq!(db.open_turns().await.unwrap().len(), 1);

@@ -1,15 +1,15 @@
 use crate::fixture::{NOW, accept, event, turn};
 use futures_util::future::join_all;
 use pudu_base::{RunId, ThreadId};
-use pudu_store::{Accepted, Db, NewItem, StoreError};
+use pudu_store::{Db, InsertedEvent, NewInboxItem, StoreError};
 
 /// Accepts events at once; returns how many were new.
-async fn accept_all(db: &Db, events: Vec<NewItem>) -> usize {
+async fn accept_all(db: &Db, events: Vec<NewInboxItem>) -> usize {
     let accepts = join_all(events.iter().map(|event| db.accept(event))).await;
-    accepts.iter().filter(|answer| matches!(answer, Ok(Accepted::New(_)))).count()
+    accepts.iter().filter(|answer| matches!(answer, Ok(InsertedEvent::New(_)))).count()
 }
 
-fn events(count: u32) -> Vec<NewItem> {
+fn events(count: u32) -> Vec<NewInboxItem> {
     (0..count).map(|n| event(&n.to_string())).collect()
 }
 

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const BASE: &str = "https://api.exa.ai";
-/// So much of a page is asked for, in characters: what is fetched is paid for.
-const LONGEST: usize = 200_000;
+/// Maximum length of a page that is asked for, in characters: what is fetched is paid for.
+const MAX_PAGE_CHARS: usize = 200_000;
 
 #[derive(Deserialize)]
 struct Found {
@@ -41,7 +41,7 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
 
 /// A page that could not be read is told in the answer, whose own status is 200.
 pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
-    let body = json!({"urls": [url], "text": {"maxCharacters": LONGEST}});
+    let body = json!({"urls": [url], "text": {"maxCharacters": MAX_PAGE_CHARS}});
     let mut found = ask(desk, "/contents", &body).await?;
     if let Some(item) = found.results.pop() {
         let (title, text) = (item.title.unwrap_or_default(), item.text.unwrap_or_default());

@@ -12,12 +12,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// The largest answer of a provider, in bytes.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// Maximum size of a provider's response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 /// How often a request that may succeed later is made again.
-const AGAIN: usize = 2;
-/// A provider that wants to be left alone for longer is not waited for: the model is told.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_RETRIES: usize = 2;
+/// Maximum delay before a retry. A provider that asks for a longer one is not waited for: the model is
+/// told.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// So much of a provider's complaint is passed on, in characters.
 const WORDS: usize = 300;
 
@@ -77,8 +78,8 @@ impl Exchange {
     ) -> Result<Answer, ToolError> {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(500))
-            .with_max_delay(PATIENCE)
-            .with_max_times(AGAIN);
+            .with_max_delay(MAX_RETRY_DELAY)
+            .with_max_times(MAX_RETRIES);
         let once = || async {
             let asked = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
             asked.await.unwrap_or_else(|_| {
@@ -88,7 +89,7 @@ impl Exchange {
         };
         let answer = once
             .retry(pauses)
-            .when(|trouble| trouble.again.is_some_and(|wait| wait <= PATIENCE))
+            .when(|trouble| trouble.again.is_some_and(|wait| wait <= MAX_RETRY_DELAY))
             .adjust(|trouble, pause| Some(pause?.max(trouble.again?)));
         answer.await.map_err(|Trouble { said, .. }| ToolError(format!("{} {said}", self.title)))
     }
@@ -105,7 +106,7 @@ impl Exchange {
         let body = body(&mut response).await.map_err(|error| match error {
             Some(error) => unreachable(error),
             None => Trouble {
-                said: format!("answered with more than {} MiB", LARGEST / 1024 / 1024),
+                said: format!("answered with more than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
                 again: None,
             },
         })?;
@@ -146,7 +147,7 @@ impl Exchange {
 async fn body(response: &mut Response) -> Result<Vec<u8>, Option<Error>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(Some)? {
-        if body.len() + chunk.len() > LARGEST {
+        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
             return Err(None);
         }
         body.extend_from_slice(&chunk);

@@ -4,12 +4,12 @@ pub(crate) use pudu_base::foreign::{line, text};
 
 /// Returns an address if it is one of the web, as it is written in a URL.
 pub(crate) fn address(foreign: &str) -> Option<String> {
-    const LONGEST: usize = 2_048;
+    const MAX_URL_BYTES: usize = 2_048;
     let url = pudu_net::reqwest::Url::parse(foreign.trim()).ok()?;
     let web =
         matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
     let url = String::from(url);
-    (web && url.len() <= LONGEST).then(|| text(&url))
+    (web && url.len() <= MAX_URL_BYTES).then(|| text(&url))
 }
 
 #[cfg(test)]

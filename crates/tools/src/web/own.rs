@@ -12,12 +12,12 @@ use pudu_net::{
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// The largest page, in bytes.
-const LARGEST: usize = 10 * 1024 * 1024;
+/// Maximum size of a page, in bytes.
+const MAX_PAGE_BYTES: usize = 10 * 1024 * 1024;
 /// Reading pages takes a processor; so many are read at once, the others wait.
 static READERS: Semaphore = Semaphore::const_new(2);
-/// A page that is not read by then is given up; its reader keeps its place until it is through.
-const LONGEST: Duration = Duration::from_secs(20);
+/// How long reading a page may take before it is given up; its reader keeps its place until it is through.
+const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A host that failed is asked once more after so long.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -43,7 +43,7 @@ async fn once(desk: &Desk, url: &str) -> Result<Fetched, GuardError> {
     let accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,*/*;q=0.5";
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static("en,*;q=0.5"));
-    let bounds = Bounds { size: LARGEST, time: desk.settings.timeout };
+    let bounds = Bounds { size: MAX_PAGE_BYTES, time: desk.settings.timeout };
     desk.guard.fetch(url, headers, bounds).await
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<Page, 
         })
         .await
     };
-    match tokio::time::timeout(LONGEST, reading).await {
+    match tokio::time::timeout(PARSE_TIMEOUT, reading).await {
         Ok(Ok(page)) => page.map_err(|said| failed(&said)),
         Ok(Err(_)) => Err(failed("the page is broken")),
         Err(_) => Err(failed("the page is too intricate")),

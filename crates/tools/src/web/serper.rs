@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 const BASE: &str = "https://google.serper.dev";
-/// More are billed twice.
-const MOST: usize = 10;
+/// Maximum number of results; more are billed twice.
+const MAX_RESULTS: usize = 10;
 
 #[derive(Deserialize)]
 struct Found {
@@ -55,7 +55,7 @@ pub(super) async fn images(desk: &Desk, query: &str, most: usize) -> Result<Vec<
 
 async fn ask(desk: &Desk, path: &str, query: &str, most: usize) -> Result<Found, ToolError> {
     let (key, endpoint) = (desk.key()?.expose_secret(), desk.endpoint(BASE, path));
-    let body = json!({"q": query, "num": most.min(MOST)});
+    let body = json!({"q": query, "num": most.min(MAX_RESULTS)});
     let answer = desk.exchange.json(|client| client.post(&endpoint).header("x-api-key", key).json(&body));
     desk.exchange.read(answer.await?)
 }

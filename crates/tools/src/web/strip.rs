@@ -7,16 +7,16 @@
 
 use std::ops::ControlFlow;
 
-/// Deeper elements lose their tags and keep their text.
-const DEEPEST: usize = 96;
+/// Elements nested deeper lose their tags and keep their text.
+const MAX_ELEMENT_DEPTH: usize = 96;
 /// Elements of one kind that only change how text looks nest this deep: who wants more forgot to close them.
 const LOOKS: usize = 3;
 /// More tags than this are left out, their text is not.
 const TAGS: usize = 20_000;
 /// More entities than this are left out: each is a piece of its own to a parser.
 const ENTITIES: usize = 50_000;
-/// What is left of a page is cut there, in bytes.
-const LONGEST: usize = 1024 * 1024;
+/// Maximum length of the text that is left of a page, in bytes; the rest is cut.
+const MAX_STRIPPED_BYTES: usize = 1024 * 1024;
 /// Attributes that are looked at, and the longest value that is kept, in bytes.
 const ATTRIBUTES: (usize, usize) = (32, 2_048);
 
@@ -88,7 +88,7 @@ pub(crate) fn strip(html: &str) -> String {
     let mut strip = Strip { out: String::new(), open: Vec::new(), hidden: 0, tags: 0, entities: 0 };
     let mut rest = html;
     while let ControlFlow::Continue(next) = strip.step(rest) {
-        if strip.out.len() > LONGEST {
+        if strip.out.len() > MAX_STRIPPED_BYTES {
             break;
         }
         rest = next;
@@ -157,7 +157,7 @@ impl Strip {
         if self.hidden > 0 {
             return;
         }
-        let (text, _) = text.split_at(text.floor_char_boundary(LONGEST));
+        let (text, _) = text.split_at(text.floor_char_boundary(MAX_STRIPPED_BYTES));
         self.entities += text.matches('&').count();
         if self.entities <= ENTITIES {
             self.out.push_str(text);
@@ -187,7 +187,10 @@ impl Strip {
         }
         self.end_implied(name);
         let same = self.open.iter().filter(|open| open.name == name).count();
-        if self.open.len() >= DEEPEST || self.tags >= TAGS || (INLINE.contains(&name) && same >= LOOKS) {
+        if self.open.len() >= MAX_ELEMENT_DEPTH
+            || self.tags >= TAGS
+            || (INLINE.contains(&name) && same >= LOOKS)
+        {
             return;
         }
         self.hidden += usize::from(hides);
@@ -378,18 +381,18 @@ mod tests {
     #[test]
     fn however_deep_and_wide_a_page_is_what_is_left_is_not() {
         for (tag, most) in [
-            ("<div>", DEEPEST),
+            ("<div>", MAX_ELEMENT_DEPTH),
             ("<b>", LOOKS),
-            ("<ul><li>", DEEPEST),
-            ("<table><tr><td>", DEEPEST),
-            ("<dl><dd>", DEEPEST),
+            ("<ul><li>", MAX_ELEMENT_DEPTH),
+            ("<table><tr><td>", MAX_ELEMENT_DEPTH),
+            ("<dl><dd>", MAX_ELEMENT_DEPTH),
         ] {
             assert_eq!(depth(&strip(&tag.repeat(100_000))), Some(most), "{tag}");
         }
         let wide = strip(&"<hr><p>x</p>".repeat(100_000));
         assert_eq!(wide.matches("<hr>").count() + wide.matches("<p>").count(), TAGS);
         for text in ["&", "< ", "x", "<p>&amp;"] {
-            assert!(strip(&text.repeat(2_000_000)).len() <= LONGEST + 1_000, "{text}");
+            assert!(strip(&text.repeat(2_000_000)).len() <= MAX_STRIPPED_BYTES + 1_000, "{text}");
         }
         let many = format!("<p {}>x", "class=a ".repeat(100_000));
         assert_eq!(strip(&many).matches("class").count(), ATTRIBUTES.0);

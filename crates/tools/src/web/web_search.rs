@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Longer queries are refused by most providers, in characters.
-const LONGEST: usize = 400;
+/// Maximum length of a query, in characters: longer ones are refused by most providers.
+const MAX_QUERY_CHARS: usize = 400;
 /// A title is cut at so many characters.
 const TITLE: usize = 300;
 
@@ -65,9 +65,9 @@ pub(super) fn query(query: &str) -> Result<&str, ToolError> {
     if query.is_empty() {
         return Err(ToolError("query is empty: say what to look for".to_owned()));
     }
-    if query.chars().count() > LONGEST {
+    if query.chars().count() > MAX_QUERY_CHARS {
         return Err(ToolError(format!(
-            "query is longer than {LONGEST} characters: use a few specific words"
+            "query is longer than {MAX_QUERY_CHARS} characters: use a few specific words"
         )));
     }
     Ok(query)

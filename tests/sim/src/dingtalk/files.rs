@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 /// The largest file that may be uploaded.
-pub(crate) const LARGEST: usize = 20 * 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: usize = 20 * 1024 * 1024;
 /// The largest voice message.
 const LARGEST_VOICE: usize = 2 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ pub(crate) fn locate(world: &mut World, ask: &Ask) -> Answer {
 pub(crate) fn upload(world: &mut World, ask: &Ask) -> Answer {
     let kind = ask.text("type");
     let most = match kind {
-        "image" | "file" | "video" => LARGEST,
+        "image" | "file" | "video" => MAX_FILE_BYTES,
         "voice" => LARGEST_VOICE,
         _ => return Err(Refusal::errcode(40004, "invalid media type")),
     };

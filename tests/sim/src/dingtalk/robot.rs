@@ -8,7 +8,7 @@ use super::{
 use serde_json::{Map, Value, json};
 
 /// The largest `msgParam`, in bytes.
-const LARGEST: usize = 20_000;
+const MAX_PARAM_BYTES: usize = 20_000;
 /// How many people one call may reach.
 const PEOPLE: usize = 20;
 
@@ -97,7 +97,7 @@ fn texts(ask: &Ask, name: &str) -> Vec<String> {
 fn body(world: &World, ask: &Ask) -> Answer<Body> {
     let param = ask.must("msgParam")?;
     let wrong = |text: &str| Refusal::invalid("msgParam", text);
-    if param.len() > LARGEST {
+    if param.len() > MAX_PARAM_BYTES {
         return Err(wrong("the content is too long"));
     }
     let param: Map<String, Value> = serde_json::from_str(param).map_err(|_| wrong("no JSON in a string"))?;

@@ -23,7 +23,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// The largest body that is read: the largest file and what stands around it.
-const BODY: usize = files::LARGEST + 1024 * 1024;
+const BODY: usize = files::MAX_FILE_BYTES + 1024 * 1024;
 
 /// What a call asks.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The largest body of a message, in bytes.
-const LARGEST: usize = 20_000;
+const MAX_TEXT_BYTES: usize = 20_000;
 
 /// Answers a post to a session's address.
 pub(crate) fn send(world: &mut World, ask: &Ask) -> Answer {
@@ -24,7 +24,7 @@ pub(crate) fn send(world: &mut World, ask: &Ask) -> Answer {
 
 fn body(ask: &Ask) -> Answer<Body> {
     let field = |of: &str, name: &str| match ask.body.get(of).and_then(|part| part[name].as_str()) {
-        Some(text) if text.len() > LARGEST => Err(Refusal::errcode(460_101, "message too long")),
+        Some(text) if text.len() > MAX_TEXT_BYTES => Err(Refusal::errcode(460_101, "message too long")),
         Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
         _ => Err(Refusal::errcode(40035, &format!("{of}.{name} is missing"))),
     };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use url::form_urlencoded;
 
 /// The largest request, as documented: 25 MiB.
-const LARGEST: usize = 25 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 25 * 1024 * 1024;
 
 /// A request.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl Ask {
             return Ok(ask);
         }
         let too_large = |_| Refusal::new(413, 40005, "Request entity too large");
-        let body = to_bytes(request.into_body(), LARGEST).await.map_err(too_large)?;
+        let body = to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(too_large)?;
         if !body.is_empty() {
             ask.json(&body)?;
         }
@@ -65,7 +65,7 @@ impl Ask {
             let name = part.file_name().map(str::to_owned);
             let bytes = part.bytes().await.map_err(|_| broken())?;
             size += bytes.len();
-            if size > LARGEST {
+            if size > MAX_BODY_BYTES {
                 return Err(Refusal::new(413, 40005, "Request entity too large"));
             }
             match name {

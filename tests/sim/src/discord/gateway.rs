@@ -29,9 +29,9 @@ use tokio_util::sync::CancellationToken;
 /// All intents that there are.
 const KNOWN: u64 = 0x1_ffff | (1 << 20) | (1 << 21) | (1 << 24) | (1 << 25);
 /// The largest payload that a client may send, in bytes.
-const LARGEST: usize = 4096;
+const MAX_PAYLOAD_BYTES: usize = 4096;
 /// How many payloads a client may send in a minute.
-const MOST: usize = 120;
+const MAX_PAYLOADS_PER_MINUTE: usize = 120;
 
 /// What the connections stand on.
 #[derive(Clone)]
@@ -146,13 +146,13 @@ impl Connection {
         let now = Instant::now();
         self.said.retain(|at| now.duration_since(*at) < Duration::from_secs(60));
         self.said.push_back(now);
-        if self.said.len() > MOST {
+        if self.said.len() > MAX_PAYLOADS_PER_MINUTE {
             return Err(End::Close(4008, "Rate limited"));
         }
         let Ok(frame) = serde_json::from_str::<Value>(said) else {
             return Err(End::Close(4002, "Decode error"));
         };
-        if said.len() > LARGEST {
+        if said.len() > MAX_PAYLOAD_BYTES {
             return Err(End::Close(4002, "Payload too large"));
         }
         let data = &frame["d"];

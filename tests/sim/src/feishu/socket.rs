@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// So many connections an app may have.
-const MOST: usize = 50;
+const MAX_CONNECTIONS: usize = 50;
 /// So many frames wait for a slow client.
 const WAITING: usize = 4096;
 
@@ -90,7 +90,7 @@ fn admit(world: &mut World, query: &HashMap<String, String>) -> Answer {
     if !world.tickets.remove(ticket) {
         return Err(Refusal::new(514, "the ticket is invalid"));
     }
-    if world.connections.len() >= MOST {
+    if world.connections.len() >= MAX_CONNECTIONS {
         return Err(Refusal::new(1_000_040_350, "the number of connections exceeded the limit"));
     }
     Ok(Done::Data(json!({})))

@@ -4,7 +4,7 @@ use super::error::{Answer, Refusal};
 use serde_json::Value;
 
 /// Blocks in a message.
-const MOST: usize = 50;
+const MAX_BLOCKS: usize = 50;
 /// Characters in a section's text.
 const SECTION: usize = 3000;
 /// Characters in all Markdown blocks together.
@@ -20,8 +20,8 @@ const ELEMENTS: usize = 25;
 
 /// Returns what is wrong with blocks, if anything is.
 pub(crate) fn check(blocks: &[Value]) -> Answer<()> {
-    if blocks.len() > MOST {
-        return Err(invalid(&format!("no more than {MOST} items allowed [json-pointer:/blocks]")));
+    if blocks.len() > MAX_BLOCKS {
+        return Err(invalid(&format!("no more than {MAX_BLOCKS} items allowed [json-pointer:/blocks]")));
     }
     for (at, block) in blocks.iter().enumerate() {
         check_one(block).map_err(|why| invalid(&format!("{why} [json-pointer:/blocks/{at}]")))?;

@@ -11,14 +11,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// The largest file that is taken, in bytes.
-pub(crate) const LARGEST: usize = 1024 * 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024 * 1024;
 
 /// `files.getUploadURLExternal`
 pub(crate) fn announce(world: &mut World, params: &Params) -> Answer {
     world.need("files:write")?;
     let name = params.need("filename")?.to_owned();
     let length = params.int("length").and_then(|length| usize::try_from(length).ok());
-    let length = length.filter(|length| (1..=LARGEST).contains(length));
+    let length = length.filter(|length| (1..=MAX_FILE_BYTES).contains(length));
     let length = length.ok_or_else(|| Refusal::argument("invalid_arguments", "length must be over 0"))?;
     let id = world.id('F');
     let announced = Some(length);

@@ -18,7 +18,7 @@ use tokio::{
 use url::form_urlencoded;
 
 /// Posts that are under way at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_POSTS: usize = 16;
 
 type Sender = Client<HttpConnector, Full<Bytes>>;
 
@@ -32,14 +32,14 @@ pub(crate) async fn deliver(core: Arc<Core>) {
         let url = core.look(|world| world.events_url.clone());
         let mut next = None;
         if let Some(url) = &url {
-            while under_way.len() < AT_ONCE
+            while under_way.len() < MAX_CONCURRENT_POSTS
                 && let Some(envelope) = core.lock().next_post(Instant::now())
             {
                 under_way.spawn(post(Arc::clone(&core), client.clone(), url.clone(), envelope));
             }
             next = core.look(super::world::World::next_post_at);
         }
-        let room = under_way.len() < AT_ONCE;
+        let room = under_way.len() < MAX_CONCURRENT_POSTS;
         tokio::select! {
             told = changed.changed() => if told.is_err() { return },
             Some(_) = under_way.join_next() => {}

@@ -37,7 +37,7 @@ pub(crate) struct Webhook {
 }
 
 /// How long a delivery may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const POST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `setWebhook`; without an address it is `deleteWebhook`.
 pub(crate) fn set(world: &mut World, params: &Params) -> Answer {
@@ -126,7 +126,7 @@ fn next(world: &World, busy: &BTreeSet<ChatId>) -> Option<(Webhook, Update)> {
 
 async fn send(client: Sender, hook: Webhook, update: Update) -> (ChatId, UpdateId, Option<String>) {
     let failure = match request(&hook, &update.body) {
-        Ok(request) => match timeout(PATIENCE, client.request(request)).await {
+        Ok(request) => match timeout(POST_TIMEOUT, client.request(request)).await {
             Ok(Ok(response)) if response.status().is_success() => None,
             Ok(Ok(response)) => Some(format!("Wrong response from the webhook: {}", response.status())),
             Ok(Err(_)) => Some("Connection refused or broken".to_owned()),
