@@ -10,6 +10,7 @@ mod health;
 mod remote;
 mod run;
 mod skill;
+mod storage;
 
 use crate::config::{Env, Start};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -68,6 +69,9 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show and prune what chats leave behind: threads, files, the audit.
+    #[command(subcommand)]
+    Storage(storage::Verb),
     /// List, show, make and remove custom agents.
     #[command(subcommand)]
     Agent(agent::Verb),
@@ -118,6 +122,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Verb::Audit { thread, limit, json }) => {
             remote::print(audit::audit(&start, thread.map(Into::into), limit, json))
         }
+        Some(Verb::Storage(verb)) => remote::print(storage::storage(&start, &verb)),
         Some(Verb::Agent(verb)) => agent::agent(&start, &verb),
         Some(Verb::Skill(verb)) => skill::skill(&start, &verb),
         Some(Verb::Health { url }) => health::ask(url, &start),

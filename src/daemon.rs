@@ -18,7 +18,7 @@ use crate::{
 use anyhow::{Context, Result};
 use pudu_channels::Channel;
 use pudu_client::{
-    Client,
+    Client, Pruned,
     store::{Claim, Db, Location, PostgresUrl, crash},
 };
 use secrecy::ExposeSecret;
@@ -259,22 +259,22 @@ impl Daemon {
         });
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            let (mut trim, mut sweep) = (tokio::time::interval(TRIM), tokio::time::interval(SWEEP));
-            let mut files = tokio::time::interval(SWEEP);
-            loop {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    _ = trim.tick() => {
-                        shared.client.trim();
-                        shared.inbox.sweep().await;
-                    }
-                    _ = sweep.tick() => match shared.db.sweep(clock::now()).await {
-                        Ok(swept) => tracing::debug!(?swept, "old rows were deleted"),
-                        Err(error) => tracing::warn!(%error, "old rows could not be deleted"),
-                    },
-                    _ = files.tick() => sent::sweep(&shared.home).await,
-                }
+            let mut trim = tokio::time::interval(TRIM);
+            while stop.run_until_cancelled(trim.tick()).await.is_some() {
+                shared.client.trim();
+                shared.inbox.sweep().await;
             }
+        });
+        let (shared, watcher, stop) = (self.shared.clone(), self.watcher.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let mut tick = tokio::time::interval(SWEEP);
+            let sweeps = async {
+                loop {
+                    tick.tick().await;
+                    sweep(&shared, &watcher.current()).await;
+                }
+            };
+            stop.run_until_cancelled(sweeps).await;
         });
     }
 
@@ -317,6 +317,22 @@ impl Daemon {
         self.machine.close().await;
         self.shared.db.close().await;
         left
+    }
+}
+
+/// Deletes what is old or too much.
+async fn sweep(shared: &Shared, live: &config::Live) {
+    sent::sweep(&shared.home).await;
+    match shared.db.sweep(clock::now()).await {
+        Ok(swept) => tracing::debug!(?swept, "deleted old rows"),
+        Err(error) => tracing::warn!(%error, "failed to delete old rows"),
+    }
+    match shared.client.storage().prune(&live.retention(), clock::now()).await {
+        Ok(pruned) if pruned != Pruned::default() => {
+            tracing::info!(?pruned, "deleted what `retention` does not keep");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "failed to delete what `retention` does not keep"),
     }
 }
 

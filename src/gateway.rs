@@ -19,6 +19,7 @@ mod people;
 mod runs;
 mod serve;
 mod skills;
+pub(crate) mod storage;
 mod thread;
 pub(crate) mod token;
 mod uploads;
@@ -105,6 +106,9 @@ impl Gateway {
             .route("/api/channels/{name}/people", get(people::list))
             .route("/api/channels/{name}/people/{person}", delete(people::forget))
             .route("/api/audit", get(audit::list))
+            .route("/api/storage", get(storage::show))
+            .route("/api/storage/prune", post(storage::prune))
+            .route("/api/threads/{thread}", delete(storage::delete))
             .route("/api/skills/{name}", put(skills::switch))
             .route("/api/skills/install", post(skills::install))
             .route_layer(middleware::from_fn_with_state(self.clone(), guard::operator));

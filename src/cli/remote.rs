@@ -11,12 +11,23 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::{process::ExitCode, time::Duration};
 
-/// How long the daemon may take to answer.
+/// How long the daemon may take to answer, if nothing else is said.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Calls the daemon's API with the operator's token; its refusal is the error.
 pub(super) async fn call(
     start: &Start,
+    method: Method,
+    path: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Value> {
+    call_within(start, REQUEST_TIMEOUT, method, path, query).await
+}
+
+/// Calls the daemon's API where the answer may take as long as `timeout`.
+pub(super) async fn call_within(
+    start: &Start,
+    timeout: Duration,
     method: Method,
     path: &[&str],
     query: &[(&str, &str)],
@@ -30,7 +41,7 @@ pub(super) async fn call(
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);
     }
-    let mut request = net::client()?.request(method, url).timeout(REQUEST_TIMEOUT);
+    let mut request = net::client()?.request(method, url).timeout(timeout);
     let chosen = config::load(start).ok().and_then(|loaded| loaded.config.fixed.gateway.token);
     if let Some(token) = chosen.or_else(|| token::found(&home)) {
         request = request.bearer_auth(token.expose_secret());

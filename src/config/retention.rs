@@ -6,32 +6,32 @@ use std::time::Duration;
 
 const DAY: u64 = 24 * 60 * 60;
 /// The longest age that can be said, in days: a hundred years.
-const MAX_DAYS: u32 = 36_500;
+const MAX_DAYS: u64 = 36_500;
 /// The largest size that can be said, in bytes: a pebibyte.
 const MAX_BYTES: u64 = 1 << 50;
+/// The largest number of rows that can be said.
+const MAX_ROWS: u64 = 1_000_000_000;
 
 /// Reads the `retention` of all accounts, or of one: what that one does not say is as it is for all.
 pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     let section = of.section("retention").needed(of.is_needed());
     let usual = common.copied().unwrap_or_else(usual);
-    let days = |key: &str, usual: Option<Duration>| {
-        let number = section.number(key, 0..=MAX_DAYS);
-        let usual = usual.map_or(0, |age| u32::try_from(age.as_secs() / DAY).unwrap_or(MAX_DAYS));
-        let days = match common {
+    let number = |key: &str, max: u64, usual: u64| {
+        let number = section.number(key, 0..=max);
+        match common {
             None => number.or(usual),
             Some(_) => number.or_told(usual, &format!("`retention.{key}`")),
-        };
-        (days > 0).then(|| Duration::from_secs(u64::from(days) * DAY))
+        }
     };
-    let bytes = |key: &str, usual: Option<u64>| {
-        let number = section.number(key, 0..=MAX_BYTES);
-        let bytes = match common {
-            None => number.or(usual.unwrap_or(0)),
-            Some(_) => number.or_told(usual.unwrap_or(0), &format!("`retention.{key}`")),
-        };
-        (bytes > 0).then_some(bytes)
+    let limit = |key: &str, max: u64, usual: Option<u64>| {
+        Some(number(key, max, usual.unwrap_or(0))).filter(|limit| *limit > 0)
     };
-    let rows = bytes("audit_max_rows", usual.audit_rows.map(u64::from));
+    let days = |key: &str, usual: Option<Duration>| {
+        let days = limit(key, MAX_DAYS, usual.map(|age| age.as_secs() / DAY));
+        days.map(|days| Duration::from_secs(days * DAY))
+    };
+    let bytes = |key: &str, usual: Option<u64>| limit(key, MAX_BYTES, usual);
+    let rows = limit("audit_max_rows", MAX_ROWS, usual.audit_rows.map(u64::from));
     Retention {
         threads: Limits {
             age: days("threads_max_age_days", usual.threads.age),

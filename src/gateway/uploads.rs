@@ -2,7 +2,7 @@
 //! where they are documents.
 
 use super::{Gateway, artifacts::refused, file::in_address, guard::refuse, thread};
-use crate::config::Uploads;
+use crate::{bus::STORE_TIMEOUT, clock, config::Uploads, local};
 use axum::{
     Json,
     extract::{
@@ -70,6 +70,9 @@ async fn take(gateway: &Gateway, thread: &ThreadId, form: Multipart) -> Result<V
     if parts.is_empty() {
         return no(StatusCode::BAD_REQUEST, "No files provided");
     }
+    // A thread that has files has a row, by which they are found when they are old.
+    let db = shared.db.within(STORE_TIMEOUT);
+    db.thread_used(thread, local::ACCOUNT, clock::now()).await.map_err(|error| broken(&error))?;
     let mut kept: Vec<(SharedFile, String)> = Vec::new();
     for part in &parts {
         match shared.client.adopt(thread, &part.path, &part.name).await {
@@ -168,7 +171,7 @@ fn garbled(error: &axum::extract::multipart::MultipartError) -> Refused {
     Box::new(refuse(error.status(), &error.body_text()))
 }
 
-fn broken(error: &std::io::Error) -> Refused {
+fn broken(error: &dyn std::error::Error) -> Refused {
     tracing::error!(%error, "an upload could not be kept");
     Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the files could not be kept"))
 }

@@ -105,6 +105,12 @@ impl Storage {
         Self { db, folders }
     }
 
+    /// Returns this storage for callers that cannot wait: a call of the store that takes longer than `limit` fails.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        Self { db: self.db.within(limit), ..self }
+    }
+
     /// Returns what each account leaves behind, and what its rules have deleted next.
     ///
     /// # Errors

@@ -1,0 +1,88 @@
+//! How much chats leave behind, pruning it, and deleting a thread.
+
+use super::{
+    Gateway,
+    guard::refuse,
+    thread::{WRONG, read},
+};
+use crate::{bus::STORE_TIMEOUT, clock};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use pudu_client::{
+    AccountUsage, Pruned,
+    store::{Deletion, StoreError},
+};
+use serde_json::{Value, json};
+
+/// Lists what each account leaves behind.
+pub(super) async fn show(State(gateway): State<Gateway>) -> Response {
+    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
+    match storage.usage(&rules, clock::now()).await {
+        Ok(usage) => Json(told(&usage)).into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Deletes what the rules do not keep.
+pub(super) async fn prune(State(gateway): State<Gateway>) -> Response {
+    let (storage, rules) = (gateway.storage(), gateway.0.watcher.current().retention());
+    match storage.prune(&rules, clock::now()).await {
+        Ok(pruned) => Json(counts(&pruned)).into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Deletes a thread with its log, its runs and its files. The answer's shape is DeerFlow's.
+pub(super) async fn delete(State(gateway): State<Gateway>, Path(thread): Path<String>) -> Response {
+    let Some(id) = read(&thread) else { return refuse(StatusCode::UNPROCESSABLE_ENTITY, WRONG) };
+    match gateway.0.shared.client.delete_thread(&id).await {
+        Ok(Deletion::Done) => {
+            let message = format!("Deleted local thread data for {id}");
+            Json(json!({ "success": true, "message": message })).into_response()
+        }
+        Ok(Deletion::InUse) => refuse(StatusCode::CONFLICT, "the thread has work in flight; stop it first"),
+        Ok(Deletion::Unknown) => refuse(StatusCode::NOT_FOUND, "there is no such thread"),
+        Err(error) => failed(&error),
+    }
+}
+
+impl Gateway {
+    fn storage(&self) -> pudu_client::Storage {
+        self.0.shared.client.storage().within(STORE_TIMEOUT)
+    }
+}
+
+/// Writes usage as the API tells it.
+pub(crate) fn told(usage: &[AccountUsage]) -> Value {
+    let account = |usage: &AccountUsage| {
+        json!({
+            "account": usage.account,
+            "threads": usage.threads,
+            "log_bytes": usage.log_bytes,
+            "file_bytes": usage.file_bytes,
+            "oldest": usage.oldest.map(clock::text),
+            "audit_rows": usage.audit_rows,
+            "due": counts(&usage.due),
+        })
+    };
+    json!({ "accounts": usage.iter().map(account).collect::<Vec<_>>() })
+}
+
+/// Writes what was deleted, or is to be, as the API tells it.
+pub(crate) fn counts(pruned: &Pruned) -> Value {
+    json!({
+        "threads": pruned.threads,
+        "threads_without_files": pruned.stripped,
+        "bytes": pruned.bytes,
+        "audit_rows": pruned.audit_rows,
+    })
+}
+
+fn failed(error: &StoreError) -> Response {
+    tracing::error!(%error, "failed to look after the storage");
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer just now; try again")
+}
