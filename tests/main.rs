@@ -42,6 +42,7 @@ mod shipped;
 mod skills;
 mod slack;
 mod slack_troubles;
+mod storage;
 mod store_outage;
 mod talk;
 mod tidy;

@@ -109,7 +109,7 @@ fn table(answer: &Value) -> String {
         return "Nothing is stored yet.".to_owned();
     }
     let mut rows =
-        vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "UNUSED SINCE", "DUE"].map(str::to_owned)];
+        vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "OLDEST", "DUE"].map(str::to_owned)];
     rows.extend(accounts.iter().map(row));
     let table = columns(&rows);
     format!(
@@ -138,18 +138,22 @@ fn pruned(counts: &Value) -> String {
         ["threads", "threads_without_files", "bytes", "audit_rows"].map(|key| number(counts, key));
     let mut parts = Vec::new();
     if threads > 0 {
-        parts.push(format!("{threads} threads"));
+        parts.push(several(threads, "thread"));
     }
     if stripped > 0 {
-        parts.push(format!("the files of {stripped} threads"));
+        parts.push(format!("the files of {}", several(stripped, "thread")));
     }
     if let Some(last) = parts.last_mut() {
         last.push_str(&format!(" ({})", size(bytes)));
     }
     if audit > 0 {
-        parts.push(format!("{audit} audit rows"));
+        parts.push(several(audit, "audit row"));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+fn several(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 fn number(of: &Value, key: &str) -> u64 {
