@@ -108,8 +108,7 @@ fn table(answer: &Value) -> String {
     if accounts.is_empty() {
         return "Nothing is stored yet.".to_owned();
     }
-    let mut rows =
-        vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "OLDEST", "DUE"].map(str::to_owned)];
+    let mut rows = vec![["ACCOUNT", "THREADS", "LOGS", "FILES", "AUDIT", "OLDEST", "DUE"].map(str::to_owned)];
     rows.extend(accounts.iter().map(row));
     let table = columns(&rows);
     format!(

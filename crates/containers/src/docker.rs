@@ -18,7 +18,7 @@ mod shell;
 pub use check::Found;
 pub use settings::{Api, GEM, Settings};
 
-use crate::{Aio, BoxId, Engine, Order, Pair, Runner, engine::fingerprint};
+use crate::{Aio, BoxId, Engine, Order, Pair, Runner, engine::fingerprint, locks::Locks};
 use bollard::{
     errors::Error,
     models::ContainerInspectResponse,
@@ -50,6 +50,8 @@ struct Inner {
     link: Link,
     /// Label of the home that owns the containers.
     home: String,
+    /// One at a time makes a thread's container: another one would take it for a dead one before it runs.
+    making: Locks,
     tasks: TaskTracker,
 }
 
@@ -59,7 +61,8 @@ impl Docker {
     pub fn new(settings: Settings) -> Self {
         let home = fingerprint(&settings.outside(&settings.home).to_string_lossy());
         let link = Link::new(settings.host.clone(), settings.certificates.clone());
-        Self(Arc::new(Inner { settings, link, home, tasks: TaskTracker::new() }))
+        let (making, tasks) = (Locks::default(), TaskTracker::new());
+        Self(Arc::new(Inner { settings, link, home, making, tasks }))
     }
 
     fn name(&self, id: &BoxId) -> String {
@@ -214,6 +217,7 @@ fn is_port_taken(error: &Error) -> bool {
 impl Engine for Docker {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
+            let _one = self.0.making.lock(&order.id).await;
             let facts = self.0.link.facts().await?;
             let wanted = recipe::order(&self.0.settings, order, &facts);
             let found = match self.adopt(order, &wanted).await? {

@@ -10,6 +10,7 @@ mod docker;
 mod engine;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+mod locks;
 mod pair;
 mod pool;
 mod prove;

@@ -1,15 +1,15 @@
 //! The book on containers: which there are, who works in them, since when they are parked. It calls nobody.
 
-use crate::{BoxId, Engine, Rules};
+use crate::{BoxId, Engine, Rules, locks::Locks};
 use pudu_base::{Sandbox, SandboxError};
 use pudu_sandbox::Mount;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{
-    sync::{self, Notify, OwnedMutexGuard},
+    sync::{Notify, OwnedMutexGuard},
     time::Instant,
 };
 
@@ -17,7 +17,7 @@ use tokio::{
 pub(super) struct Shelf {
     book: Mutex<Book>,
     /// One at a time does something to a container.
-    locks: Mutex<HashMap<BoxId, Weak<sync::Mutex<()>>>>,
+    locks: Locks,
     /// Told when a container was given back and there are more than there should be.
     pub(super) crowded: Notify,
 }
@@ -62,7 +62,7 @@ impl Entry {
 impl Shelf {
     pub(super) fn new(engine: Arc<dyn Engine>, rules: Rules) -> Self {
         let book = Book { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
-        Self { book: Mutex::new(book), locks: Mutex::default(), crowded: Notify::new() }
+        Self { book: Mutex::new(book), locks: Locks::default(), crowded: Notify::new() }
     }
 
     /// Another engine makes them from now on, or other rules count.
@@ -78,17 +78,7 @@ impl Shelf {
 
     /// Waits until nobody else does something to this container.
     pub(super) async fn alone(&self, id: &BoxId) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-            locks.retain(|_, lock| lock.strong_count() > 0);
-            let known = locks.get(id).and_then(Weak::upgrade);
-            known.unwrap_or_else(|| {
-                let lock = Arc::default();
-                locks.insert(id.clone(), Arc::downgrade(&lock));
-                lock
-            })
-        };
-        lock.lock_owned().await
+        self.locks.lock(id).await
     }
 
     /// Counts one that is being made.

@@ -343,6 +343,26 @@ async fn a_container_that_dies_in_the_midst_of_a_command_is_told_and_the_next_co
     assert_eq!(says(&*sandbox, "echo again").await, "again");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_find_their_container_dead_together_get_one_new_one() {
+    let Some(sim) = engine(Options::default()).await else { return };
+    let home = Home::new();
+    let pool = home.pool(exec(&home, &sim));
+    let sandbox = acquire(&pool, "t").await;
+    says(&*sandbox, "true").await;
+    for round in 0..5 {
+        sim.crash(&sim.running()[0].clone()).await;
+        let commands = (0..8).map(|n| {
+            let sandbox = sandbox.clone();
+            async move { says(&*sandbox, &format!("echo {n}")).await }
+        });
+        let said = futures_util::future::join_all(commands.map(tokio::spawn)).await;
+        let said: Vec<String> = said.into_iter().map(Result::unwrap).collect();
+        assert_eq!(said, ["0", "1", "2", "3", "4", "5", "6", "7"], "round {round}");
+        assert_eq!(sim.running().len(), 1);
+    }
+}
+
 #[tokio::test]
 async fn a_socket_in_the_file_system_is_spoken_to_as_well() {
     if engine(Options::default()).await.is_none() {
