@@ -26,18 +26,18 @@ mod unplaced;
 mod upload;
 mod wire;
 
-pub use decode::Rules;
+pub use decode::ListenRules;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
     Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, live::PlatformReply,
 };
-use client::Client;
-use deferred::Hint;
-use ears::Ears;
-use failure::ApiError;
+use client::DiscordClient;
+use deferred::DiscordHint;
+use ears::DiscordEventHandler;
+use failure::DiscordApiError;
 use messages::DiscordMessages;
-use office::{Lane, Office};
+use office::{ApiRoute, DiscordAccountState};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -58,7 +58,7 @@ const SEEN: &str = "👀";
 
 /// One bot.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct DiscordConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token.
@@ -66,15 +66,15 @@ pub struct Config {
     /// Where the API is, without its version; [`API_URL`] unless a proxy stands in. It tells where the gateway is.
     pub api_url: Url,
     /// To what it listens.
-    pub rules: Rules,
+    pub rules: ListenRules,
     /// The commands for Discord's menu.
     pub commands: Vec<ChatCommand>,
 }
 
 /// A bot on Discord.
-pub struct Discord {
-    config: Config,
-    ears: Ears,
+pub struct DiscordChannel {
+    config: DiscordConfig,
+    ears: DiscordEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
@@ -83,17 +83,17 @@ pub struct Discord {
     behind: AtomicBool,
 }
 
-impl Discord {
+impl DiscordChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: DiscordConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.api_url.clone(), config.bot_token.clone());
-        let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
-        let ears = Ears::new(&config, office);
+        let client = DiscordClient::new(config.api_url.clone(), config.bot_token.clone());
+        let office = Arc::new(DiscordAccountState::new(client.map_err(ChannelError::Config)?));
+        let ears = DiscordEventHandler::new(&config, office);
         let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
         Ok(Self { config, ears, made: now(), heard, behind })
     }
@@ -103,15 +103,15 @@ impl Discord {
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
-        match self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &Value::Null).await {
+        match self.ears.office.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
             // A command is no message.
-            Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
+            Ok(_) | Err(DiscordApiError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &DiscordConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let token = config.bot_token.expose_secret();
     if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
@@ -123,7 +123,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Discord {
+impl Channel for DiscordChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -163,7 +163,7 @@ impl Channel for Discord {
 
     fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
         // An interaction has one answer: what stands beside it is an ordinary message.
-        let answers = matches!(Hint::read(placement.hint.as_ref()), Some(Hint::Answer { .. }));
+        let answers = matches!(DiscordHint::read(placement.hint.as_ref()), Some(DiscordHint::Answer { .. }));
         let hint = placement.hint.clone().filter(|_| !answers);
         ReplyTarget { saved: None, hint, ..placement.clone() }
     }

@@ -25,13 +25,13 @@ use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
     HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply, pace::Pacer,
 };
-use client::Client;
-use desk::{Desk, Office};
+use client::FeishuClient;
+use desk::{FeishuAccountState, FeishuChatClient};
 use hook::FeishuWebhook;
-use inlet::Inlet;
-use lanes::Lanes;
+use inlet::FeishuEventParser;
+use lanes::ChatLanes;
 use messages::FeishuMessages;
-use places::{Places, plain};
+use places::{ChatCache, plain};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -52,7 +52,7 @@ const SEEN: &str = "OK";
 
 /// One self-built app.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct FeishuConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The app's id.
@@ -62,7 +62,7 @@ pub struct Config {
     /// Where the platform is; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
     pub domain: Url,
     /// How events come.
-    pub mode: Mode,
+    pub mode: FeishuEventMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
     /// How often an unfinished reply may change.
@@ -71,7 +71,7 @@ pub struct Config {
 
 /// How events come.
 #[derive(Clone, Debug)]
-pub enum Mode {
+pub enum FeishuEventMode {
     /// Over a connection that pudu opens.
     LongConnection,
     /// Feishu posts them.
@@ -89,7 +89,7 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
     let mut protocol = protocol::Protocol::new(1);
     while let Some((length, rest)) = data.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
-        if let protocol::Step::Event(delivery) = protocol.push(message, tokio::time::Instant::now()) {
+        if let protocol::ProtocolStep::Event(delivery) = protocol.push(message, tokio::time::Instant::now()) {
             delivery.acknowledge(Ok(None), Duration::ZERO);
         }
         data = rest;
@@ -101,28 +101,29 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
 pub(crate) use seal::close as seal;
 
 /// A bot on Feishu or Lark.
-pub struct Feishu {
-    config: Config,
-    office: Office,
+pub struct FeishuChannel {
+    config: FeishuConfig,
+    office: FeishuAccountState,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
-    lanes: Lanes,
+    lanes: ChatLanes,
 }
 
-impl Feishu {
+impl FeishuChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: FeishuConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
-        let office = Office {
+        let client =
+            FeishuClient::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
+        let office = FeishuAccountState {
             client: Arc::new(client),
             pacer: Arc::new(Pacer::default()),
             bucket: Arc::new(desk::bucket()),
-            places: Arc::new(Places::default()),
+            places: Arc::new(ChatCache::default()),
             offers: Arc::default(),
             recovery: crate::recovery::Recovery::default(),
             interval: config.stream_interval,
@@ -132,7 +133,7 @@ impl Feishu {
             office,
             me: Arc::default(),
             health: HealthCell::default(),
-            lanes: Lanes::default(),
+            lanes: ChatLanes::default(),
         })
     }
 
@@ -143,8 +144,8 @@ impl Feishu {
         self
     }
 
-    fn inlet(&self) -> Inlet {
-        Inlet {
+    fn inlet(&self) -> FeishuEventParser {
+        FeishuEventParser {
             account: self.config.account.clone(),
             client: Arc::clone(&self.office.client),
             places: Arc::clone(&self.office.places),
@@ -165,7 +166,7 @@ impl Feishu {
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &FeishuConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     if config.app_id.trim().is_empty() || config.app_secret.expose_secret().trim().is_empty() {
         return wrong("app_id and app_secret are needed: the developer console shows both");
@@ -173,7 +174,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     if !matches!(config.domain.scheme(), "http" | "https") {
         return wrong("domain has to begin with http:// or https://");
     }
-    if let Mode::Webhook { encrypt_key, verification_token } = &config.mode
+    if let FeishuEventMode::Webhook { encrypt_key, verification_token } = &config.mode
         && (encrypt_key.expose_secret().is_empty() || verification_token.expose_secret().is_empty())
     {
         return wrong("a webhook needs encrypt_key and verification_token: without them anybody could post");
@@ -181,7 +182,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Feishu {
+impl Channel for FeishuChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -207,7 +208,9 @@ impl Channel for Feishu {
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Mode::Webhook { encrypt_key, verification_token } = &self.config.mode else { return None };
+        let FeishuEventMode::Webhook { encrypt_key, verification_token } = &self.config.mode else {
+            return None;
+        };
         Some(Arc::new(FeishuWebhook {
             inlet: self.inlet(),
             encrypt_key: encrypt_key.clone(),
@@ -220,7 +223,7 @@ impl Channel for Feishu {
     }
 
     fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let desk = Desk::new(self.office.clone(), &placement);
+        let desk = FeishuChatClient::new(self.office.clone(), &placement);
         Box::new(PlatformReply::open(FeishuMessages::new(desk), &placement, journal))
     }
 

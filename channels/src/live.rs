@@ -51,7 +51,7 @@ const KEEPS: usize = 8;
 pub(crate) struct PlatformReply<M: PlatformMessages> {
     messages: M,
     address: Address,
-    record: ReplyRecord<M::Sent, M::Mark>,
+    record: ReplyRecord<M::Ref, M::DedupKey>,
     journal: Box<dyn ReplyStore>,
     /// Whether the record is ahead of the journal.
     unsaved: bool,
@@ -330,7 +330,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    async fn intend(&mut self, n: usize) -> Result<SendIntent<M::Mark>, SendError> {
+    async fn intend(&mut self, n: usize) -> Result<SendIntent<M::DedupKey>, SendError> {
         let before = self.record.intended(n).cloned();
         let since = now() - millis(MARGIN);
         let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
@@ -350,7 +350,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(slot)
     }
 
-    async fn sent(&mut self, n: usize, sent: M::Sent, page: Option<M::Page>) -> Result<(), SendError> {
+    async fn sent(&mut self, n: usize, sent: M::Ref, page: Option<M::Page>) -> Result<(), SendError> {
         self.record.set(n, RecordPart::Sent(sent));
         self.unsaved = true;
         self.tell_who_lists();
@@ -359,7 +359,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// What is kept of a message may change with it.
-    fn now_is_sent(&mut self, n: usize, sent: M::Sent) {
+    fn now_is_sent(&mut self, n: usize, sent: M::Ref) {
         if let Some(RecordPart::Sent(known)) = self.record.parts.get_mut(n)
             && *known != sent
         {
@@ -379,7 +379,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// Looks for a part that was perhaps sent. Needs the turn.
-    async fn find(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
+    async fn find(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
         let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
         let slot = SendIntent { n, ..slot };
         let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
@@ -387,7 +387,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// Finds a part that was perhaps sent; where a key makes one of two, by sending it once more.
-    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
+    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
         let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
         let found = self.find(n).await?;
         if found.is_some() || !self.messages.idempotent_send() {
@@ -442,7 +442,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    async fn delete(&mut self, sent: &M::Sent) -> Result<(), SendError> {
+    async fn delete(&mut self, sent: &M::Ref) -> Result<(), SendError> {
         match self.messages.delete(sent).await {
             Ok(()) | Err(CallError::Gone) => Ok(()),
             Err(CallError::Refused(error)) => {

@@ -26,11 +26,11 @@ use crate::{
     Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, clock::now,
     live::PlatformReply,
 };
-use client::Client;
-use ears::Ears;
-use failure::ApiError;
+use client::SlackClient;
+use ears::SlackEventHandler;
+use failure::SlackApiError;
 use messages::SlackMessages;
-use office::Office;
+use office::SlackAccountState;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
@@ -48,7 +48,7 @@ const SEEN: &str = "eyes";
 
 /// One app in one workspace.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SlackConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token, `xoxb-`.
@@ -56,7 +56,7 @@ pub struct Config {
     /// Where the API is; [`API_URL`] unless a proxy stands in.
     pub api_url: Url,
     /// How events come.
-    pub delivery: Delivery,
+    pub delivery: SlackEventMode,
     /// Whether a message in a channel has to name the bot, or stand in a thread where it speaks.
     pub require_mention: bool,
     /// The bot's user id, as somebody wrote it down; Slack says it itself.
@@ -67,7 +67,7 @@ pub struct Config {
 
 /// How events come.
 #[derive(Clone, Debug)]
-pub enum Delivery {
+pub enum SlackEventMode {
     /// Over a connection that the bot opens.
     Socket {
         /// The app's token, `xapp-`.
@@ -81,21 +81,21 @@ pub enum Delivery {
 }
 
 /// A bot on Slack.
-pub struct Slack {
-    config: Config,
-    ears: Ears,
+pub struct SlackChannel {
+    config: SlackConfig,
+    ears: SlackEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
     heard: AtomicI64,
 }
 
-impl Slack {
+impl SlackChannel {
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
-        self.ears.office.me.set(decode::Me { user, bot, team }).ok();
+        self.ears.office.me.set(decode::SlackIdentity { user, bot, team }).ok();
         self
     }
 
@@ -104,16 +104,16 @@ impl Slack {
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: SlackConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let app_token = match &config.delivery {
-            Delivery::Socket { app_token } => Some(app_token.clone()),
-            Delivery::Http { .. } => None,
+            SlackEventMode::Socket { app_token } => Some(app_token.clone()),
+            SlackEventMode::Http { .. } => None,
         };
-        let client = Client::new(config.api_url.clone(), config.bot_token.clone(), app_token);
-        let ears = Ears {
+        let client = SlackClient::new(config.api_url.clone(), config.bot_token.clone(), app_token);
+        let ears = SlackEventHandler {
             account: config.account.as_str().into(),
-            office: Arc::new(Office::new(client.map_err(ChannelError::Config)?)),
+            office: Arc::new(SlackAccountState::new(client.map_err(ChannelError::Config)?)),
             require_mention: config.require_mention,
             commands: config.commands.clone().into(),
             health: HealthCell::default(),
@@ -129,13 +129,13 @@ impl Slack {
         }
         let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
         match self.ears.office.tell("reactions.add", &address.chat, &params).await {
-            Err(ApiError::Refused(why)) if why == "already_reacted" => Ok(()),
+            Err(SlackApiError::Refused(why)) if why == "already_reacted" => Ok(()),
             result => Ok(result?),
         }
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &SlackConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let fits = |token: &SecretString| {
         let token = token.expose_secret();
@@ -148,15 +148,17 @@ fn check(config: &Config) -> Result<(), ChannelError> {
         return wrong("api_url has to begin with http:// or https://");
     }
     match &config.delivery {
-        Delivery::Socket { app_token } if !fits(app_token) => wrong("Socket Mode needs an app_token (xapp-)"),
-        Delivery::Http { signing_secret } if !fits(signing_secret) => {
+        SlackEventMode::Socket { app_token } if !fits(app_token) => {
+            wrong("Socket Mode needs an app_token (xapp-)")
+        }
+        SlackEventMode::Http { signing_secret } if !fits(signing_secret) => {
             wrong("posted events need the signing_secret: without it anybody could post")
         }
-        Delivery::Socket { .. } | Delivery::Http { .. } => Ok(()),
+        SlackEventMode::Socket { .. } | SlackEventMode::Http { .. } => Ok(()),
     }
 }
 
-impl Channel for Slack {
+impl Channel for SlackChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -186,7 +188,7 @@ impl Channel for Slack {
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Delivery::Http { signing_secret } = &self.config.delivery else { return None };
+        let SlackEventMode::Http { signing_secret } = &self.config.delivery else { return None };
         Some(Arc::new(SlackWebhook { ears: self.ears.clone(), secret: signing_secret.clone() }))
     }
 

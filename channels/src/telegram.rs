@@ -27,9 +27,9 @@ use crate::{
     Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply,
     pace::Pacer, recovery::Recovery,
 };
-use client::Client;
-use decode::Me;
-use desk::{Desk, Office};
+use client::TelegramClient;
+use decode::TelegramIdentity;
+use desk::{TelegramAccountState, TelegramChatClient};
 use messages::TelegramMessages;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -45,7 +45,7 @@ pub const API_URL: &str = "https://api.telegram.org";
 
 /// One bot.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct TelegramConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token.
@@ -53,7 +53,7 @@ pub struct Config {
     /// Where the API is; [`API_URL`] unless a proxy or an own server stands in.
     pub api_url: Url,
     /// How updates come.
-    pub mode: Mode,
+    pub mode: TelegramUpdateMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
     /// The commands for Telegram's menu.
@@ -62,7 +62,7 @@ pub struct Config {
 
 /// How updates come.
 #[derive(Clone, Debug)]
-pub enum Mode {
+pub enum TelegramUpdateMode {
     /// The bot asks for them.
     Polling,
     /// Telegram posts them.
@@ -75,25 +75,25 @@ pub enum Mode {
 }
 
 /// A bot on Telegram.
-pub struct Telegram {
-    config: Config,
-    client: Arc<Client>,
-    office: Office,
-    me: Arc<OnceLock<Me>>,
+pub struct TelegramChannel {
+    config: TelegramConfig,
+    client: Arc<TelegramClient>,
+    office: TelegramAccountState,
+    me: Arc<OnceLock<TelegramIdentity>>,
     health: HealthCell,
 }
 
-impl Telegram {
+impl TelegramChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: TelegramConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.token.expose_secret(), config.api_url.clone());
+        let client = TelegramClient::new(config.token.expose_secret(), config.api_url.clone());
         let client = Arc::new(client.map_err(ChannelError::Config)?);
-        let office = Office {
+        let office = TelegramAccountState {
             api: client.clone(),
             pacer: Arc::new(Pacer::default()),
             chats: Arc::default(),
@@ -105,23 +105,23 @@ impl Telegram {
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
-        self.me.set(Me { id: 1, username: "pudu_bot".to_owned() }).ok();
+        self.me.set(TelegramIdentity { id: 1, username: "pudu_bot".to_owned() }).ok();
         self
     }
 
-    fn desk(&self, address: &Address, private: bool) -> Desk {
+    fn desk(&self, address: &Address, private: bool) -> TelegramChatClient {
         // No chat has the number 0: Telegram says so where an address is not one of its own.
-        Desk::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
+        TelegramChatClient::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
         let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
-        self.desk(address, false).call(&api::Call::Seen { id }).await?;
+        self.desk(address, false).call(&api::TelegramCall::Seen { id }).await?;
         Ok(())
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let token = config.token.expose_secret();
@@ -131,7 +131,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     if !matches!(config.api_url.scheme(), "http" | "https") {
         return wrong("api_url has to begin with http:// or https://");
     }
-    if let Mode::Webhook { secret_token, .. } = &config.mode {
+    if let TelegramUpdateMode::Webhook { secret_token, .. } = &config.mode {
         let secret = secret_token.expose_secret();
         if !(1..=256).contains(&secret.len()) || !secret.chars().all(fits) {
             return wrong("a webhook needs a secret_token of 1 to 256 letters, digits, _ and -");
@@ -140,7 +140,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Telegram {
+impl Channel for TelegramChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -154,7 +154,7 @@ impl Channel for Telegram {
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Mode::Webhook { secret_token, .. } = &self.config.mode else { return None };
+        let TelegramUpdateMode::Webhook { secret_token, .. } = &self.config.mode else { return None };
         Some(Arc::new(TelegramWebhook {
             account: self.config.account.clone(),
             secret: secret_token.clone(),

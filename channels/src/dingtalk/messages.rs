@@ -12,16 +12,16 @@
 mod kept;
 
 use super::{
-    Office,
-    card::Card,
-    decode::Hint,
-    failure::Failure,
-    page::{Page, digest},
-    robot::{Content, Robot, Target},
+    DingTalkAccountState,
+    card::DingTalkCard,
+    decode::DingTalkHint,
+    failure::DingError,
+    page::{DingTalkPage, digest},
+    robot::{Robot, RobotContent, RobotTarget},
 };
 use crate::{
     Address, OutFile, ReplyTarget, SendError,
-    live::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages, SendIntent},
+    live::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
     name::is_picture,
     split::{Limit, Unit},
 };
@@ -36,7 +36,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-use kept::{Mark, Posted, Tries, posted_message};
+use kept::{DingDedupKey, DingIntent, DingMessageRef, StoredDedupKey, posted_message};
 
 /// The largest file that DingTalk takes, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20_000_000;
@@ -57,7 +57,7 @@ const MOVED: &str = "⤵";
 
 /// The messages of one reply.
 pub(super) struct DingMessages {
-    office: Arc<Office>,
+    office: Arc<DingTalkAccountState>,
     address: Address,
     private: bool,
     robot: Robot,
@@ -81,16 +81,16 @@ pub(super) struct DingMessages {
 }
 
 impl DingMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(office: Arc<DingTalkAccountState>, placement: &ReplyTarget) -> Self {
         let hint = placement.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
-        let hint = hint.unwrap_or(Hint { staff: true, ..Hint::default() });
+        let hint = hint.unwrap_or(DingTalkHint { staff: true, ..DingTalkHint::default() });
         let chat = placement.address.chat.clone();
         let target = match (placement.private, hint.staff) {
-            (false, _) => Target::Group(chat),
-            (true, true) => Target::Person(chat),
-            (true, false) => Target::Session,
+            (false, _) => RobotTarget::Group(chat),
+            (true, true) => RobotTarget::Person(chat),
+            (true, false) => RobotTarget::Session,
         };
-        let plain = target == Target::Session;
+        let plain = target == RobotTarget::Session;
         let robot = Robot { code: office.robot_code.clone(), target, hint };
         Self {
             office,
@@ -113,15 +113,15 @@ impl DingMessages {
         !self.plain && self.office.style.is_some() && (self.carded || !self.office.cards_rest())
     }
 
-    fn card<'a>(&'a self, name: &'a str) -> Option<Card<'a>> {
+    fn card<'a>(&'a self, name: &'a str) -> Option<DingTalkCard<'a>> {
         let style = self.office.style.as_ref()?;
-        Some(Card { api: &self.office.api, style, robot_code: &self.office.robot_code, name })
+        Some(DingTalkCard { api: &self.office.api, style, robot_code: &self.office.robot_code, name })
     }
 
     /// Counts a call against what the chat and the app may be given.
     fn spend(&self) {
         self.office.pacer.spend(&self.address.chat, self.interval());
-        self.office.pacer.spend(&self.office.everybody, Office::PER_CALL);
+        self.office.pacer.spend(&self.office.everybody, DingTalkAccountState::PER_CALL);
     }
 
     /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
@@ -130,17 +130,17 @@ impl DingMessages {
         slower.min(MAX_REFRESH_INTERVAL.max(self.office.interval))
     }
 
-    fn failed(&self, failure: Failure) -> CallError {
-        if let Failure::Wait(wait) = failure {
+    fn failed(&self, failure: DingError) -> CallError {
+        if let DingError::Wait(wait) = failure {
             self.office.pacer.hold(&self.office.everybody, wait);
         }
         failure.into()
     }
 
     /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
-    fn give_up_cards(&mut self, failure: &Failure) {
+    fn give_up_cards(&mut self, failure: &DingError) {
         self.plain = true;
-        let general = matches!(failure, Failure::Strange(_) | Failure::Forbidden(_));
+        let general = matches!(failure, DingError::Strange(_) | DingError::Forbidden(_));
         tracing::warn!(
             error = %failure,
             "a card could not be used; the reply goes on as messages. Check `card_template_id`, \
@@ -151,7 +151,11 @@ impl DingMessages {
         }
     }
 
-    async fn post_card(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Option<Posted>, CallError> {
+    async fn post_card(
+        &mut self,
+        slot: &DingIntent,
+        page: &DingTalkPage,
+    ) -> Result<Option<DingMessageRef>, CallError> {
         let name = self.office.seal.name(&slot.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
@@ -162,14 +166,14 @@ impl DingMessages {
             Ok(()) if slot.again => {
                 let (shows, buttons) = (String::new(), String::new());
                 let ending = slot.dedup_key.as_ref().is_some_and(|tries| tries.done);
-                return Ok(Some(Posted { shows, buttons, done: false, ending, ..sent }));
+                return Ok(Some(DingMessageRef { shows, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
         match made {
             Ok(()) => Ok(Some(sent)),
-            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                 self.give_up_cards(&error);
                 if there || slot.again {
                     self.leave(&name).await;
@@ -185,8 +189,8 @@ impl DingMessages {
         }
     }
 
-    fn posted_card(&self, id: String, page: &Page) -> Posted {
-        Posted {
+    fn posted_card(&self, id: String, page: &DingTalkPage) -> DingMessageRef {
+        DingMessageRef {
             id,
             card: true,
             done: page.done,
@@ -200,7 +204,7 @@ impl DingMessages {
     /// Ends a card whose words are elsewhere, as far as that can be done.
     async fn leave(&self, name: &str) {
         let Some(card) = self.card(name) else { return };
-        let page = Page {
+        let page = DingTalkPage {
             text: MOVED.to_owned(),
             words: MOVED.to_owned(),
             title: String::new(),
@@ -216,14 +220,18 @@ impl DingMessages {
     }
 
     /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
-    async fn leave_perhaps(&self, slot: &SendIntent<Mark>) {
-        if slot.again && self.robot.target != Target::Session {
+    async fn leave_perhaps(&self, slot: &DingIntent) {
+        if slot.again && self.robot.target != RobotTarget::Session {
             self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
         }
     }
 
-    async fn post_message(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
-        let content = Content::Markdown { title: page.title.clone(), text: page.message() };
+    async fn post_message(
+        &mut self,
+        slot: &DingIntent,
+        page: &DingTalkPage,
+    ) -> Result<DingMessageRef, CallError> {
+        let content = RobotContent::Markdown { title: page.title.clone(), text: page.message() };
         if !page.done {
             return self.post_sign(&content, page).await;
         }
@@ -237,11 +245,15 @@ impl DingMessages {
     }
 
     /// Holds the place, by a message that can be taken back: never at the address that the asking came with.
-    async fn post_sign(&mut self, content: &Content, page: &Page) -> Result<Posted, CallError> {
+    async fn post_sign(
+        &mut self,
+        content: &RobotContent,
+        page: &DingTalkPage,
+    ) -> Result<DingMessageRef, CallError> {
         match self.robot.send_retrievable(&self.office.api, content).await {
             Ok(id) => Ok(posted_message(id, page)),
             Err(failure) => {
-                self.signless = matches!(failure, Failure::Refused(_) | Failure::Forbidden(_));
+                self.signless = matches!(failure, DingError::Refused(_) | DingError::Forbidden(_));
                 Err(self.failed(failure))
             }
         }
@@ -258,13 +270,18 @@ impl DingMessages {
     }
 
     /// Makes a card show a page; `streams` tells that it is not finished.
-    async fn change(&mut self, sent: &mut Posted, page: &Page, streams: bool) -> Result<(), Failure> {
+    async fn change(
+        &mut self,
+        sent: &mut DingMessageRef,
+        page: &DingTalkPage,
+        streams: bool,
+    ) -> Result<(), DingError> {
         let name = sent.id.clone();
-        let Some(card) = self.card(&name) else { return Err(Failure::Refused("no cards".to_owned())) };
+        let Some(card) = self.card(&name) else { return Err(DingError::Refused("no cards".to_owned())) };
         if streams {
             match card.stream(&card.text(page), page.done, sent.nth).await {
                 // An older record does not tell that it may be finished: what is can still be replaced.
-                Err(Failure::Refused(_)) => card.replace(page).await?,
+                Err(DingError::Refused(_)) => card.replace(page).await?,
                 streamed => streamed?,
             }
         } else {
@@ -274,39 +291,40 @@ impl DingMessages {
         if sent.buttons != buttons && streams {
             match card.set_buttons(page).await {
                 // The words are there, which counts.
-                Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                     tracing::warn!(%error, "a card's buttons could not be changed: check `card_buttons_key`");
                 }
                 result => result?,
             }
         }
-        *sent = Posted { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
+        *sent =
+            DingMessageRef { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
         Ok(())
     }
 }
 
 impl PlatformMessages for DingMessages {
-    type Page = Page;
-    type Sent = Posted;
-    type Mark = Mark;
+    type Page = DingTalkPage;
+    type Ref = DingMessageRef;
+    type DedupKey = StoredDedupKey;
 
     const PLATFORM: &'static str = "DingTalk";
     /// Cards with more than about 3,000 characters were seen to stay blank.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
     const MAX_FILE_BYTES: u64 = LARGEST_FILE;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> DingTalkPage {
         self.finished.store(draft.done, Ordering::Relaxed);
-        Page::new(draft)
+        DingTalkPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &DingTalkPage) -> bool {
         page.is_overfull()
     }
 
     /// What grows is finished by a change, so that what finishes it can be kept first.
-    fn first(&self, page: &Page) -> Page {
-        Page { done: false, ..page.clone() }
+    fn first(&self, page: &DingTalkPage) -> DingTalkPage {
+        DingTalkPage { done: false, ..page.clone() }
     }
 
     fn editable(&self) -> bool {
@@ -318,12 +336,14 @@ impl PlatformMessages for DingMessages {
         !self.in_cards()
     }
 
-    async fn abandon(&mut self, slot: &SendIntent<Mark>) {
+    async fn abandon(&mut self, slot: &DingIntent) {
         self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
     }
 
     async fn holds_a_place(&mut self) -> bool {
-        self.robot.target != Target::Session && !self.signless && self.office.takes_back(&self.robot).await
+        self.robot.target != RobotTarget::Session
+            && !self.signless
+            && self.office.takes_back(&self.robot).await
     }
 
     fn buttons(&self) -> bool {
@@ -343,7 +363,7 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.office.everybody, Office::PER_CALL).await;
+        self.office.pacer.ready(&self.office.everybody, DingTalkAccountState::PER_CALL).await;
         self.office.pacer.ready(&self.address.chat, self.interval()).await;
     }
 
@@ -354,22 +374,18 @@ impl PlatformMessages for DingMessages {
     /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
     async fn dedup_key(
         &mut self,
-        before: Option<Mark>,
+        before: Option<Self::DedupKey>,
         _since: i64,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<Mark, SendError> {
+        _: &MessageHistory<'_>,
+    ) -> Result<Self::DedupKey, SendError> {
         let last = self.lost.take();
-        let count = |tries: Tries| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
+        let count = |tries: DingDedupKey| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
         let (finished, before) = (self.finished.load(Ordering::Relaxed), before.flatten());
         let done = finished || before.as_ref().is_some_and(|tries| tries.done);
-        Ok(Some(Tries { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
+        Ok(Some(DingDedupKey { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
     }
 
-    async fn find(
-        &mut self,
-        _slot: &SendIntent<Mark>,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Posted>, SendError> {
+    async fn find(&mut self, _: &DingIntent, _: &MessageHistory<'_>) -> Result<Option<Self::Ref>, SendError> {
         Ok(None)
     }
 
@@ -377,7 +393,7 @@ impl PlatformMessages for DingMessages {
         self.in_cards()
     }
 
-    async fn post(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
+    async fn post(&mut self, slot: &DingIntent, page: &DingTalkPage) -> Result<Self::Ref, CallError> {
         self.lost = Some(false);
         self.check_rate_limit()?;
         self.spend();
@@ -394,7 +410,7 @@ impl PlatformMessages for DingMessages {
         self.post_message(slot, page).await
     }
 
-    async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<(), CallError> {
         let same = sent.shows == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
         if same && sent.done == page.done {
             return Ok(());
@@ -424,7 +440,7 @@ impl PlatformMessages for DingMessages {
         self.changes += 1;
         match self.change(sent, page, streams).await {
             Ok(()) => Ok(()),
-            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                 self.give_up_cards(&error);
                 Err(CallError::Gone)
             }
@@ -432,7 +448,7 @@ impl PlatformMessages for DingMessages {
         }
     }
 
-    async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
+    async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
         if sent.card {
             self.leave(&sent.id).await;
             return Ok(());
@@ -441,7 +457,7 @@ impl PlatformMessages for DingMessages {
             return Ok(());
         }
         let recalled = self.robot.recall(&self.office.api, &sent.id).await;
-        if matches!(recalled, Err(Failure::Refused(_) | Failure::Forbidden(_))) {
+        if matches!(recalled, Err(DingError::Refused(_) | DingError::Forbidden(_))) {
             self.office.takes_nothing_back();
         }
         recalled.map_err(|error| self.failed(error))
@@ -449,7 +465,7 @@ impl PlatformMessages for DingMessages {
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         self.check_rate_limit()?;
-        if self.robot.target == Target::Session {
+        if self.robot.target == RobotTarget::Session {
             let why = "DingTalk takes no files for people outside the organisation";
             return Err(CallError::Refused(why.to_owned()));
         }
@@ -459,32 +475,23 @@ impl PlatformMessages for DingMessages {
         let id = self.office.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
         let ending = Path::new(&file.name).extension().map(|ending| ending.to_string_lossy().into_owned());
         let content = if picture {
-            Content::Picture(id)
+            RobotContent::Picture(id)
         } else {
-            Content::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
+            RobotContent::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
         };
         self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error))
     }
 
     fn platform_state(&self) -> Value {
-        if self.plain && self.robot.target != Target::Session { json!({"plain": true}) } else { Value::Null }
+        if self.plain && self.robot.target != RobotTarget::Session {
+            json!({"plain": true})
+        } else {
+            Value::Null
+        }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         self.plain |= memo["plain"] == true;
-    }
-}
-
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Wait(wait) | Failure::Flooded(wait) => Self::Wait(wait),
-            Failure::Refused(what) | Failure::Forbidden(what) => Self::Refused(what),
-            Failure::Token(_) | Failure::Credentials(_) | Failure::Unconnected(_) => {
-                Self::Unconnected(failure.to_string())
-            }
-            Failure::Strange(what) | Failure::Unknown(what) => Self::Unknown(what),
-        }
     }
 }
 

@@ -7,11 +7,11 @@
 //! and what was taken back.
 
 use super::{
-    Discord,
-    ears::NotKept,
-    failure::ApiError,
-    office::Lane,
-    wire::{Message, id_at},
+    DiscordChannel,
+    ears::DiscordAcceptError,
+    failure::DiscordApiError,
+    office::ApiRoute,
+    wire::{DiscordMessage, id_at},
 };
 use crate::{EventSink, KnownMessage, clock::now};
 use std::{
@@ -31,7 +31,7 @@ const PLACES: usize = 60;
 const PAGES: usize = 5;
 const PAGE: &str = "100";
 
-impl Discord {
+impl DiscordChannel {
     /// Everything up to now was heard, unless the history is still to be read.
     pub(super) fn alive(&self) {
         if !self.is_behind() {
@@ -111,7 +111,9 @@ impl Discord {
         for channel in channels {
             match self.read(&channel, after, intake).await {
                 Ok(()) => {}
-                Err(NotKept::Unknown(ApiError::Refused(why) | ApiError::Gone(why))) => {
+                Err(DiscordAcceptError::Unknown(
+                    DiscordApiError::Refused(why) | DiscordApiError::Gone(why),
+                )) => {
                     tracing::debug!(why, channel, "a channel's history cannot be read");
                 }
                 Err(error) => {
@@ -124,7 +126,12 @@ impl Discord {
     }
 
     /// Offers what is newer than `after` in a channel, oldest first.
-    async fn read(&self, channel: &str, mut after: u64, intake: &dyn EventSink) -> Result<(), NotKept> {
+    async fn read(
+        &self,
+        channel: &str,
+        mut after: u64,
+        intake: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
         let office = &self.ears.office;
         let Some(me) = office.me.get() else { return Ok(()) };
         // The history does not say to which server a message belongs, and whether it is private at all.
@@ -136,7 +143,7 @@ impl Discord {
             let from = after.to_string();
             let path = ["channels", channel, "messages"];
             let told = office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let mut page: Vec<Message> = office.heed(Lane::Read, channel, told)?;
+            let mut page: Vec<DiscordMessage> = office.heed(ApiRoute::Read, channel, told)?;
             page.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
             for message in &mut page {
                 message.guild_id.clone_from(&guild);

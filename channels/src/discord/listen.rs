@@ -5,12 +5,12 @@
 //! next process goes on there. Where a session cannot be resumed the history is read.
 
 use super::{
-    Discord,
+    DiscordChannel,
     answers::MAX_CONCURRENT_RESPONSES,
-    ears::{NotKept, Todo},
-    failure::{ApiError, mend_token},
-    gateway::{Event, Gateway, Heard, Link, Parted},
-    office::{Lane, Me},
+    ears::{DiscordAcceptError, EventResponse},
+    failure::{DiscordApiError, mend_token},
+    gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
+    office::{ApiRoute, DiscordIdentity},
     session::{Behind, GatewaySession},
     wire::Ready,
 };
@@ -36,26 +36,26 @@ const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 /// Where the gateway is, and how often a session may still begin.
 #[derive(Deserialize)]
-struct Where {
+struct GatewayInfo {
     url: String,
-    session_start_limit: Option<Starts>,
+    session_start_limit: Option<SessionStartLimit>,
 }
 
 #[derive(Deserialize)]
-struct Starts {
+struct SessionStartLimit {
     remaining: u64,
     /// In milliseconds.
     reset_after: u64,
 }
 
-impl Discord {
+impl DiscordChannel {
     pub(super) async fn run(
         &self,
         intake: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
-        let kept: Mutex<Option<Gateway>> = Mutex::new(None);
+        let kept: Mutex<Option<GatewayConnector>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
@@ -80,8 +80,8 @@ impl Discord {
     }
 
     /// Goes on where this account's session was left, be it by another process.
-    async fn take_up(&self, intake: &dyn EventSink) -> Result<Gateway, ReplyStoreError> {
-        let mut gateway = Gateway::new(self.ears.office.client.token());
+    async fn take_up(&self, intake: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
+        let mut gateway = GatewayConnector::new(self.ears.office.client.token());
         let kept = intake.position(&self.ears.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
             self.ears.unplaced.restore(mem::take(&mut session.unplaced));
@@ -94,9 +94,9 @@ impl Discord {
 
     async fn session(
         &self,
-        gateway: &mut Gateway,
+        gateway: &mut GatewayConnector,
         intake: &dyn EventSink,
-        todo: &mpsc::Sender<Todo>,
+        todo: &mpsc::Sender<EventResponse>,
         stop: &CancellationToken,
     ) -> ConnectionEnd {
         let url = match gateway.address() {
@@ -111,7 +111,7 @@ impl Discord {
             Err(ended) => return ended,
         };
         let saved = gateway.session().cloned();
-        let talk = Talk {
+        let talk = ActiveSession {
             discord: self,
             intake,
             gateway,
@@ -126,10 +126,10 @@ impl Discord {
 
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
     async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
-        let told = self.ears.office.client.get::<Where>(&["gateway", "bot"], &[]).await;
-        let told = self.ears.office.heed(Lane::Read, "gateway", told).map_err(ended)?;
+        let told = self.ears.office.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
+        let told = self.ears.office.heed(ApiRoute::Read, "gateway", told).map_err(ended)?;
         match told.session_start_limit {
-            Some(Starts { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
+            Some(SessionStartLimit { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
                 "the bot has connected too often today".to_owned(),
                 Duration::from_millis(reset_after),
             )),
@@ -139,12 +139,12 @@ impl Discord {
 }
 
 /// One connection and what is worked on beside it.
-struct Talk<'a> {
-    discord: &'a Discord,
+struct ActiveSession<'a> {
+    discord: &'a DiscordChannel,
     intake: &'a dyn EventSink,
-    gateway: &'a mut Gateway,
+    gateway: &'a mut GatewayConnector,
     /// What is to be done that nothing here waits for.
-    todo: &'a mpsc::Sender<Todo>,
+    todo: &'a mpsc::Sender<EventResponse>,
     /// Tells whether the history was read to its end, and how often that was tried.
     catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
     /// When the history may be read again.
@@ -155,8 +155,8 @@ struct Talk<'a> {
     saved: Option<GatewaySession>,
 }
 
-impl Talk<'_> {
-    async fn run(mut self, mut link: Link, stop: &CancellationToken) -> ConnectionEnd {
+impl ActiveSession<'_> {
+    async fn run(mut self, mut link: GatewayConnection, stop: &CancellationToken) -> ConnectionEnd {
         loop {
             let heard = tokio::select! {
                 biased;
@@ -178,8 +178,8 @@ impl Talk<'_> {
                 }
             };
             let taken = match heard {
-                Ok(Heard::Event(event)) => self.take(event).await,
-                Ok(Heard::Nothing) => {
+                Ok(GatewayEvent::Event(event)) => self.take(event).await,
+                Ok(GatewayEvent::Nothing) => {
                     self.alive();
                     self.save_news().await;
                     Ok(())
@@ -194,12 +194,12 @@ impl Talk<'_> {
     }
 
     /// Takes an event; an error ends the connection.
-    async fn take(&mut self, event: Event) -> Result<(), Parted> {
-        let Event { seq, kind, data } = event;
+    async fn take(&mut self, event: DispatchEvent) -> Result<(), Parted> {
+        let DispatchEvent { seq, kind, data } = event;
         let todo = match kind.as_str() {
             "READY" => {
                 self.ready(data, seq).await?;
-                Todo::Register
+                EventResponse::Register
             }
             "RESUMED" => {
                 self.flows = true;
@@ -208,7 +208,7 @@ impl Talk<'_> {
                     self.look(Duration::ZERO);
                 }
                 // They are those of this process, which need not be those that the session began with.
-                Todo::Register
+                EventResponse::Register
             }
             _ => match self.hear(&kind, data, seq).await {
                 Ok(todo) => todo,
@@ -222,7 +222,7 @@ impl Talk<'_> {
     }
 
     /// Keeps what an event tells, and with it that the session goes on behind it.
-    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<Todo, NotKept> {
+    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordAcceptError> {
         let ears = &self.discord.ears;
         let Some(session) = self.session(seq) else { return ears.hear(kind, data, self.intake).await };
         // The session is this bot's: Discord has taken it.
@@ -270,7 +270,7 @@ impl Talk<'_> {
     }
 
     /// The session goes on before this event, over another connection.
-    fn not_kept(&self, error: &NotKept) -> Parted {
+    fn not_kept(&self, error: &DiscordAcceptError) -> Parted {
         tracing::warn!(account = self.discord.ears.account, %error, "an event is left with Discord");
         self.discord.ears.health.failed(HealthState::Degraded, error.to_string());
         Parted::lost(&error.to_string())
@@ -282,7 +282,8 @@ impl Talk<'_> {
         let office = &self.discord.ears.office;
         let application = ready.application.clone().map(|application| application.id);
         let application = application.filter(|id| !id.is_empty()).unwrap_or_else(|| ready.user.id.clone());
-        let me = Me { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
+        let me =
+            DiscordIdentity { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
         tracing::info!(account = self.discord.ears.account, bot = me.name, "connected to Discord");
         // A token's bot does not change.
         office.me.set(me.clone()).ok();
@@ -311,12 +312,12 @@ impl Talk<'_> {
         }));
     }
 
-    fn see_to(&self, todo: Todo) {
-        if matches!(todo, Todo::Nothing) {
+    fn see_to(&self, todo: EventResponse) {
+        if matches!(todo, EventResponse::Nothing) {
             return;
         }
         if let Err(error) = self.todo.try_send(todo)
-            && let Todo::Command { token, .. } = error.into_inner()
+            && let EventResponse::Command { token, .. } = error.into_inner()
         {
             // Its reply is an ordinary message then.
             self.discord.ears.office.deferred.taken(&token, false);
@@ -324,10 +325,10 @@ impl Talk<'_> {
     }
 }
 
-fn ended(error: ApiError) -> ConnectionEnd {
+fn ended(error: DiscordApiError) -> ConnectionEnd {
     match error {
-        ApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
-        ApiError::Wait(after, _) => {
+        DiscordApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
+        DiscordApiError::Wait(after, _) => {
             ConnectionEnd::Later("Discord has too many calls of this bot".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

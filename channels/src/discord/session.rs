@@ -1,7 +1,7 @@
 //! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
 //! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
 
-use super::{office::Me, unplaced::UnplacedMessage};
+use super::{office::DiscordIdentity, unplaced::UnplacedMessage};
 use crate::Address;
 use crate::{
     AcceptError, Accepted, BoxFuture, EventSink, Inbound, KnownMessage, ReplyStoreError, StreamPosition,
@@ -17,7 +17,7 @@ pub(super) struct GatewaySession {
     /// Where it is taken up; nothing when nobody was there.
     pub(super) url: Option<String>,
     /// Who the bot is: only a session that begins says so.
-    pub(super) me: Me,
+    pub(super) me: DiscordIdentity,
     /// Whether the history is still to be read for what was missed before it.
     #[serde(default)]
     pub(super) behind: bool,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_session_is_stored_like_this() {
-        let me = Me { user: "7".into(), application: "8".into(), name: "pudu".into() };
+        let me = DiscordIdentity { user: "7".into(), application: "8".into(), name: "pudu".into() };
         let session = GatewaySession {
             id: "a".into(),
             seq: 5,

@@ -5,10 +5,10 @@
 
 use super::{
     catchup::MAX_ANSWER_AGE,
-    ears::{Ears, NotKept},
-    failure::ApiError,
-    office::Lane,
-    wire::{Message, made},
+    ears::{DiscordAcceptError, DiscordEventHandler},
+    failure::DiscordApiError,
+    office::ApiRoute,
+    wire::{DiscordMessage, made},
 };
 use crate::{EventSink, clock::now, recovery::Backoff};
 use futures_util::{StreamExt, stream};
@@ -39,7 +39,7 @@ pub(super) struct UnplacedMessage {
 }
 
 /// One of them, with its words where this process heard them.
-pub(super) type Waiting = (UnplacedMessage, Option<Message>);
+pub(super) type Waiting = (UnplacedMessage, Option<DiscordMessage>);
 
 /// The messages that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ pub(super) struct Unplaced {
 
 impl Unplaced {
     /// A message waits from now on.
-    pub(super) fn add(&self, message: Message) {
-        let Message { id, channel_id, guild_id, .. } = &message;
+    pub(super) fn add(&self, message: DiscordMessage) {
+        let DiscordMessage { id, channel_id, guild_id, .. } = &message;
         let named = UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
         self.push((named, Some(message)));
     }
@@ -120,7 +120,7 @@ impl Unplaced {
     }
 }
 
-impl Ears {
+impl DiscordEventHandler {
     /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
     pub(super) async fn place_later(&self, intake: &dyn EventSink) {
         let mut backoff = Backoff::new();
@@ -158,9 +158,9 @@ impl Ears {
     async fn place_one(
         &self,
         named: &UnplacedMessage,
-        heard: Option<Message>,
+        heard: Option<DiscordMessage>,
         intake: &dyn EventSink,
-    ) -> Result<(), NotKept> {
+    ) -> Result<(), DiscordAcceptError> {
         let UnplacedMessage { id, channel, guild } = named;
         let me = self.office.me().await?;
         let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
@@ -168,9 +168,9 @@ impl Ears {
             Some(message) => message,
             None => {
                 let path = ["channels", channel, "messages", id];
-                match self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await {
-                    Ok(message) => Message { guild_id: guild.clone(), ..message },
-                    Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                match self.office.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
+                    Ok(message) => DiscordMessage { guild_id: guild.clone(), ..message },
+                    Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                         tracing::warn!(
                             message = id,
                             channel,
@@ -194,8 +194,8 @@ impl Ears {
 mod tests {
     use super::*;
 
-    fn message(id: usize, channel: &str) -> Message {
-        Message { id: id.to_string(), channel_id: channel.into(), ..Message::default() }
+    fn message(id: usize, channel: &str) -> DiscordMessage {
+        DiscordMessage { id: id.to_string(), channel_id: channel.into(), ..DiscordMessage::default() }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Calls for one reply: where it goes, how often, and under which keys.
 
 use super::{
-    card::{ELEMENT, Page},
-    client::Client,
-    failure::Failure,
-    places::{Place, Places, plain},
+    card::{ELEMENT, FeishuPage},
+    client::FeishuClient,
+    failure::FeishuError,
+    places::{ChatCache, MessageInfo, plain},
 };
 use crate::{
     ReplyTarget,
@@ -31,12 +31,12 @@ pub(super) fn bucket() -> Bucket {
 
 /// What the replies of one account share.
 #[derive(Clone)]
-pub(super) struct Office {
-    pub(super) client: Arc<Client>,
+pub(super) struct FeishuAccountState {
+    pub(super) client: Arc<FeishuClient>,
     pub(super) pacer: Arc<Pacer<String>>,
     /// What all chats share.
     pub(super) bucket: Arc<Bucket>,
-    pub(super) places: Arc<Places>,
+    pub(super) places: Arc<ChatCache>,
     pub(super) offers: Arc<NumberedChoices>,
     pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
@@ -45,8 +45,8 @@ pub(super) struct Office {
 
 /// An office's calls for one reply.
 #[derive(Clone)]
-pub(super) struct Desk {
-    pub(super) office: Office,
+pub(super) struct FeishuChatClient {
+    pub(super) office: FeishuAccountState,
     chat: String,
     topic: Option<String>,
     private: bool,
@@ -61,15 +61,15 @@ pub(super) enum Operation<'a> {
     /// Another text of the element that streams.
     Text(&'a str),
     /// Another card.
-    Whole(&'a Page),
+    Whole(&'a FeishuPage),
     /// The stream opens.
     Open,
     /// The stream closes, and the list of chats shows the words.
-    Close(&'a Page),
+    Close(&'a FeishuPage),
 }
 
-impl Desk {
-    pub(super) fn new(office: Office, placement: &ReplyTarget) -> Self {
+impl FeishuChatClient {
+    pub(super) fn new(office: FeishuAccountState, placement: &ReplyTarget) -> Self {
         let hinted = placement.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
         let topic = placement.address.topic.clone();
         Self {
@@ -87,7 +87,7 @@ impl Desk {
         self.office.bucket.ready().await;
     }
 
-    pub(super) fn free(&self) -> Result<(), CallError> {
+    pub(super) fn check_rate_limit(&self) -> Result<(), CallError> {
         self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
@@ -98,7 +98,7 @@ impl Desk {
         content: &Value,
         key: &str,
         first: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, FeishuError> {
         // Alone with the bot everybody knows what it answers.
         let answers = self.answered.as_ref().filter(|_| self.threaded || (first && !self.private));
         let body = json!({"msg_type": kind, "content": content.to_string(), "uuid": key});
@@ -113,39 +113,43 @@ impl Desk {
         if id.is_empty() {
             return Err(CallError::Unknown("the platform does not say which message it is".to_owned()).into());
         }
-        let place =
-            Place { chat: self.chat.clone(), topic: self.topic.clone(), private: self.private, sender: None };
+        let place = MessageInfo {
+            chat: self.chat.clone(),
+            topic: self.topic.clone(),
+            private: self.private,
+            sender: None,
+        };
         self.office.places.saw(&id, place);
         self.office.places.talked(&id, true);
         Ok(id)
     }
 
-    async fn reply(&self, message: &str, body: &Value) -> Result<Value, Failure> {
+    async fn reply(&self, message: &str, body: &Value) -> Result<Value, FeishuError> {
         let mut body = body.clone();
         body["reply_in_thread"] = self.topic.is_some().into();
         self.call(Method::POST, &format!("im/v1/messages/{message}/reply"), Some(&body)).await
     }
 
-    async fn create(&self, mut body: Value) -> Result<Value, Failure> {
+    async fn create(&self, mut body: Value) -> Result<Value, FeishuError> {
         body["receive_id"] = self.chat.as_str().into();
         self.call(Method::POST, "im/v1/messages?receive_id_type=chat_id", Some(&body)).await
     }
 
     /// Puts another card in place of the one that a message shows.
-    pub(super) async fn patch(&self, message: &str, page: &Page) -> Result<(), Failure> {
+    pub(super) async fn patch(&self, message: &str, page: &FeishuPage) -> Result<(), FeishuError> {
         let path = format!("im/v1/messages/{}", checked(message)?);
         let body = json!({"content": page.card(false).to_string()});
         self.call(Method::PATCH, &path, Some(&body)).await.map(drop)
     }
 
-    pub(super) async fn delete(&self, message: &str) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, message: &str) -> Result<(), FeishuError> {
         let path = format!("im/v1/messages/{}", checked(message)?);
         self.call(Method::DELETE, &path, None).await.map(drop)
     }
 
     /// Makes a card whose text streams in; returns its id.
-    pub(super) async fn make_card(&self) -> Result<String, Failure> {
-        let body = json!({"type": "card_json", "data": Page::sign().card(true).to_string()});
+    pub(super) async fn make_card(&self) -> Result<String, FeishuError> {
+        let body = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
         let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
         let id = made["card_id"].as_str().and_then(plain);
         id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()).into())
@@ -157,7 +161,7 @@ impl Desk {
         card: &str,
         operation: &Operation<'_>,
         sequence: i32,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FeishuError> {
         let card = checked(card)?;
         let settings = |config: Value| {
             let settings = json!({"config": config}).to_string();
@@ -183,7 +187,7 @@ impl Desk {
     }
 
     /// Returns the messages of this bot in the chat between two times in milliseconds, oldest first.
-    pub(super) async fn own_between(&self, from: i64, to: i64) -> Result<Vec<String>, Failure> {
+    pub(super) async fn own_between(&self, from: i64, to: i64) -> Result<Vec<String>, FeishuError> {
         let chat = checked(&self.chat)?;
         let base = format!(
             "im/v1/messages?container_id_type=chat&container_id={chat}&sort_type=ByCreateTimeAsc\
@@ -216,8 +220,8 @@ impl Desk {
         form: pudu_net::reqwest::multipart::Form,
         field: &str,
         patience: Duration,
-    ) -> Result<String, Failure> {
-        self.free()?;
+    ) -> Result<String, FeishuError> {
+        self.check_rate_limit()?;
         let told = self.note(self.office.client.post_form(path, form, patience).await)?;
         let key = told[field].as_str().map(str::to_owned);
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
@@ -225,8 +229,8 @@ impl Desk {
 
     /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
     /// ones say: only doing it again under its key, or looking, can tell.
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        self.free()?;
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
+        self.check_rate_limit()?;
         if method != Method::GET {
             self.office.pacer.spend(&self.chat, self.office.interval);
             self.office.bucket.spend();
@@ -249,9 +253,9 @@ impl Desk {
     }
 
     /// Notes what a call that was made says of the platform.
-    fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    fn note<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
         self.office.recovery.note(&result, is_outage);
-        if let Err(failure @ Failure { error: CallError::Wait(pause), .. }) = &result {
+        if let Err(failure @ FeishuError { error: CallError::Wait(pause), .. }) = &result {
             self.office.pacer.hold(&self.chat, *pause);
             if failure.is_everybodys() {
                 self.office.bucket.hold(*pause);
@@ -262,11 +266,11 @@ impl Desk {
 }
 
 /// Tells whether the platform fails, or whatever is between.
-fn is_outage(failure: &Failure) -> bool {
+fn is_outage(failure: &FeishuError) -> bool {
     matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
 }
 
 /// An id that goes into a path.
-fn checked(id: &str) -> Result<&str, Failure> {
+fn checked(id: &str) -> Result<&str, FeishuError> {
     plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()).into())
 }

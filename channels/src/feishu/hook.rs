@@ -2,8 +2,8 @@
 //! sets a webhook up comes without one, and it is answered to nobody who does not know the key.
 
 use super::{
-    event::Envelope,
-    inlet::{Inlet, NotTaken},
+    event::EventEnvelope,
+    inlet::{FeishuAcceptError, FeishuEventParser},
     seal,
 };
 use crate::{
@@ -23,7 +23,7 @@ const SIGNED: [&str; 3] = ["x-lark-signature", "x-lark-request-timestamp", "x-la
 
 /// Takes what Feishu posts for one account.
 pub(super) struct FeishuWebhook {
-    pub(super) inlet: Inlet,
+    pub(super) inlet: FeishuEventParser,
     pub(super) encrypt_key: SecretString,
     pub(super) verification_token: SecretString,
 }
@@ -67,7 +67,7 @@ impl Webhook for FeishuWebhook {
 
 impl FeishuWebhook {
     /// Tells how it is doing: there is no connection whose end would tell it.
-    fn tell(&self, why: Option<&NotTaken>) {
+    fn tell(&self, why: Option<&FeishuAcceptError>) {
         match why {
             Some(why) => {
                 tracing::warn!(%why, "an event was not kept: Feishu posts it again");
@@ -78,12 +78,12 @@ impl FeishuWebhook {
     }
 
     /// Checks that a post is Feishu's and opens it.
-    fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<Envelope, WebhookResponse> {
+    fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<EventEnvelope, WebhookResponse> {
         let signed = self.check_signature(post, now)?;
         let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| unreadable(signed))?;
         let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
         let opened = opened.ok_or_else(|| unreadable(signed))?;
-        let event: Envelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
+        let event: EventEnvelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
         let expected = self.verification_token.expose_secret().as_bytes();
         let known = bool::from(event.token().as_bytes().ct_eq(expected));
         if !known || (!signed && event.kind != "url_verification") {

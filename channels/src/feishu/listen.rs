@@ -5,11 +5,11 @@
 //! it takes, does not hold up the others.
 
 use super::{
-    Feishu, Mode,
-    event::Envelope,
-    failure::Failure,
-    inlet::Inlet,
-    protocol::{Delivery, PING, Protocol, Step},
+    FeishuChannel, FeishuEventMode,
+    event::EventEnvelope,
+    failure::FeishuError,
+    inlet::FeishuEventParser,
+    protocol::{FeishuDelivery, PING, Protocol, ProtocolStep},
 };
 use crate::{
     ChannelError, EventSink,
@@ -33,7 +33,7 @@ const TOO_MANY: Duration = Duration::from_secs(60);
 /// How often the token is looked at where there is no connection.
 const TOKEN: Duration = Duration::from_secs(60);
 
-impl Feishu {
+impl FeishuChannel {
     pub(super) async fn run(
         &self,
         intake: &dyn EventSink,
@@ -55,14 +55,14 @@ impl Feishu {
         let started = stop.run_until_cancelled(self.learn_me()).await;
         let Some(started) = started else { return Ok(ConnectionEnd::Renew) };
         started?;
-        if let Mode::Webhook { .. } = self.config.mode {
+        if let FeishuEventMode::Webhook { .. } = self.config.mode {
             return self.stay(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(ConnectionEnd::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
-        Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+        Ok(FeishuConnection::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
     }
 
     /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
@@ -124,23 +124,23 @@ fn ping_of(config: &Value) -> Option<Duration> {
 }
 
 /// An open connection.
-struct Line<'a> {
+struct FeishuConnection<'a> {
     socket: Socket,
     protocol: Protocol,
     ping: Duration,
     next_ping: Instant,
     /// When the platform, not only the line, last said something.
     heard: Instant,
-    inlet: Inlet,
+    inlet: FeishuEventParser,
     intake: &'a dyn EventSink,
 }
 
-impl<'a> Line<'a> {
+impl<'a> FeishuConnection<'a> {
     fn new(
         socket: Socket,
         protocol: Protocol,
         ping: Duration,
-        inlet: Inlet,
+        inlet: FeishuEventParser,
         intake: &'a dyn EventSink,
     ) -> Self {
         let now = Instant::now();
@@ -187,25 +187,25 @@ impl<'a> Line<'a> {
     }
 
     /// Takes a frame; returns an event that is whole.
-    fn hear(&mut self, bytes: &[u8]) -> Option<Delivery> {
+    fn hear(&mut self, bytes: &[u8]) -> Option<FeishuDelivery> {
         let now = Instant::now();
         self.heard = now;
         match self.protocol.push(bytes, now) {
-            Step::Nothing => None,
-            Step::Pulse(interval) => {
+            ProtocolStep::Nothing => None,
+            ProtocolStep::Pulse(interval) => {
                 self.ping = interval.unwrap_or(self.ping);
                 self.next_ping = self.next_ping.min(now + self.ping);
                 None
             }
-            Step::Event(delivery) => Some(delivery),
+            ProtocolStep::Event(delivery) => Some(delivery),
         }
     }
 }
 
 /// Keeps an event and makes its acknowledgement.
-async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn EventSink) -> Vec<u8> {
+async fn keep(inlet: FeishuEventParser, delivery: FeishuDelivery, intake: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
-    let answer = match serde_json::from_slice::<Envelope>(&delivery.payload) {
+    let answer = match serde_json::from_slice::<EventEnvelope>(&delivery.payload) {
         Ok(event) => match inlet.take(&event, intake).await {
             Ok(told) => {
                 inlet.health.kept();
@@ -226,7 +226,7 @@ async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn EventSink) -> Vec<u
 }
 
 /// What a failed call means for listening.
-fn ended(failure: &Failure) -> ConnectionEnd {
+fn ended(failure: &FeishuError) -> ConnectionEnd {
     match &failure.error {
         _ if failure.is_credentials() => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
         CallError::Wait(pause) => ConnectionEnd::Later("Feishu asks to wait".to_owned(), *pause),
@@ -236,7 +236,7 @@ fn ended(failure: &Failure) -> ConnectionEnd {
 }
 
 /// The endpoint has codes of its own: some pass, the others need a person's hand.
-fn refused_endpoint(failure: &Failure) -> ConnectionEnd {
+fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
     match failure.code {
         0 | 1 | 1_000_040_343 => ConnectionEnd::Lost(failure.error.to_string()),
         403 | 514 => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
@@ -272,7 +272,7 @@ mod tests {
     use crate::{
         Channel, HealthState,
         feishu::{
-            Config,
+            FeishuConfig,
             failure::{failure, unreadable},
         },
     };
@@ -298,8 +298,8 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let domain = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
-        let mode = Mode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
-        let config = Config {
+        let mode = FeishuEventMode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
+        let config = FeishuConfig {
             account: "feishu".into(),
             app_id: "cli".into(),
             app_secret: "s".into(),
@@ -308,7 +308,7 @@ mod tests {
             require_mention: true,
             stream_interval: Duration::from_millis(1),
         };
-        let (feishu, stop) = (Feishu::new(config).unwrap(), CancellationToken::new());
+        let (feishu, stop) = (FeishuChannel::new(config).unwrap(), CancellationToken::new());
         let used = async {
             while feishu.health().state != HealthState::Ready {
                 tokio::task::yield_now().await;

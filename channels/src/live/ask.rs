@@ -15,7 +15,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Takes up what was asked before a restart: its numbers count before it is shown again.
     pub(super) fn asked_before(
         messages: &M,
-        record: &ReplyRecord<M::Sent, M::Mark>,
+        record: &ReplyRecord<M::Ref, M::DedupKey>,
         address: &Address,
     ) -> Option<NumberedPrompt> {
         let PromptRecord { first, actions, .. } = &record.asked;

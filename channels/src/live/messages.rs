@@ -12,9 +12,9 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// What one message shows, ready to be sent. Equal pages need no call.
     type Page: Clone + PartialEq + Send + Sync;
     /// What is kept of a message that is there.
-    type Sent: MessageRef;
+    type Ref: MessageRef;
     /// What is kept of a message before it is sent, so that it can be found again; `()` where a key does it.
-    type Mark: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
+    type DedupKey: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
     /// The platform's name, for people.
     const PLATFORM: &'static str;
@@ -48,7 +48,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     }
 
     /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
-    fn abandon(&mut self, _slot: &SendIntent<Self::Mark>) -> impl Future<Output = ()> + Send {
+    fn abandon(&mut self, _slot: &SendIntent<Self::DedupKey>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -97,18 +97,18 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// sent already, and not found.
     fn dedup_key(
         &mut self,
-        before: Option<Self::Mark>,
+        before: Option<Self::DedupKey>,
         since: i64,
         ledger: &MessageHistory<'_>,
-    ) -> impl Future<Output = Result<Self::Mark, SendError>> + Send;
+    ) -> impl Future<Output = Result<Self::DedupKey, SendError>> + Send;
 
     /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
     /// the same key makes no second one.
     fn find(
         &mut self,
-        slot: &SendIntent<Self::Mark>,
+        slot: &SendIntent<Self::DedupKey>,
         ledger: &MessageHistory<'_>,
-    ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Ref>, SendError>> + Send;
 
     /// Tells whether sending again under the same key makes no second message.
     fn idempotent_send(&self) -> bool {
@@ -123,20 +123,20 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Makes a message.
     fn post(
         &mut self,
-        slot: &SendIntent<Self::Mark>,
+        slot: &SendIntent<Self::DedupKey>,
         page: &Self::Page,
-    ) -> impl Future<Output = Result<Self::Sent, CallError>> + Send;
+    ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
     /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to be
     /// kept before a call is made it answers [`CallError::Keep`], and is asked again.
     fn edit(
         &mut self,
-        sent: &mut Self::Sent,
+        sent: &mut Self::Ref,
         page: &Self::Page,
     ) -> impl Future<Output = Result<(), CallError>> + Send;
 
     /// Deletes a message.
-    fn delete(&mut self, sent: &Self::Sent) -> impl Future<Output = Result<(), CallError>> + Send;
+    fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
 
     /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970.
     fn find_file(

@@ -5,10 +5,10 @@
 //! with what it still owes acknowledged on it.
 
 use super::{
-    Delivery, Slack,
-    ears::{NotKept, Source},
-    failure::{ApiError, fatal, off},
-    wire::Frame,
+    SlackChannel, SlackEventMode,
+    ears::{SlackAcceptError, Source},
+    failure::{SlackApiError, fatal, off},
+    wire::SocketModeFrame,
 };
 use crate::{
     BoxFuture, ChannelError, EventSink, HealthState,
@@ -40,11 +40,11 @@ const CROWDED: Duration = Duration::from_secs(30);
 const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
-struct Opened {
+struct ConnectionsOpenResponse {
     url: String,
 }
 
-impl Slack {
+impl SlackChannel {
     pub(super) async fn run(
         &self,
         intake: &dyn EventSink,
@@ -57,8 +57,8 @@ impl Slack {
         let opened = async {
             self.meet().await?;
             match self.config.delivery {
-                Delivery::Socket { .. } => self.open().await.map(Some),
-                Delivery::Http { .. } => Ok(None),
+                SlackEventMode::Socket { .. } => self.open().await.map(Some),
+                SlackEventMode::Http { .. } => Ok(None),
             }
         };
         let opened = tokio::select! {
@@ -67,7 +67,7 @@ impl Slack {
         };
         match opened {
             Err(ended) => ended,
-            Ok(Some(socket)) => Session::new(self, intake, socket).run(stop).await,
+            Ok(Some(socket)) => SlackSession::new(self, intake, socket).run(stop).await,
             Ok(None) => {
                 self.ears.health.ready();
                 tokio::join!(stop.run_until_cancelled(self.catch_up(intake)), stop.cancelled());
@@ -93,7 +93,7 @@ impl Slack {
 
     /// Opens a connection, up to Slack's first word.
     pub(super) async fn open(&self) -> Result<Socket, ConnectionEnd> {
-        let Opened { url } = self.ears.office.client.open().await.map_err(ended)?;
+        let ConnectionsOpenResponse { url } = self.ears.office.client.open().await.map_err(ended)?;
         let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
         let hello = async {
             loop {
@@ -112,8 +112,8 @@ impl Slack {
 }
 
 /// An open connection and what is worked on.
-struct Session<'a> {
-    slack: &'a Slack,
+struct SlackSession<'a> {
+    slack: &'a SlackChannel,
     intake: &'a dyn EventSink,
     socket: Socket,
     /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
@@ -130,8 +130,8 @@ struct Session<'a> {
     broken: bool,
 }
 
-impl<'a> Session<'a> {
-    fn new(slack: &'a Slack, intake: &'a dyn EventSink, socket: Socket) -> Self {
+impl<'a> SlackSession<'a> {
+    fn new(slack: &'a SlackChannel, intake: &'a dyn EventSink, socket: Socket) -> Self {
         slack.ears.health.ready();
         Self {
             slack,
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
     }
 
     /// Slack wants the connection to end.
-    fn leave(&mut self, frame: &Frame) -> Result<(), ConnectionEnd> {
+    fn leave(&mut self, frame: &SocketModeFrame) -> Result<(), ConnectionEnd> {
         match frame.reason.as_deref() {
             Some("warning" | "refresh_requested") | None => {}
             Some(_) => return Err(told_to_go(frame)),
@@ -282,7 +282,7 @@ fn acknowledgement(id: &str) -> String {
 
 /// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
 fn keep<'a>(
-    slack: &'a Slack,
+    slack: &'a SlackChannel,
     intake: &'a dyn EventSink,
     id: String,
     kind: &str,
@@ -306,13 +306,13 @@ fn keep<'a>(
     keep.boxed()
 }
 
-fn not_kept(slack: &Slack, error: &NotKept) {
+fn not_kept(slack: &SlackChannel, error: &SlackAcceptError) {
     tracing::warn!(account = &*slack.ears.account, %error, "an event is left with Slack");
     slack.ears.health.failed(HealthState::Degraded, error.to_string());
 }
 
 /// Reads a frame; `None` for one that says nothing.
-fn read(frame: socket::SocketFrame) -> Result<Option<Frame>, ConnectionEnd> {
+fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, ConnectionEnd> {
     match frame {
         socket::SocketFrame::Text(text) => {
             let frame = serde_json::from_str(&text);
@@ -326,7 +326,7 @@ fn read(frame: socket::SocketFrame) -> Result<Option<Frame>, ConnectionEnd> {
     }
 }
 
-fn told_to_go(frame: &Frame) -> ConnectionEnd {
+fn told_to_go(frame: &SocketModeFrame) -> ConnectionEnd {
     match frame.reason.as_deref().unwrap_or_default() {
         "link_disabled" => ConnectionEnd::Fatal(off()),
         "too_many_websockets" => {
@@ -342,12 +342,12 @@ fn lost(error: SocketError) -> ConnectionEnd {
     ConnectionEnd::Lost(error.to_string())
 }
 
-fn ended(error: ApiError) -> ConnectionEnd {
+fn ended(error: SlackApiError) -> ConnectionEnd {
     if let Some(error) = fatal(&error) {
         return ConnectionEnd::Fatal(error);
     }
     match error {
-        ApiError::Wait(after) => {
+        SlackApiError::Wait(after) => {
             ConnectionEnd::Later("Slack has too many calls of this app".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -18,7 +18,7 @@ mod search;
 mod status;
 mod streams;
 
-use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
+use super::{decode::RESPOND, failure::SlackApiError, office::SlackAccountState, page::SlackPage, upload};
 use crate::{
     OutFile, ReplyTarget, SendError,
     live::{
@@ -30,7 +30,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use status::{STATUS, Status};
+use status::{STATUS, ThreadStatus};
 use std::{
     collections::{HashMap, HashSet},
     sync::{
@@ -49,7 +49,7 @@ const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
-    office: Arc<Office>,
+    office: Arc<SlackAccountState>,
     channel: String,
     thread: Option<String>,
     /// Who is answered, and of which team: a stream in a channel has to be for somebody.
@@ -73,7 +73,7 @@ pub(super) struct SlackMessages {
     files: Vec<String>,
     /// The message that is answered, or the thread: what was sent since stands behind it.
     behind: String,
-    status: Arc<Status>,
+    status: Arc<ThreadStatus>,
     /// When the buttons have to be there, stream or not.
     late: Instant,
     /// When it is looked next whether they are.
@@ -82,7 +82,7 @@ pub(super) struct SlackMessages {
 
 /// What is kept of a message before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tries {
+pub(super) struct SlackDedupKey {
     /// Whether one of the tries was to begin a stream.
     stream: bool,
     /// How many may have had their effect without being seen, the one that follows included.
@@ -91,7 +91,7 @@ pub(super) struct Tries {
 
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Post {
+pub(super) struct SlackMessageRef {
     /// Empty for one that is taken for shown and that nobody finds.
     ts: String,
     /// Whether it is a stream that nobody closed.
@@ -99,13 +99,13 @@ pub(super) struct Post {
     stream: bool,
 }
 
-impl Post {
+impl SlackMessageRef {
     fn is_lost(&self) -> bool {
         self.ts.is_empty()
     }
 }
 
-impl MessageRef for Post {
+impl MessageRef for SlackMessageRef {
     fn id(&self) -> String {
         self.ts.clone()
     }
@@ -116,12 +116,12 @@ impl MessageRef for Post {
 }
 
 #[derive(Deserialize)]
-struct Posted {
+struct PostMessageResponse {
     ts: String,
 }
 
 impl SlackMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(office: Arc<SlackAccountState>, placement: &ReplyTarget) -> Self {
         office.active.fetch_add(1, Ordering::Relaxed);
         let hint = |key| placement.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
         let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
@@ -145,7 +145,7 @@ impl SlackMessages {
                 .clone()
                 .or_else(|| placement.address.topic.clone())
                 .unwrap_or_default(),
-            status: Arc::new(Status::of(placement)),
+            status: Arc::new(ThreadStatus::of(placement)),
             late: Instant::now() + STOP_BUTTON_DELAY,
             look: Instant::now() + STOP_BUTTON_DELAY,
         }
@@ -172,12 +172,12 @@ impl SlackMessages {
         &self,
         method: &str,
         params: &Value,
-    ) -> Result<T, ApiError> {
+    ) -> Result<T, SlackApiError> {
         self.office.write(method, &self.channel, params).await
     }
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
-    async fn make(&mut self, key: &str, page: &Page) -> Result<Post, ApiError> {
+    async fn make(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
         let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
             Some(post) => Ok(post),
@@ -186,7 +186,7 @@ impl SlackMessages {
     }
 
     /// Posts a message whole; once more without marks if Slack does not take them.
-    async fn say(&self, key: &str, page: &Page) -> Result<Post, ApiError> {
+    async fn say(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
         let params = |text: &str, blocks: &[Value]| {
             let mut params = json!({
                 "channel": self.channel, "text": text,
@@ -201,23 +201,26 @@ impl SlackMessages {
             }
             params
         };
-        let posted = match self.write::<Posted>("chat.postMessage", &params(&page.text, &page.blocks)).await {
-            Err(ApiError::Content(why)) => {
+        let posted = match self
+            .write::<PostMessageResponse>("chat.postMessage", &params(&page.text, &page.blocks))
+            .await
+        {
+            Err(SlackApiError::Content(why)) => {
                 tracing::warn!(why, "a message is shown without marks");
-                self.write::<Posted>("chat.postMessage", &params(&page.plain, &[])).await?
+                self.write::<PostMessageResponse>("chat.postMessage", &params(&page.plain, &[])).await?
             }
             result => result?,
         };
-        Ok(Post { ts: posted.ts, stream: false })
+        Ok(SlackMessageRef { ts: posted.ts, stream: false })
     }
 
     /// Makes a message show a page whole. An empty list takes old blocks away.
-    async fn change(&self, ts: &str, page: &Page) -> Result<(), ApiError> {
+    async fn change(&self, ts: &str, page: &SlackPage) -> Result<(), SlackApiError> {
         let params = |text: &str, blocks: &[Value]| json!({"channel": self.channel, "ts": ts, "text": text, "blocks": blocks});
-        match self.write::<Posted>("chat.update", &params(&page.text, &page.blocks)).await {
-            Err(ApiError::Content(why)) => {
+        match self.write::<PostMessageResponse>("chat.update", &params(&page.text, &page.blocks)).await {
+            Err(SlackApiError::Content(why)) => {
                 tracing::warn!(why, "a message is shown without marks");
-                self.write::<Posted>("chat.update", &params(&page.plain, &[])).await?;
+                self.write::<PostMessageResponse>("chat.update", &params(&page.plain, &[])).await?;
                 Ok(())
             }
             result => result.map(|_| ()),
@@ -225,13 +228,13 @@ impl SlackMessages {
     }
 
     /// Shows a page whole, whatever the message was before.
-    async fn replace(&mut self, post: &mut Post, page: &Page) -> Result<(), ApiError> {
+    async fn replace(&mut self, post: &mut SlackMessageRef, page: &SlackPage) -> Result<(), SlackApiError> {
         if post.stream {
             self.close(&post.ts).await?;
             post.stream = false;
         }
         match self.change(&post.ts, page).await {
-            Err(ApiError::Stream(_)) => {
+            Err(SlackApiError::Stream(_)) => {
                 self.close(&post.ts).await?;
                 self.change(&post.ts, page).await
             }
@@ -240,7 +243,7 @@ impl SlackMessages {
     }
 
     /// Says in the thread what the agent does, if that is new, and takes it back at the end.
-    async fn say_status(&self, page: &Page) {
+    async fn say_status(&self, page: &SlackPage) {
         let Some(thread) = &self.thread else { return };
         let words = if page.done { "" } else { page.activity.as_str() };
         if (page.done || !words.is_empty()) && self.status.becomes(words) {
@@ -256,23 +259,23 @@ impl Drop for SlackMessages {
 }
 
 impl PlatformMessages for SlackMessages {
-    type Page = Page;
-    type Sent = Post;
+    type Page = SlackPage;
+    type Ref = SlackMessageRef;
     /// `None` is of a version that kept nothing.
-    type Mark = Option<Tries>;
+    type DedupKey = Option<SlackDedupKey>;
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
     const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        let mut page = Page::new(draft);
+    fn page(&self, draft: &MessageDraft) -> SlackPage {
+        let mut page = SlackPage::new(draft);
         page.asks |= !page.done && !page.buttons.is_empty() && Instant::now() >= self.late;
         self.ends.store(page.done || page.asks, Ordering::Relaxed);
         page
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &SlackPage) -> bool {
         page.overfull()
     }
 
@@ -295,32 +298,32 @@ impl PlatformMessages for SlackMessages {
     async fn lock_chat(&self) -> ChatLock {
         // Only in threads something is taken for ours because nobody knows it.
         self.thread.as_ref()?;
-        self.office.turns.turn(&self.place()).await
+        self.office.turns.lock_chat(&self.place()).await
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.office.free(&self.channel)?)
+        Ok(self.office.check_rate_limit(&self.channel)?)
     }
 
     async fn dedup_key(
         &mut self,
-        before: Option<Option<Tries>>,
+        before: Option<Option<SlackDedupKey>>,
         _since: i64,
         _ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Tries>, SendError> {
+    ) -> Result<Option<SlackDedupKey>, SendError> {
         let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
         let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
         // Where the history could be read, what was tried before is not there.
         let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
         self.undone = false;
-        Ok(Some(Tries { stream: begins || began, unknown: unknown.saturating_add(1) }))
+        Ok(Some(SlackDedupKey { stream: begins || began, unknown: unknown.saturating_add(1) }))
     }
 
     async fn find(
         &mut self,
-        slot: &SendIntent<Option<Tries>>,
+        slot: &SendIntent<Option<SlackDedupKey>>,
         ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Post>, SendError> {
+    ) -> Result<Option<SlackMessageRef>, SendError> {
         let known = ledger.known(slot.since).await?;
         let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
         let known: HashSet<String> =
@@ -333,16 +336,20 @@ impl PlatformMessages for SlackMessages {
                 Ok(self.pick(self.office.me().await?, &messages, slot, &known))
             }
             Err(
-                error @ (ApiError::Wait(_)
-                | ApiError::Unconnected(_)
-                | ApiError::Unknown(_)
-                | ApiError::Auth(_)),
+                error @ (SlackApiError::Wait(_)
+                | SlackApiError::Unconnected(_)
+                | SlackApiError::Unknown(_)
+                | SlackApiError::Auth(_)),
             ) => Err(error.into()),
             Err(error) => self.blindly(slot, &error),
         }
     }
 
-    async fn post(&mut self, slot: &SendIntent<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
+    async fn post(
+        &mut self,
+        slot: &SendIntent<Option<SlackDedupKey>>,
+        page: &SlackPage,
+    ) -> Result<SlackMessageRef, CallError> {
         self.spend(self.streams());
         let post = self.make(&slot.key, page).await;
         let post = self.or_aside(post, slot.n, page).await;
@@ -358,7 +365,7 @@ impl PlatformMessages for SlackMessages {
         Ok(post)
     }
 
-    async fn edit(&mut self, sent: &mut Post, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut SlackMessageRef, page: &SlackPage) -> Result<(), CallError> {
         if sent.is_lost() {
             return Ok(());
         }
@@ -372,14 +379,16 @@ impl PlatformMessages for SlackMessages {
         Ok(())
     }
 
-    async fn delete(&mut self, sent: &Post) -> Result<(), CallError> {
+    async fn delete(&mut self, sent: &SlackMessageRef) -> Result<(), CallError> {
         if sent.is_lost() {
             return Ok(());
         }
         if sent.stream {
             match self.close(&sent.ts).await {
                 // What cannot be closed may be deleted all the same.
-                Ok(()) | Err(ApiError::Refused(_) | ApiError::Content(_) | ApiError::NoStream(_)) => {}
+                Ok(())
+                | Err(SlackApiError::Refused(_) | SlackApiError::Content(_) | SlackApiError::NoStream(_)) => {
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -2,8 +2,8 @@
 //! put into the channel. Only the last of the three is seen by people.
 
 use super::{
-    failure::{ApiError, unreachable, unreadable},
-    office::Office,
+    failure::{SlackApiError, unreachable, unreadable},
+    office::SlackAccountState,
 };
 use crate::{OutFile, fetch, live::CallError};
 use pudu_net::reqwest::{Body, header};
@@ -16,7 +16,7 @@ use tokio_util::io::ReaderStream;
 pub(super) const MAX_UPLOAD_BYTES: u64 = 1_000_000_000;
 
 #[derive(Deserialize)]
-struct Place {
+struct UploadUrlResponse {
     upload_url: String,
     file_id: String,
 }
@@ -26,7 +26,7 @@ struct Done {}
 
 /// Sends a file and returns its id.
 pub(super) async fn send(
-    office: &Office,
+    office: &SlackAccountState,
     channel: &str,
     thread: Option<&str>,
     file: &OutFile,
@@ -34,7 +34,8 @@ pub(super) async fn send(
 ) -> Result<String, CallError> {
     let length = size.to_string();
     let params = [("filename", file.name.as_str()), ("length", length.as_str())];
-    let place: Place = office.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
+    let place: UploadUrlResponse =
+        office.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
     bring(office, &place.upload_url, file, size).await?;
     let mut params = json!({"files": [{"id": place.file_id, "title": file.name}], "channel_id": channel});
     if let Some(thread) = thread {
@@ -45,7 +46,7 @@ pub(super) async fn send(
 }
 
 /// The address itself is the right to bring the bytes: no token goes there.
-async fn bring(office: &Office, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+async fn bring(office: &SlackAccountState, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
     let open = File::open(&file.path).await.map_err(|error| CallError::File(error.to_string()))?;
     let request = office
         .client
@@ -66,7 +67,7 @@ async fn bring(office: &Office, url: &str, file: &OutFile, size: u64) -> Result<
 }
 
 /// Before the last step nothing was done that anybody sees.
-fn unseen(error: ApiError) -> CallError {
+fn unseen(error: SlackApiError) -> CallError {
     match error.into() {
         CallError::Unknown(what) => CallError::Unconnected(what),
         other => other,

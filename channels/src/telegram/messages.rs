@@ -12,10 +12,10 @@
 //! recorded message is on the screen already, and a draft would show the same words a second time below it.
 
 use super::{
-    api::{self, Call, Posted, Text, Thread},
-    desk::Desk,
-    pages::{self, Page},
-    search::{Known, Search},
+    api::{self, SentMessage, TelegramCall, TelegramText, Thread},
+    desk::TelegramChatClient,
+    pages::{self, TelegramPage},
+    search::{KnownIds, MessageSearch},
     upload::{DOCUMENT, is_picture},
 };
 use crate::{
@@ -34,14 +34,14 @@ const TYPING: Duration = Duration::from_millis(4500);
 
 /// The messages of one reply.
 pub(super) struct TelegramMessages {
-    pub(super) desk: Desk,
+    pub(super) desk: TelegramChatClient,
     thread: Thread,
     /// The chat in which the reply began.
     home: i64,
     /// The message that is answered: those of the reply are newer.
     answered: Option<i64>,
     /// A search that was interrupted, and for which message.
-    search: Option<(String, Search)>,
+    search: Option<(String, MessageSearch)>,
 }
 
 /// A message that is there.
@@ -68,7 +68,7 @@ pub(super) struct Floor {
 }
 
 impl TelegramMessages {
-    pub(super) fn new(desk: Desk, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(desk: TelegramChatClient, placement: &ReplyTarget) -> Self {
         let number = |id: &Option<String>| id.as_deref().and_then(|id| id.parse().ok());
         let answered = number(&placement.reply_to);
         let thread = Thread {
@@ -80,9 +80,13 @@ impl TelegramMessages {
     }
 
     /// Makes a call with a page's text; once more without markup if Telegram does not understand it.
-    async fn put(&mut self, page: &Page, call: impl Fn(Text) -> Call) -> Result<Posted, api::CallError> {
+    async fn put(
+        &mut self,
+        page: &TelegramPage,
+        call: impl Fn(TelegramText) -> TelegramCall,
+    ) -> Result<SentMessage, api::TelegramCallError> {
         match self.desk.call(&call(page.text.clone())).await {
-            Err(api::CallError::Markup(error)) => {
+            Err(api::TelegramCallError::Markup(error)) => {
                 tracing::warn!(error, "a message is shown without markup");
                 self.desk.call(&call(page.plain.clone())).await
             }
@@ -91,13 +95,13 @@ impl TelegramMessages {
     }
 
     /// Changes a message into the sign. `Ok` if it is ours, `Foreign` if it belongs to another reply.
-    async fn probe(&mut self, id: i64) -> Result<(), api::CallError> {
+    async fn probe(&mut self, id: i64) -> Result<(), api::TelegramCallError> {
         for which in 0..pages::SIGNS.len() {
-            match self.desk.call(&Call::Edit { id, text: pages::sign(which) }).await {
+            match self.desk.call(&TelegramCall::Edit { id, text: pages::sign(which) }).await {
                 // It shows this sign already: the other one tells where it stands.
-                Err(api::CallError::NotModified) => {}
+                Err(api::TelegramCallError::NotModified) => {}
                 Ok(posted) if self.fits(posted.thread) => return Ok(()),
-                Ok(_) => return Err(api::CallError::Foreign),
+                Ok(_) => return Err(api::TelegramCallError::Foreign),
                 Err(error) => return Err(error),
             }
         }
@@ -110,31 +114,31 @@ impl TelegramMessages {
         found.topic == self.thread.topic && answers_ours
     }
 
-    async fn known(&self, since: i64, ledger: &MessageHistory<'_>) -> Result<Known, SendError> {
+    async fn known(&self, since: i64, ledger: &MessageHistory<'_>) -> Result<KnownIds, SendError> {
         let sightings = ledger.known(since).await?;
         let own = ledger.own.iter().filter_map(|id| id.parse().ok());
-        Ok(Known::new(self.desk.chat, &sightings, own))
+        Ok(KnownIds::new(self.desk.chat, &sightings, own))
     }
 }
 
 impl PlatformMessages for TelegramMessages {
-    type Page = Page;
-    type Sent = Number;
-    type Mark = Floor;
+    type Page = TelegramPage;
+    type Ref = Number;
+    type DedupKey = Floor;
 
     const PLATFORM: &'static str = "Telegram";
     const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
     const MAX_FILE_BYTES: u64 = DOCUMENT;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        Page::new(draft)
+    fn page(&self, draft: &MessageDraft) -> TelegramPage {
+        TelegramPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &TelegramPage) -> bool {
         page.length() > Self::LIMIT.max
     }
 
-    fn first(&self, page: &Page) -> Page {
+    fn first(&self, page: &TelegramPage) -> TelegramPage {
         if page.neutral { page.clone() } else { page.sign() }
     }
 
@@ -147,11 +151,11 @@ impl PlatformMessages for TelegramMessages {
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.desk.free()?)
+        Ok(self.desk.check_rate_limit()?)
     }
 
     async fn lock_chat(&self) -> ChatLock {
-        self.desk.turn().await
+        self.desk.lock_chat().await
     }
 
     async fn dedup_key(
@@ -176,12 +180,12 @@ impl PlatformMessages for TelegramMessages {
         let known = self.known(slot.since, ledger).await?;
         let interrupted = self.search.take().filter(|(key, _)| *key == slot.key);
         let mut search =
-            interrupted.map_or_else(|| Search::above(slot.dedup_key.floor), |(_, search)| search);
+            interrupted.map_or_else(|| MessageSearch::above(slot.dedup_key.floor), |(_, search)| search);
         while let Some(id) = search.candidate(&known) {
             match self.probe(id).await {
                 Ok(()) => return Ok(Some(Number { id })),
-                Err(api::CallError::Gone) => search.missing(),
-                Err(api::CallError::Foreign) => search.foreign(),
+                Err(api::TelegramCallError::Gone) => search.missing(),
+                Err(api::TelegramCallError::Foreign) => search.foreign(),
                 Err(error) => {
                     self.search = Some((slot.key.clone(), search));
                     return Err(CallError::from(error).into());
@@ -206,22 +210,22 @@ impl PlatformMessages for TelegramMessages {
         state
     }
 
-    async fn post(&mut self, slot: &SendIntent<Floor>, page: &Page) -> Result<Number, CallError> {
+    async fn post(&mut self, slot: &SendIntent<Floor>, page: &TelegramPage) -> Result<Number, CallError> {
         let to = Thread { reply_to: self.thread.reply_to.filter(|_| slot.n == 0), ..self.thread };
-        let posted = self.put(page, |text| Call::Send { to, text }).await?;
+        let posted = self.put(page, |text| TelegramCall::Send { to, text }).await?;
         Ok(Number { id: posted.id })
     }
 
-    async fn edit(&mut self, sent: &mut Number, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Number, page: &TelegramPage) -> Result<(), CallError> {
         let id = sent.id;
-        match self.put(page, |text| Call::Edit { id, text }).await {
-            Ok(_) | Err(api::CallError::NotModified) => Ok(()),
+        match self.put(page, |text| TelegramCall::Edit { id, text }).await {
+            Ok(_) | Err(api::TelegramCallError::NotModified) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     async fn delete(&mut self, sent: &Number) -> Result<(), CallError> {
-        self.desk.call(&Call::Delete { id: sent.id }).await?;
+        self.desk.call(&TelegramCall::Delete { id: sent.id }).await?;
         Ok(())
     }
 
@@ -229,14 +233,16 @@ impl PlatformMessages for TelegramMessages {
     /// that shows next to nothing goes before, because a file without an answer is sent only twice.
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.desk.recovery().is_failing() {
-            let typing = Call::Typing { topic: self.thread.topic };
-            self.desk.call(&typing).await.map_err(api::CallError::before)?;
+            let typing = TelegramCall::Typing { topic: self.thread.topic };
+            self.desk.call(&typing).await.map_err(api::TelegramCallError::before)?;
         }
         let to = Thread { reply_to: None, ..self.thread };
-        let upload = |photo| Call::Upload { to, file: file.clone(), photo };
+        let upload = |photo| TelegramCall::Upload { to, file: file.clone(), photo };
         if is_picture(file, size) {
             match self.desk.call(&upload(true)).await {
-                Err(api::CallError::Refused(why)) => tracing::debug!(why, "a picture is sent as a document"),
+                Err(api::TelegramCallError::Refused(why)) => {
+                    tracing::debug!(why, "a picture is sent as a document")
+                }
                 result => return Ok(result?.id.to_string()),
             }
         }
@@ -249,7 +255,7 @@ impl PlatformMessages for TelegramMessages {
             let mut desk = desk.clone();
             Box::pin(async move {
                 // Nobody misses it, and the chat's wait is kept in any case.
-                if let Err(error) = desk.call(&Call::Typing { topic }).await {
+                if let Err(error) = desk.call(&TelegramCall::Typing { topic }).await {
                     tracing::debug!(%error, "typing could not be shown");
                 }
             })

@@ -18,13 +18,13 @@ const GAP_OWN: u32 = 5;
 
 /// The messages that are known in a chat's sequence.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownIds {
     ids: HashSet<i64>,
     newest: i64,
     gap: u32,
 }
 
-impl Known {
+impl KnownIds {
     /// Takes the messages that belong to the sequence of `chat`.
     pub(super) fn new(chat: i64, sightings: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
         let same = |sighting: &&KnownMessage| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
@@ -42,20 +42,20 @@ impl Known {
 
 /// A search, which goes on where it was after a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Search {
+pub(super) struct MessageSearch {
     next: i64,
     tries: u32,
     missing: u32,
 }
 
-impl Search {
+impl MessageSearch {
     /// Starts behind the newest message that was known before the call.
     pub(super) fn above(floor: i64) -> Self {
         Self { next: floor + 1, tries: 0, missing: 0 }
     }
 
     /// Returns the number to try next; `None` when it is not worth while any more.
-    pub(super) fn candidate(&mut self, known: &Known) -> Option<i64> {
+    pub(super) fn candidate(&mut self, known: &KnownIds) -> Option<i64> {
         while known.ids.contains(&self.next) {
             self.next += 1;
             self.missing = 0;
@@ -92,8 +92,8 @@ mod tests {
         let sighting =
             |(chat, id): &(i64, i64)| KnownMessage { chat: chat.to_string(), message: id.to_string() };
         let sightings: Vec<KnownMessage> = known.iter().map(sighting).collect();
-        let known = Known::new(chat, &sightings, std::iter::once(11));
-        let mut search = Search::above(10);
+        let known = KnownIds::new(chat, &sightings, std::iter::once(11));
+        let mut search = MessageSearch::above(10);
         let mut tried = Vec::new();
         while let Some(id) = search.candidate(&known) {
             tried.push(id);

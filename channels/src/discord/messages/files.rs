@@ -6,8 +6,8 @@ use crate::{
     SendError,
     clock::now,
     discord::{
-        failure::ApiError,
-        wire::{Message, id_at},
+        failure::DiscordApiError,
+        wire::{DiscordMessage, id_at},
     },
     live::{FoundFile, MessageHistory},
 };
@@ -37,7 +37,7 @@ impl DiscordMessages {
                 let found = unknown.into_iter().find(|message| self.brings(message, size));
                 Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
             }
-            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+            Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                 tracing::warn!(
                     why,
                     "a file that was perhaps sent cannot be looked for; it may be there twice"
@@ -49,7 +49,7 @@ impl DiscordMessages {
     }
 
     /// Tells whether a message is ours and brings a file of this size.
-    fn brings(&self, message: &Message, size: u64) -> bool {
+    fn brings(&self, message: &DiscordMessage, size: u64) -> bool {
         let me = self.office.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         own && message.attachments.iter().any(|file| file.size == Some(size))

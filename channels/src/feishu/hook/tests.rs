@@ -1,5 +1,5 @@
 use super::*;
-use crate::feishu::{client::Client, lanes::Lanes, places::Places};
+use crate::feishu::{client::FeishuClient, lanes::ChatLanes, places::ChatCache};
 use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, clock::now,
@@ -35,18 +35,18 @@ impl EventSink for Tray {
 }
 
 fn hook() -> FeishuWebhook {
-    let client = Client::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
+    let client = FeishuClient::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
     let me = OnceLock::new();
     me.set("ou_me".to_owned()).unwrap();
-    let inlet = Inlet {
+    let inlet = FeishuEventParser {
         account: "feishu".into(),
         client: Arc::new(client),
-        places: Arc::new(Places::default()),
+        places: Arc::new(ChatCache::default()),
         offers: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: Lanes::default(),
+        lanes: ChatLanes::default(),
     };
     FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
 }

@@ -30,27 +30,27 @@ impl EventSink for Tray {
 }
 
 /// An inlet whose platform is out of reach: what is not remembered cannot be found out.
-fn inlet() -> Inlet {
+fn inlet() -> FeishuEventParser {
     inlet_of("http://127.0.0.1:1")
 }
 
-fn inlet_of(url: &str) -> Inlet {
-    let client = Client::new(url.parse().unwrap(), "cli".into(), "s".into()).unwrap();
+fn inlet_of(url: &str) -> FeishuEventParser {
+    let client = FeishuClient::new(url.parse().unwrap(), "cli".into(), "s".into()).unwrap();
     let me = OnceLock::new();
     me.set("ou_me".to_owned()).unwrap();
-    Inlet {
+    FeishuEventParser {
         account: "feishu".into(),
         client: Arc::new(client),
-        places: Arc::new(Places::default()),
+        places: Arc::new(ChatCache::default()),
         offers: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: Lanes::default(),
+        lanes: ChatLanes::default(),
     }
 }
 
-fn event(kind: &str, event: &Value) -> Envelope {
+fn event(kind: &str, event: &Value) -> EventEnvelope {
     let header = json!({"event_id": "e1", "event_type": kind, "token": "t"});
     serde_json::from_value(json!({"schema": "2.0", "header": header, "event": event})).unwrap()
 }
@@ -79,7 +79,7 @@ fn message(changes: &Value) -> Value {
     told
 }
 
-async fn kept(inlet: &Inlet, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
+async fn kept(inlet: &FeishuEventParser, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
     let tray = Tray::default();
     let answer = inlet.take(&event(kind, &told), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
@@ -223,7 +223,8 @@ fn press(message: &str, chat: &str) -> Value {
 #[tokio::test]
 async fn a_press_is_where_its_message_is() {
     let inlet = inlet();
-    let place = Place { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
+    let place =
+        MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
     inlet.places.saw("om_card", place);
     let (mut presses, answer) = kept(&inlet, "card.action.trigger", press("om_card", "oc_1")).await;
     let found = presses.pop().unwrap();
@@ -245,9 +246,9 @@ async fn a_press_is_where_its_message_is() {
 async fn a_press_or_recall_without_a_known_room_is_dropped() {
     let (url, _) = platform(&[("om_unknown", json!({"code": 230_110, "msg": "deleted"}))]).await;
     let inlet = inlet_of(&url);
-    let theirs = Place { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
+    let theirs = MessageInfo { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
     inlet.places.saw("om_theirs", theirs.clone());
-    inlet.places.saw("om_card", Place { sender: None, ..theirs });
+    inlet.places.saw("om_card", MessageInfo { sender: None, ..theirs });
     let no_action = json!({"operator": {"open_id": "ou_b"}, "context": {"open_message_id": "om_card"}});
     let cases = [
         press("om_unknown", "oc_1"),
@@ -323,7 +324,10 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
         let (inlet, tray) = (inlet_of(&url), Tray::default());
         let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
         let recalled = inlet.take(&event("im.message.recalled_v1", &told), &tray).await;
-        assert!(matches!(recalled, Err(NotTaken::Unfound | NotTaken::Unread(_))), "{recalled:?} {answers:?}");
+        assert!(
+            matches!(recalled, Err(FeishuAcceptError::Unfound | FeishuAcceptError::Unread(_))),
+            "{recalled:?} {answers:?}"
+        );
         let (presses, answer) = kept(&inlet, "card.action.trigger", press("om_card", "oc_1")).await;
         let again = Some(toast("warning", "Please try again in a moment."));
         assert_eq!((presses.len(), answer), (0, again), "{answers:?}");

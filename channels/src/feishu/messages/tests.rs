@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     Address, BoxFuture, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
     clock::now,
-    feishu::{client::Client, desk::Office, places::Places},
+    feishu::{client::FeishuClient, desk::FeishuAccountState, places::ChatCache},
     live::MessageDraft,
     pace::Pacer,
     render::parse,
@@ -83,17 +83,17 @@ async fn reply(placement: ReplyTarget) -> (FeishuMessages, Platform) {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let router = Router::new().fallback(move |request| serve.clone().take(request));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let client = Client::new(url.parse().unwrap(), "cli_1".into(), "s".into()).unwrap();
-    let office = Office {
+    let client = FeishuClient::new(url.parse().unwrap(), "cli_1".into(), "s".into()).unwrap();
+    let office = FeishuAccountState {
         client: Arc::new(client),
         pacer: Arc::new(Pacer::default()),
         bucket: Arc::new(crate::feishu::desk::bucket()),
-        places: Arc::new(Places::default()),
+        places: Arc::new(ChatCache::default()),
         offers: Arc::default(),
         recovery: crate::recovery::Recovery::default(),
         interval: Duration::from_millis(1),
     };
-    (FeishuMessages::new(Desk::new(office, &placement)), platform)
+    (FeishuMessages::new(FeishuChatClient::new(office, &placement)), platform)
 }
 
 fn placement(topic: Option<&str>, private: bool) -> ReplyTarget {
@@ -107,19 +107,19 @@ fn placement(topic: Option<&str>, private: bool) -> ReplyTarget {
     }
 }
 
-fn page(text: &str, done: bool) -> Page {
-    Page::new(&MessageDraft { rich: parse(text), done, ..MessageDraft::default() })
+fn page(text: &str, done: bool) -> FeishuPage {
+    FeishuPage::new(&MessageDraft { rich: parse(text), done, ..MessageDraft::default() })
 }
 
-fn made(age: i64) -> Made {
-    Made { id: "7001".into(), at: now() - age, ahead: 0 }
+fn made(age: i64) -> CreatedCard {
+    CreatedCard { id: "7001".into(), at: now() - age, ahead: 0 }
 }
 
-fn shown(age: i64) -> Shown {
-    Shown { id: "om_1".into(), card: Some(made(age)) }
+fn shown(age: i64) -> FeishuMessageRef {
+    FeishuMessageRef { id: "om_1".into(), card: Some(made(age)) }
 }
 
-fn slot(n: usize, age: i64) -> SendIntent<Option<Made>> {
+fn slot(n: usize, age: i64) -> SendIntent<Option<CreatedCard>> {
     SendIntent {
         n,
         again: false,
@@ -220,7 +220,7 @@ async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
     let (mut again, _) = reply(placement(None, true)).await;
     again.restore_platform_state(&json!({"way": "text"}));
     assert!(!again.editable(), "a restart does not try the better ways anew");
-    let mut fixed = Shown { id: "om_1".into(), card: None };
+    let mut fixed = FeishuMessageRef { id: "om_1".into(), card: None };
     assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(()));
     assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(CallError::Gone));
 }
@@ -250,7 +250,7 @@ async fn a_message_is_sent_where_it_belongs_under_its_key() {
         let (mut messages, platform) = reply(placement).await;
         let mark = messages.dedup_key(None, 0, &ledger()).await.unwrap();
         let slot = SendIntent { dedup_key: mark, ..slot(n, 0) };
-        let sent = messages.post(&slot, &Page::sign()).await.unwrap();
+        let sent = messages.post(&slot, &FeishuPage::sign()).await.unwrap();
         let calls = platform.calls();
         assert_eq!((calls.len(), calls[1].0.as_str(), sent.id.as_str()), (2, path, "om_new"));
         let body = &calls[1].1;
@@ -285,7 +285,7 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
     platform.answer("im/v1/messages", json!({"code": 0, "data": {"items": items, "has_more": false}}));
     let old = slot(0, 2 * MARGIN);
     let found = messages.find(&old, &ledger()).await.unwrap();
-    assert_eq!(found, Some(Shown { id: "om_lost".into(), card: old.dedup_key }));
+    assert_eq!(found, Some(FeishuMessageRef { id: "om_lost".into(), card: old.dedup_key }));
     let calls = platform.calls();
     assert!(
         calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
@@ -335,9 +335,15 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
 
 #[test]
 fn what_is_kept_is_stored_like_this() {
-    let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5, ahead: 1000 }) };
+    let sent = FeishuMessageRef {
+        id: "om_1".into(),
+        card: Some(CreatedCard { id: "7001".into(), at: 5, ahead: 1000 }),
+    };
     let stored = json!({"id": "om_1", "card": {"id": "7001", "at": 5, "ahead": 1000}});
     assert_eq!(serde_json::to_value(&sent).unwrap(), stored);
-    assert_eq!(serde_json::from_value::<Shown>(stored).unwrap(), sent);
-    assert_eq!(serde_json::from_value::<Shown>(json!({"id": "om_1"})).ok(), Shown::from_id("om_1"));
+    assert_eq!(serde_json::from_value::<FeishuMessageRef>(stored).unwrap(), sent);
+    assert_eq!(
+        serde_json::from_value::<FeishuMessageRef>(json!({"id": "om_1"})).ok(),
+        FeishuMessageRef::from_id("om_1")
+    );
 }

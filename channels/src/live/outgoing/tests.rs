@@ -48,8 +48,8 @@ impl MessageRef for Message {
 
 impl PlatformMessages for Fake {
     type Page = String;
-    type Sent = Message;
-    type Mark = ();
+    type Ref = Message;
+    type DedupKey = ();
 
     const PLATFORM: &'static str = "Fake";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };

@@ -3,7 +3,7 @@ use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError,
     clock::now,
-    slack::{client::Client, decode::Me, office::Office},
+    slack::{client::SlackClient, decode::SlackIdentity, office::SlackAccountState},
 };
 use proptest::prelude::*;
 use pudu_net::reqwest::header::HeaderMap;
@@ -33,12 +33,12 @@ impl EventSink for Kept1 {
 }
 
 fn webhook(known: bool) -> SlackWebhook {
-    let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
-    let office = Office::new(client);
+    let client = SlackClient::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    let office = SlackAccountState::new(client);
     if known {
-        let _ = office.me.set(Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() });
+        let _ = office.me.set(SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() });
     }
-    let ears = Ears {
+    let ears = SlackEventHandler {
         account: "slack".into(),
         office: Arc::new(office),
         require_mention: true,
