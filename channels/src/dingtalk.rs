@@ -25,8 +25,8 @@ pub use decode::GroupConversations;
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
     HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError,
-    live::{NumberedChoices, PlatformReply},
     pace::Pacer,
+    reply::{NumberedChoices, PlatformReply},
 };
 use api::DingTalkApi;
 use decode::DingTalkDecoder;
@@ -76,7 +76,7 @@ pub struct DingTalkConfig {
 pub struct DingTalkChannel {
     config: DingTalkConfig,
     api: Arc<DingTalkApi>,
-    office: Arc<DingTalkAccountState>,
+    state: Arc<DingTalkAccountState>,
     decoder: DingTalkDecoder,
     names: Names,
     health: HealthCell,
@@ -89,7 +89,7 @@ struct DingTalkAccountState {
     style: Option<CardStyle>,
     interval: Duration,
     seal: NameSeal,
-    offers: Arc<NumberedChoices>,
+    numbered: Arc<NumberedChoices>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
     /// The key of the app as a whole: no chat is called so.
@@ -153,13 +153,13 @@ impl DingTalkChannel {
         let seal = NameSeal::new(secret.clone());
         let (api_url, oapi_url) = (config.api_url.clone(), config.oapi_url.clone());
         let api = Arc::new(DingTalkApi::new(config.client_id.clone(), secret, api_url, oapi_url)?);
-        let office = DingTalkAccountState {
+        let state = DingTalkAccountState {
             api: Arc::clone(&api),
             robot_code: config.robot_code.clone(),
             style: config.card.clone(),
             interval: config.stream_interval,
             seal: seal.clone(),
-            offers: Arc::default(),
+            numbered: Arc::default(),
             pacer: Pacer::default(),
             everybody: String::new(),
             rest: Mutex::default(),
@@ -168,7 +168,7 @@ impl DingTalkChannel {
         let decoder =
             DingTalkDecoder { account: config.account.clone(), groups: config.group_conversations, seal };
         let (names, health) = (Names::default(), HealthCell::default());
-        Ok(Self { config, api, office: Arc::new(office), decoder, names, health })
+        Ok(Self { config, api, state: Arc::new(state), decoder, names, health })
     }
 }
 
@@ -214,15 +214,15 @@ impl Channel for DingTalkChannel {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DingMessages::new(Arc::clone(&self.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, reply_target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = DingMessages::new(Arc::clone(&self.state), &reply_target);
+        Box::new(PlatformReply::open(messages, &reply_target, store))
     }
 
     /// Robots cannot react to messages; the message that holds the answer's place says enough.

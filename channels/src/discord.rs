@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
+mod account_state;
 mod answers;
 mod catchup;
 mod client;
@@ -9,17 +10,16 @@ mod decode;
 mod deferred;
 mod doctor;
 mod download;
-mod ears;
+mod event_handler;
 mod failure;
 mod gateway;
+mod guild_cache;
 mod listen;
 mod looks;
 #[cfg(test)]
 mod loopback;
 mod messages;
-mod office;
 mod page;
-mod places;
 mod session;
 mod text;
 mod unplaced;
@@ -30,14 +30,14 @@ pub use decode::ListenRules;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, live::PlatformReply,
+    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, reply::PlatformReply,
 };
+use account_state::{ApiRoute, DiscordAccountState};
 use client::DiscordClient;
 use deferred::DiscordHint;
-use ears::DiscordEventHandler;
+use event_handler::DiscordEventHandler;
 use failure::DiscordApiError;
 use messages::DiscordMessages;
-use office::{ApiRoute, DiscordAccountState};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub struct DiscordConfig {
 /// A bot on Discord.
 pub struct DiscordChannel {
     config: DiscordConfig,
-    ears: DiscordEventHandler,
+    handler: DiscordEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
@@ -92,10 +92,10 @@ impl DiscordChannel {
     pub fn new(config: DiscordConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let client = DiscordClient::new(config.api_url.clone(), config.bot_token.clone());
-        let office = Arc::new(DiscordAccountState::new(client.map_err(ChannelError::Config)?));
-        let ears = DiscordEventHandler::new(&config, office);
+        let state = Arc::new(DiscordAccountState::new(client.map_err(ChannelError::Config)?));
+        let handler = DiscordEventHandler::new(&config, state);
         let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
-        Ok(Self { config, ears, made: now(), heard, behind })
+        Ok(Self { config, handler, made: now(), heard, behind })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
@@ -103,7 +103,7 @@ impl DiscordChannel {
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
-        match self.ears.office.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
+        match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
             // A command is no message.
             Ok(_) | Err(DiscordApiError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
@@ -141,31 +141,31 @@ impl Channel for DiscordChannel {
     }
 
     fn health(&self) -> Health {
-        self.ears.health.get()
+        self.handler.health.get()
     }
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DiscordMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = DiscordMessages::new(Arc::clone(&self.handler.state), &target);
+        Box::new(PlatformReply::open(messages, &target, store))
     }
 
-    fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
+    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
         // An interaction has one answer: what stands beside it is an ordinary message.
-        let answers = matches!(DiscordHint::read(placement.hint.as_ref()), Some(DiscordHint::Answer { .. }));
-        let hint = placement.hint.clone().filter(|_| !answers);
-        ReplyTarget { saved: None, hint, ..placement.clone() }
+        let answers = matches!(DiscordHint::read(target.hint.as_ref()), Some(DiscordHint::Answer { .. }));
+        let hint = target.hint.clone().filter(|_| !answers);
+        ReplyTarget { saved: None, hint, ..target.clone() }
     }
 
     fn acknowledge<'a>(
@@ -182,6 +182,6 @@ impl Channel for DiscordChannel {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
     }
 }

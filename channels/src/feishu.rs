@@ -3,35 +3,35 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod card;
+mod chat_cache;
+mod chat_client;
 mod client;
 mod content;
-mod desk;
 mod doctor;
 mod download;
 mod event;
+mod event_parser;
 mod failure;
 mod frame;
 mod hook;
-mod inlet;
 mod lanes;
 mod listen;
 mod messages;
-mod places;
 mod protocol;
 mod seal;
 mod upload;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply, pace::Pacer,
+    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer, reply::PlatformReply,
 };
+use chat_cache::{ChatCache, plain};
+use chat_client::{FeishuAccountState, FeishuChatClient};
 use client::FeishuClient;
-use desk::{FeishuAccountState, FeishuChatClient};
+use event_parser::FeishuEventParser;
 use hook::FeishuWebhook;
-use inlet::FeishuEventParser;
 use lanes::ChatLanes;
 use messages::FeishuMessages;
-use places::{ChatCache, plain};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -103,7 +103,7 @@ pub(crate) use seal::close as seal;
 /// A bot on Feishu or Lark.
 pub struct FeishuChannel {
     config: FeishuConfig,
-    office: FeishuAccountState,
+    state: FeishuAccountState,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
     lanes: ChatLanes,
@@ -119,18 +119,18 @@ impl FeishuChannel {
         check(&config)?;
         let client =
             FeishuClient::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
-        let office = FeishuAccountState {
+        let state = FeishuAccountState {
             client: Arc::new(client),
             pacer: Arc::new(Pacer::default()),
-            bucket: Arc::new(desk::bucket()),
+            bucket: Arc::new(chat_client::bucket()),
             places: Arc::new(ChatCache::default()),
-            offers: Arc::default(),
+            numbered: Arc::default(),
             recovery: crate::recovery::Recovery::default(),
             interval: config.stream_interval,
         };
         Ok(Self {
             config,
-            office,
+            state,
             me: Arc::default(),
             health: HealthCell::default(),
             lanes: ChatLanes::default(),
@@ -144,12 +144,12 @@ impl FeishuChannel {
         self
     }
 
-    fn inlet(&self) -> FeishuEventParser {
+    fn parser(&self) -> FeishuEventParser {
         FeishuEventParser {
             account: self.config.account.clone(),
-            client: Arc::clone(&self.office.client),
-            places: Arc::clone(&self.office.places),
-            offers: Arc::clone(&self.office.offers),
+            client: Arc::clone(&self.state.client),
+            places: Arc::clone(&self.state.places),
+            numbered: Arc::clone(&self.state.numbered),
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),
@@ -161,7 +161,7 @@ impl FeishuChannel {
     async fn saw(&self, message: &str) -> Result<(), SendError> {
         let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
         let body = json!({"reaction_type": {"emoji_type": SEEN}});
-        self.office.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
+        self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
         Ok(())
     }
 }
@@ -201,10 +201,10 @@ impl Channel for FeishuChannel {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
@@ -212,7 +212,7 @@ impl Channel for FeishuChannel {
             return None;
         };
         Some(Arc::new(FeishuWebhook {
-            inlet: self.inlet(),
+            parser: self.parser(),
             encrypt_key: encrypt_key.clone(),
             verification_token: verification_token.clone(),
         }))
@@ -222,9 +222,9 @@ impl Channel for FeishuChannel {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let desk = FeishuChatClient::new(self.office.clone(), &placement);
-        Box::new(PlatformReply::open(FeishuMessages::new(desk), &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let chat_client = FeishuChatClient::new(self.state.clone(), &target);
+        Box::new(PlatformReply::open(FeishuMessages::new(chat_client), &target, store))
     }
 
     fn acknowledge<'a>(
@@ -241,6 +241,6 @@ impl Channel for FeishuChannel {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.state.client, attachment, to, limit))
     }
 }

@@ -66,8 +66,8 @@ pub fn webhooks(body: &[u8]) {
             if signed {
                 sign(&mut headers, body);
             }
-            let intake = Door { open: signed };
-            let answer = hook.take(WebhookRequest { headers: &headers, body }, &intake).now_or_never();
+            let sink = Door { open: signed };
+            let answer = hook.take(WebhookRequest { headers: &headers, body }, &sink).now_or_never();
             assert!(
                 signed || !matches!(answer, Some(WebhookResponse::Garbled)),
                 "the body is read before the signature"

@@ -2,16 +2,16 @@
 //!
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
+mod account_state;
 mod catchup;
 mod client;
 mod decode;
 mod doctor;
 mod download;
-mod ears;
+mod event_handler;
 mod failure;
 mod listen;
 mod messages;
-mod office;
 mod page;
 mod people;
 mod text;
@@ -24,13 +24,13 @@ mod wire;
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
     Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, clock::now,
-    live::PlatformReply,
+    reply::PlatformReply,
 };
+use account_state::SlackAccountState;
 use client::SlackClient;
-use ears::SlackEventHandler;
+use event_handler::SlackEventHandler;
 use failure::SlackApiError;
 use messages::SlackMessages;
-use office::SlackAccountState;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
@@ -83,7 +83,7 @@ pub enum SlackEventMode {
 /// A bot on Slack.
 pub struct SlackChannel {
     config: SlackConfig,
-    ears: SlackEventHandler,
+    handler: SlackEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
@@ -95,7 +95,7 @@ impl SlackChannel {
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
-        self.ears.office.me.set(decode::SlackIdentity { user, bot, team }).ok();
+        self.handler.state.me.set(decode::SlackIdentity { user, bot, team }).ok();
         self
     }
 
@@ -111,15 +111,15 @@ impl SlackChannel {
             SlackEventMode::Http { .. } => None,
         };
         let client = SlackClient::new(config.api_url.clone(), config.bot_token.clone(), app_token);
-        let ears = SlackEventHandler {
+        let handler = SlackEventHandler {
             account: config.account.as_str().into(),
-            office: Arc::new(SlackAccountState::new(client.map_err(ChannelError::Config)?)),
+            state: Arc::new(SlackAccountState::new(client.map_err(ChannelError::Config)?)),
             require_mention: config.require_mention,
             commands: config.commands.clone().into(),
             health: HealthCell::default(),
             order: Arc::default(),
         };
-        Ok(Self { config, ears, made: now(), heard: AtomicI64::new(0) })
+        Ok(Self { config, handler, made: now(), heard: AtomicI64::new(0) })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
@@ -128,7 +128,7 @@ impl SlackChannel {
             return Ok(());
         }
         let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
-        match self.ears.office.tell("reactions.add", &address.chat, &params).await {
+        match self.handler.state.tell("reactions.add", &address.chat, &params).await {
             Err(SlackApiError::Refused(why)) if why == "already_reacted" => Ok(()),
             result => Ok(result?),
         }
@@ -176,29 +176,29 @@ impl Channel for SlackChannel {
     }
 
     fn health(&self) -> Health {
-        self.ears.health.get()
+        self.handler.health.get()
     }
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
         let SlackEventMode::Http { signing_secret } = &self.config.delivery else { return None };
-        Some(Arc::new(SlackWebhook { ears: self.ears.clone(), secret: signing_secret.clone() }))
+        Some(Arc::new(SlackWebhook { handler: self.handler.clone(), secret: signing_secret.clone() }))
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = SlackMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = SlackMessages::new(Arc::clone(&self.handler.state), &target);
+        Box::new(PlatformReply::open(messages, &target, store))
     }
 
     fn acknowledge<'a>(
@@ -215,6 +215,6 @@ impl Channel for SlackChannel {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
     }
 }

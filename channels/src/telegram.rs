@@ -3,10 +3,10 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod api;
+mod chat_client;
 mod chats;
 mod client;
 mod decode;
-mod desk;
 mod doctor;
 mod download;
 mod failure;
@@ -24,12 +24,12 @@ mod wire;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply,
-    pace::Pacer, recovery::Recovery,
+    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer,
+    recovery::Recovery, reply::PlatformReply,
 };
+use chat_client::{TelegramAccountState, TelegramChatClient};
 use client::TelegramClient;
 use decode::TelegramIdentity;
-use desk::{TelegramAccountState, TelegramChatClient};
 use messages::TelegramMessages;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -78,7 +78,7 @@ pub enum TelegramUpdateMode {
 pub struct TelegramChannel {
     config: TelegramConfig,
     client: Arc<TelegramClient>,
-    office: TelegramAccountState,
+    state: TelegramAccountState,
     me: Arc<OnceLock<TelegramIdentity>>,
     health: HealthCell,
 }
@@ -93,13 +93,13 @@ impl TelegramChannel {
         check(&config)?;
         let client = TelegramClient::new(config.token.expose_secret(), config.api_url.clone());
         let client = Arc::new(client.map_err(ChannelError::Config)?);
-        let office = TelegramAccountState {
+        let state = TelegramAccountState {
             api: client.clone(),
             pacer: Arc::new(Pacer::default()),
             chats: Arc::default(),
             recovery: Recovery::default(),
         };
-        Ok(Self { config, client, office, me: Arc::default(), health: HealthCell::default() })
+        Ok(Self { config, client, state, me: Arc::default(), health: HealthCell::default() })
     }
 
     /// Lets it know who it is without asking.
@@ -109,14 +109,14 @@ impl TelegramChannel {
         self
     }
 
-    fn desk(&self, address: &Address, private: bool) -> TelegramChatClient {
+    fn chat_client(&self, address: &Address, private: bool) -> TelegramChatClient {
         // No chat has the number 0: Telegram says so where an address is not one of its own.
-        TelegramChatClient::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
+        TelegramChatClient::new(self.state.clone(), address.chat.parse().unwrap_or(0), private)
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
         let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
-        self.desk(address, false).call(&api::TelegramCall::Seen { id }).await?;
+        self.chat_client(address, false).call(&api::TelegramCall::Seen { id }).await?;
         Ok(())
     }
 }
@@ -160,7 +160,7 @@ impl Channel for TelegramChannel {
             secret: secret_token.clone(),
             require_mention: self.config.require_mention,
             me: Arc::clone(&self.me),
-            chats: Arc::clone(&self.office.chats),
+            chats: Arc::clone(&self.state.chats),
             health: self.health.clone(),
         }))
     }
@@ -180,15 +180,15 @@ impl Channel for TelegramChannel {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let desk = self.desk(&placement.address, placement.private);
-        Box::new(PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let chat_client = self.chat_client(&target.address, target.private);
+        Box::new(PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, store))
     }
 
     fn acknowledge<'a>(

@@ -95,10 +95,11 @@ async fn at_work(shared: &Shared, room: Room<'_>, person: &str) -> Vec<String> {
     let works = || shared.db.at_work(room);
     let found =
         retry_until_stored("what is worked on in a chat could not be read", works).await.unwrap_or_default();
-    let theirs = |placement: &str| {
-        serde_json::from_str(placement).is_ok_and(|placement: ReplyTarget| placement.sender == person)
+    let theirs = |reply_target: &str| {
+        serde_json::from_str(reply_target)
+            .is_ok_and(|reply_target: ReplyTarget| reply_target.sender == person)
     };
-    found.into_iter().filter(|(_, placement)| theirs(placement)).map(|(key, _)| key).collect()
+    found.into_iter().filter(|(_, reply_target)| theirs(reply_target)).map(|(key, _)| key).collect()
 }
 
 /// Not waited for: it is needed when somebody answers the message, and no person is that fast.

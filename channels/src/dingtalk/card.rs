@@ -190,9 +190,9 @@ mod tests {
                 _ => (200, json!({})),
             })
             .await;
-            let office = server.office(true);
-            let style = office.style.as_ref().unwrap();
-            let card = DingTalkCard { api: &office.api, style, robot_code: "r", name: "p-k-s" };
+            let state = server.state(true);
+            let style = state.style.as_ref().unwrap();
+            let card = DingTalkCard { api: &state.api, style, robot_code: "r", name: "p-k-s" };
             let result = card.stream("words", false, 1).await;
             assert!(result.as_ref().is_err_and(expected), "{result:?}");
         };

@@ -21,7 +21,7 @@ pub(super) async fn check(dingtalk: &DingTalkChannel) -> Vec<Check> {
         Check::clock(there, SystemTime::now(), "addresses for answers look good or bad that are not")
     }));
     found.push(stream(dingtalk).await);
-    let body = json!({"robotCode": dingtalk.office.robot_code});
+    let body = json!({"robotCode": dingtalk.state.robot_code});
     let sending = dingtalk.api.call(Method::POST, "/v1.0/robot/groupMessages/send", &body).await;
     found.push(permission(
         "sending messages",
@@ -71,14 +71,14 @@ async fn stream(dingtalk: &DingTalkChannel) -> Check {
 
 async fn cards(dingtalk: &DingTalkChannel) -> Check {
     let what = "cards";
-    let Some(style) = &dingtalk.office.style else {
+    let Some(style) = &dingtalk.state.style else {
         let mend = "make an AI card template and set `card_template_id`: answers then grow in place";
         return Check::poor(what, "no `card_template_id`: answers come whole, at the end", mend);
     };
     // A card that is delivered to nobody: it is made and finished as those of answers are.
     let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
     let card =
-        DingTalkCard { api: &dingtalk.api, style, robot_code: &dingtalk.office.robot_code, name: &name };
+        DingTalkCard { api: &dingtalk.api, style, robot_code: &dingtalk.state.robot_code, name: &name };
     let tried = match card.make_unseen().await {
         Ok(()) => card.stream("pudu doctor", true, 0).await,
         made => made,

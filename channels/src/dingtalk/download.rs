@@ -4,7 +4,7 @@ use super::{api::DingTalkApi, failure::DingError};
 use crate::{
     Attachment, SendError,
     fetch::{self, check},
-    live::CallError,
+    reply::CallError,
 };
 use pudu_net::reqwest::Method;
 use serde_json::json;

@@ -5,7 +5,7 @@
 
 use crate::{
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use pudu_net::reqwest;
 use serde_json::Value;

@@ -42,10 +42,10 @@ const HELD: usize = 256;
 impl DingTalkChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
-        self.attend(&UnstoredEvents::new(intake, &self.health), &stop).await
+        self.attend(&UnstoredEvents::new(sink, &self.health), &stop).await
     }
 
     /// Stays connected. What is held outlives every socket: DingTalk is not certain to repeat it.
@@ -161,7 +161,7 @@ impl DingTalkChannel {
 
     fn message(&self, data: &Value) -> Option<Inbound> {
         let inbound = self.decoder.message(data)?;
-        Some(self.office.offers.resolve(inbound))
+        Some(self.state.numbered.resolve(inbound))
     }
 }
 
@@ -177,7 +177,7 @@ enum Left {
 
 /// Events that could not be kept yet.
 struct UnstoredEvents<'a> {
-    intake: &'a dyn EventSink,
+    sink: &'a dyn EventSink,
     /// Tells of what cannot be kept.
     health: &'a HealthCell,
     queue: Mutex<EventQueue>,
@@ -196,8 +196,8 @@ struct EventQueue {
 }
 
 impl<'a> UnstoredEvents<'a> {
-    fn new(intake: &'a dyn EventSink, health: &'a HealthCell) -> Self {
-        Self { intake, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
+    fn new(sink: &'a dyn EventSink, health: &'a HealthCell) -> Self {
+        Self { sink, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, EventQueue> {
@@ -209,7 +209,7 @@ impl<'a> UnstoredEvents<'a> {
         // In a person's order: what waits goes first.
         let first = self.queue().waiting.is_empty();
         if first {
-            match self.intake.accept(inbound.clone()).await {
+            match self.sink.accept(inbound.clone()).await {
                 Ok(_) => return Some(ticket.taken()),
                 Err(error) => {
                     tracing::warn!(%error, "a message cannot be kept now; trying again");
@@ -241,7 +241,7 @@ impl<'a> UnstoredEvents<'a> {
     /// kept, and at that moment its acknowledgement is there.
     async fn again(&self) {
         while let Some(inbound) = self.oldest() {
-            if let Err(error) = self.intake.accept(inbound).await {
+            if let Err(error) = self.sink.accept(inbound).await {
                 // Also where a new connection has just called itself well.
                 self.health.not_kept(error);
                 return;

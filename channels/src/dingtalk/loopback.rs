@@ -35,8 +35,8 @@ impl DingTalkLoopback {
     }
 
     /// What the replies of a bot share whose API this is.
-    pub(super) fn office(&self, cards: bool) -> Arc<DingTalkAccountState> {
-        channel(&self.url, cards).office
+    pub(super) fn state(&self, cards: bool) -> Arc<DingTalkAccountState> {
+        channel(&self.url, cards).state
     }
 
     /// Returns the last parts of the paths that were asked so far, without the token's.

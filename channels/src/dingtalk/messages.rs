@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     Address, OutFile, ReplyTarget, SendError,
-    live::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
     name::is_picture,
+    reply::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
     split::{Limit, Unit},
 };
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ const MOVED: &str = "⤵";
 
 /// The messages of one reply.
 pub(super) struct DingMessages {
-    office: Arc<DingTalkAccountState>,
+    state: Arc<DingTalkAccountState>,
     address: Address,
     private: bool,
     robot: Robot,
@@ -81,21 +81,21 @@ pub(super) struct DingMessages {
 }
 
 impl DingMessages {
-    pub(super) fn new(office: Arc<DingTalkAccountState>, placement: &ReplyTarget) -> Self {
-        let hint = placement.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
+    pub(super) fn new(state: Arc<DingTalkAccountState>, reply_target: &ReplyTarget) -> Self {
+        let hint = reply_target.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
         let hint = hint.unwrap_or(DingTalkHint { staff: true, ..DingTalkHint::default() });
-        let chat = placement.address.chat.clone();
-        let target = match (placement.private, hint.staff) {
+        let chat = reply_target.address.chat.clone();
+        let target = match (reply_target.private, hint.staff) {
             (false, _) => RobotTarget::Group(chat),
             (true, true) => RobotTarget::Person(chat),
             (true, false) => RobotTarget::Session,
         };
         let plain = target == RobotTarget::Session;
-        let robot = Robot { code: office.robot_code.clone(), target, hint };
+        let robot = Robot { code: state.robot_code.clone(), target, hint };
         Self {
-            office,
-            address: placement.address.clone(),
-            private: placement.private,
+            state,
+            address: reply_target.address.clone(),
+            private: reply_target.private,
             robot,
             plain,
             carded: false,
@@ -110,29 +110,29 @@ impl DingMessages {
 
     /// Whether the reply is shown in cards now.
     fn in_cards(&self) -> bool {
-        !self.plain && self.office.style.is_some() && (self.carded || !self.office.cards_rest())
+        !self.plain && self.state.style.is_some() && (self.carded || !self.state.cards_rest())
     }
 
     fn card<'a>(&'a self, name: &'a str) -> Option<DingTalkCard<'a>> {
-        let style = self.office.style.as_ref()?;
-        Some(DingTalkCard { api: &self.office.api, style, robot_code: &self.office.robot_code, name })
+        let style = self.state.style.as_ref()?;
+        Some(DingTalkCard { api: &self.state.api, style, robot_code: &self.state.robot_code, name })
     }
 
     /// Counts a call against what the chat and the app may be given.
     fn spend(&self) {
-        self.office.pacer.spend(&self.address.chat, self.interval());
-        self.office.pacer.spend(&self.office.everybody, DingTalkAccountState::PER_CALL);
+        self.state.pacer.spend(&self.address.chat, self.interval());
+        self.state.pacer.spend(&self.state.everybody, DingTalkAccountState::PER_CALL);
     }
 
     /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
     fn interval(&self) -> Duration {
-        let slower = self.office.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
-        slower.min(MAX_REFRESH_INTERVAL.max(self.office.interval))
+        let slower = self.state.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
+        slower.min(MAX_REFRESH_INTERVAL.max(self.state.interval))
     }
 
     fn failed(&self, failure: DingError) -> CallError {
         if let DingError::Wait(wait) = failure {
-            self.office.pacer.hold(&self.office.everybody, wait);
+            self.state.pacer.hold(&self.state.everybody, wait);
         }
         failure.into()
     }
@@ -147,25 +147,25 @@ impl DingMessages {
              `card_content_key` and the app's card permissions"
         );
         if general {
-            self.office.rest_cards();
+            self.state.rest_cards();
         }
     }
 
     async fn post_card(
         &mut self,
-        slot: &DingIntent,
+        intent: &DingIntent,
         page: &DingTalkPage,
     ) -> Result<Option<DingMessageRef>, CallError> {
-        let name = self.office.seal.name(&slot.key, self.private, &self.address);
+        let name = self.state.seal.name(&intent.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
         let sent = self.posted_card(name.clone(), page);
         let made = match made {
             // It was perhaps there already, and shows something else: the change that follows sees to it.
-            Ok(()) if slot.again => {
+            Ok(()) if intent.again => {
                 let (shows, buttons) = (String::new(), String::new());
-                let ending = slot.dedup_key.as_ref().is_some_and(|tries| tries.done);
+                let ending = intent.dedup_key.as_ref().is_some_and(|tries| tries.done);
                 return Ok(Some(DingMessageRef { shows, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
@@ -175,7 +175,7 @@ impl DingMessages {
             Ok(()) => Ok(Some(sent)),
             Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                 self.give_up_cards(&error);
-                if there || slot.again {
+                if there || intent.again {
                     self.leave(&name).await;
                 }
                 Ok(None)
@@ -220,26 +220,26 @@ impl DingMessages {
     }
 
     /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
-    async fn leave_perhaps(&self, slot: &DingIntent) {
-        if slot.again && self.robot.target != RobotTarget::Session {
-            self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
+    async fn leave_perhaps(&self, intent: &DingIntent) {
+        if intent.again && self.robot.target != RobotTarget::Session {
+            self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
         }
     }
 
     async fn post_message(
         &mut self,
-        slot: &DingIntent,
+        intent: &DingIntent,
         page: &DingTalkPage,
     ) -> Result<DingMessageRef, CallError> {
         let content = RobotContent::Markdown { title: page.title.clone(), text: page.message() };
         if !page.done {
             return self.post_sign(&content, page).await;
         }
-        if slot.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
+        if intent.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
             self.rarely()?;
         }
         self.lost = None;
-        let sent = self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error));
+        let sent = self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error));
         self.lost = Some(page.done && sent.as_ref().is_err_and(CallError::may_be_done));
         sent.map(|id| posted_message(id, page))
     }
@@ -250,7 +250,7 @@ impl DingMessages {
         content: &RobotContent,
         page: &DingTalkPage,
     ) -> Result<DingMessageRef, CallError> {
-        match self.robot.send_retrievable(&self.office.api, content).await {
+        match self.robot.send_retrievable(&self.state.api, content).await {
             Ok(id) => Ok(posted_message(id, page)),
             Err(failure) => {
                 self.signless = matches!(failure, DingError::Refused(_) | DingError::Forbidden(_));
@@ -336,26 +336,26 @@ impl PlatformMessages for DingMessages {
         !self.in_cards()
     }
 
-    async fn abandon(&mut self, slot: &DingIntent) {
-        self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
+    async fn abandon(&mut self, intent: &DingIntent) {
+        self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
     }
 
     async fn holds_a_place(&mut self) -> bool {
         self.robot.target != RobotTarget::Session
             && !self.signless
-            && self.office.takes_back(&self.robot).await
+            && self.state.takes_back(&self.robot).await
     }
 
     fn buttons(&self) -> bool {
-        self.in_cards() && self.office.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
+        self.in_cards() && self.state.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
     }
 
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
-        Some(&self.office.offers)
+        Some(&self.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.office.api.recovery().clone())
+        Some(self.state.api.recovery().clone())
     }
 
     fn doubtful(&self) -> bool {
@@ -363,12 +363,12 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.office.everybody, DingTalkAccountState::PER_CALL).await;
-        self.office.pacer.ready(&self.address.chat, self.interval()).await;
+        self.state.pacer.ready(&self.state.everybody, DingTalkAccountState::PER_CALL).await;
+        self.state.pacer.ready(&self.address.chat, self.interval()).await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.office.pacer.held(&self.office.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.state.pacer.held(&self.state.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
@@ -393,21 +393,21 @@ impl PlatformMessages for DingMessages {
         self.in_cards()
     }
 
-    async fn post(&mut self, slot: &DingIntent, page: &DingTalkPage) -> Result<Self::Ref, CallError> {
+    async fn post(&mut self, intent: &DingIntent, page: &DingTalkPage) -> Result<Self::Ref, CallError> {
         self.lost = Some(false);
         self.check_rate_limit()?;
         self.spend();
         if self.in_cards() {
-            if let Some(posted) = self.post_card(slot, page).await? {
+            if let Some(posted) = self.post_card(intent, page).await? {
                 self.carded = true;
                 return Ok(posted);
             }
         } else {
-            self.leave_perhaps(slot).await;
+            self.leave_perhaps(intent).await;
         }
         // What began as messages goes on so.
         self.plain = true;
-        self.post_message(slot, page).await
+        self.post_message(intent, page).await
     }
 
     async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<(), CallError> {
@@ -456,9 +456,9 @@ impl PlatformMessages for DingMessages {
         if sent.id.is_empty() {
             return Ok(());
         }
-        let recalled = self.robot.recall(&self.office.api, &sent.id).await;
+        let recalled = self.robot.recall(&self.state.api, &sent.id).await;
         if matches!(recalled, Err(DingError::Refused(_) | DingError::Forbidden(_))) {
-            self.office.takes_nothing_back();
+            self.state.takes_nothing_back();
         }
         recalled.map_err(|error| self.failed(error))
     }
@@ -472,14 +472,14 @@ impl PlatformMessages for DingMessages {
         self.spend();
         let picture = is_picture(&file.name);
         let kind = if picture { "image" } else { "file" };
-        let id = self.office.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
+        let id = self.state.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
         let ending = Path::new(&file.name).extension().map(|ending| ending.to_string_lossy().into_owned());
         let content = if picture {
             RobotContent::Picture(id)
         } else {
             RobotContent::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
         };
-        self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error))
+        self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error))
     }
 
     fn platform_state(&self) -> Value {

@@ -2,8 +2,8 @@
 
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::dingtalk::markdown,
+    reply::{MessageDraft, SIGN},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

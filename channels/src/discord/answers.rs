@@ -3,7 +3,9 @@
 //! Discord waits three seconds for the first of these, whatever becomes of the connection over which the event
 //! came: so they are nobody's business but their own.
 
-use super::{DiscordChannel, ears::EventResponse, failure::DiscordApiError, office::ApiRoute};
+use super::{
+    DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, failure::DiscordApiError,
+};
 use crate::ChatCommand;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
@@ -51,17 +53,16 @@ impl DiscordChannel {
 
     /// Shows "thinking…", and takes it away if no reply comes.
     async fn defer(&self, id: String, token: String) {
-        let office = &self.ears.office;
+        let state = &self.handler.state;
         let taken = self.answer(&id, &token, 5).await;
-        office.deferred.taken(&token, taken);
+        state.deferred.taken(&token, taken);
         sleep(UNANSWERED).await;
-        let (Some(me), false) = (office.me.get(), office.deferred.is_answered(&token) || !taken) else {
+        let (Some(me), false) = (state.me.get(), state.deferred.is_answered(&token) || !taken) else {
             return;
         };
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
         // Whoever took it away before did the same.
-        if let Err(error) = office.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await
-        {
+        if let Err(error) = state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await {
             tracing::debug!(%error, "a command that gets no answer still says that it is thought about");
         }
     }
@@ -72,7 +73,7 @@ impl DiscordChannel {
         let mut perhaps = false;
         for _ in 0..2 {
             let body = json!({"type": kind});
-            match self.ears.office.call::<Value>(ApiRoute::Sign, Method::POST, &path, &body).await {
+            match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &body).await {
                 Ok(_) | Err(DiscordApiError::Done(_)) => return true,
                 // It may have been taken or not. Saying it again does no harm, and the reply finds out.
                 Err(DiscordApiError::Unknown(_)) => perhaps = true,
@@ -91,11 +92,11 @@ impl DiscordChannel {
         if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
             return;
         }
-        let Some(me) = self.ears.office.me.get() else { return };
+        let Some(me) = self.handler.state.me.get() else { return };
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let path = ["applications", &me.application, "commands"];
         if let Err(error) =
-            self.ears.office.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
+            self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
         {
             tracing::warn!(%error, "the commands could not be registered; they can be typed all the same");
             registered.store(false, Ordering::Relaxed);

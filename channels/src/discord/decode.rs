@@ -3,10 +3,10 @@
 //! What is deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
 use super::{
+    account_state::DiscordIdentity,
     deferred::{DiscordHint, given},
     download::handle,
-    office::DiscordIdentity,
-    places::{CachedChannel, GuildCache},
+    guild_cache::{CachedChannel, GuildCache},
     text::{name, words},
     wire::{DiscordAttachment, DiscordMessage, Interaction, made},
 };

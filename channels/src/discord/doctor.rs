@@ -53,7 +53,7 @@ struct RemainingStarts {
 
 /// Looks at token, clock, intent and gateway.
 pub(super) async fn check(discord: &DiscordChannel) -> Vec<Check> {
-    let client = &discord.ears.office.client;
+    let client = &discord.handler.state.client;
     let me: DiscordResponse<DiscordUser> = match client.get(&["users", "@me"], &[]).await {
         Ok(me) => me,
         Err(error) => return vec![token(&error)],

@@ -3,7 +3,7 @@
 use crate::{
     ChannelError, SendError,
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use serde::Deserialize;
 use std::time::Duration;

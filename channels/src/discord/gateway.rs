@@ -6,8 +6,8 @@
 //! process, too (see [`super::session`]).
 
 use super::{
+    account_state::DiscordIdentity,
     failure::{Closed, closed},
-    office::DiscordIdentity,
     session::GatewaySession,
     wire::{GatewayFrame, Ready},
 };

@@ -6,11 +6,11 @@
 
 use super::{
     DiscordChannel,
+    account_state::{ApiRoute, DiscordIdentity},
     answers::MAX_CONCURRENT_RESPONSES,
-    ears::{DiscordAcceptError, EventResponse},
+    event_handler::{DiscordAcceptError, EventResponse},
     failure::{DiscordApiError, mend_token},
     gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
-    office::{ApiRoute, DiscordIdentity},
     session::{Behind, GatewaySession},
     wire::Ready,
 };
@@ -51,7 +51,7 @@ struct SessionStartLimit {
 impl DiscordChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
@@ -61,30 +61,30 @@ impl DiscordChannel {
         let connect = || async {
             let taken_up = match take() {
                 Some(gateway) => Ok(gateway),
-                None => self.take_up(intake).await,
+                None => self.take_up(sink).await,
             };
             let mut gateway = match taken_up {
                 Ok(gateway) => gateway,
                 Err(error) => return ConnectionEnd::Lost(error.to_string()),
             };
-            let ended = self.session(&mut gateway, intake, &todo, &stop).await;
+            let ended = self.session(&mut gateway, sink, &todo, &stop).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
             ended
         };
         tokio::select! {
-            result = supervise(&self.ears.health, &stop, connect) => result,
+            result = supervise(&self.handler.health, &stop, connect) => result,
             // Never before: there is one who says what is to be done.
             () = self.work(todos) => Ok(()),
-            () = self.ears.place_later(intake) => Ok(()),
+            () = self.handler.place_later(sink) => Ok(()),
         }
     }
 
     /// Goes on where this account's session was left, be it by another process.
-    async fn take_up(&self, intake: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
-        let mut gateway = GatewayConnector::new(self.ears.office.client.token());
-        let kept = intake.position(&self.ears.account).await?;
+    async fn take_up(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
+        let mut gateway = GatewayConnector::new(self.handler.state.client.token());
+        let kept = sink.position(&self.handler.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
-            self.ears.unplaced.restore(mem::take(&mut session.unplaced));
+            self.handler.unplaced.restore(mem::take(&mut session.unplaced));
             self.was_heard(session.heard);
             self.behind.store(session.behind, Ordering::Relaxed);
             gateway.restore(session);
@@ -95,7 +95,7 @@ impl DiscordChannel {
     async fn session(
         &self,
         gateway: &mut GatewayConnector,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         todo: &mpsc::Sender<EventResponse>,
         stop: &CancellationToken,
     ) -> ConnectionEnd {
@@ -113,7 +113,7 @@ impl DiscordChannel {
         let saved = gateway.session().cloned();
         let talk = ActiveSession {
             discord: self,
-            intake,
+            sink,
             gateway,
             todo,
             catch_up: None,
@@ -126,8 +126,8 @@ impl DiscordChannel {
 
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
     async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
-        let told = self.ears.office.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
-        let told = self.ears.office.heed(ApiRoute::Read, "gateway", told).map_err(ended)?;
+        let told = self.handler.state.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
+        let told = self.handler.state.heed(ApiRoute::Read, "gateway", told).map_err(ended)?;
         match told.session_start_limit {
             Some(SessionStartLimit { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
                 "the bot has connected too often today".to_owned(),
@@ -141,7 +141,7 @@ impl DiscordChannel {
 /// One connection and what is worked on beside it.
 struct ActiveSession<'a> {
     discord: &'a DiscordChannel,
-    intake: &'a dyn EventSink,
+    sink: &'a dyn EventSink,
     gateway: &'a mut GatewayConnector,
     /// What is to be done that nothing here waits for.
     todo: &'a mpsc::Sender<EventResponse>,
@@ -203,7 +203,7 @@ impl ActiveSession<'_> {
             }
             "RESUMED" => {
                 self.flows = true;
-                self.discord.ears.health.ready();
+                self.discord.handler.health.ready();
                 if self.discord.is_behind() {
                     self.look(Duration::ZERO);
                 }
@@ -223,22 +223,22 @@ impl ActiveSession<'_> {
 
     /// Keeps what an event tells, and with it that the session goes on behind it.
     async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordAcceptError> {
-        let ears = &self.discord.ears;
-        let Some(session) = self.session(seq) else { return ears.hear(kind, data, self.intake).await };
+        let handler = &self.discord.handler;
+        let Some(session) = self.session(seq) else { return handler.hear(kind, data, self.sink).await };
         // The session is this bot's: Discord has taken it.
-        ears.office.me.get_or_init(|| session.me.clone());
+        handler.state.me.get_or_init(|| session.me.clone());
         // One that may bring several is kept whole before the session goes on behind it.
         if kind == "MESSAGE_DELETE_BULK" {
-            return ears.hear(kind, data, self.intake).await;
+            return handler.hear(kind, data, self.sink).await;
         }
-        ears.hear(kind, data, &Behind { intake: self.intake, session }).await
+        handler.hear(kind, data, &Behind { sink: self.sink, session }).await
     }
 
     /// Returns the session as it is once an event is kept.
     fn session(&self, seq: u64) -> Option<GatewaySession> {
         let session = self.gateway.session()?.clone();
         let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
-        let unplaced = self.discord.ears.unplaced.named();
+        let unplaced = self.discord.handler.unplaced.named();
         Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
     }
 
@@ -254,7 +254,7 @@ impl ActiveSession<'_> {
     async fn save(&mut self) -> bool {
         let Some(session) = self.session(0) else { return true };
         let Some(position) = session.position() else { return false };
-        let saved = self.intake.save_position(&self.discord.ears.account, position).await;
+        let saved = self.sink.save_position(&self.discord.handler.account, position).await;
         if let Err(error) = &saved {
             tracing::warn!(%error, "failed to store where the session goes on");
             return false;
@@ -271,30 +271,30 @@ impl ActiveSession<'_> {
 
     /// The session goes on before this event, over another connection.
     fn not_kept(&self, error: &DiscordAcceptError) -> Parted {
-        tracing::warn!(account = self.discord.ears.account, %error, "an event is left with Discord");
-        self.discord.ears.health.failed(HealthState::Degraded, error.to_string());
+        tracing::warn!(account = self.discord.handler.account, %error, "an event is left with Discord");
+        self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
         Parted::lost(&error.to_string())
     }
 
     async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
         let ready: Ready =
             serde_json::from_value(data).map_err(|_| Parted::lost("Discord does not say who the bot is"))?;
-        let office = &self.discord.ears.office;
+        let state = &self.discord.handler.state;
         let application = ready.application.clone().map(|application| application.id);
         let application = application.filter(|id| !id.is_empty()).unwrap_or_else(|| ready.user.id.clone());
         let me =
             DiscordIdentity { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
-        tracing::info!(account = self.discord.ears.account, bot = me.name, "connected to Discord");
+        tracing::info!(account = self.discord.handler.account, bot = me.name, "connected to Discord");
         // A token's bot does not change.
-        office.me.set(me.clone()).ok();
-        office.places.expect(ready.guilds.len());
+        state.me.set(me.clone()).ok();
+        state.places.expect(ready.guilds.len());
         self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
         // Before anything that it tells is kept: the next process would take up the one before otherwise.
         if !self.save().await {
             return Err(Parted::lost("the session could not be stored"));
         }
-        self.discord.ears.health.ready();
+        self.discord.handler.health.ready();
         self.flows = true;
         self.look(Duration::ZERO);
         Ok(())
@@ -302,13 +302,13 @@ impl ActiveSession<'_> {
 
     /// Reads in the history what was missed, after a while.
     fn look(&mut self, after: Duration) {
-        let (discord, intake, mut backoff) = (self.discord, self.intake, self.backoff);
+        let (discord, sink, mut backoff) = (self.discord, self.sink, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(discord.ears.office.client.reads(), after).await;
+            backoff.pause(discord.handler.state.client.reads(), after).await;
             backoff.tries();
             // What the servers do not tell by then is looked for by what is known otherwise.
-            timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
-            (discord.catch_up(intake).await, backoff)
+            timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
+            (discord.catch_up(sink).await, backoff)
         }));
     }
 
@@ -320,7 +320,7 @@ impl ActiveSession<'_> {
             && let EventResponse::Command { token, .. } = error.into_inner()
         {
             // Its reply is an ordinary message then.
-            self.discord.ears.office.deferred.taken(&token, false);
+            self.discord.handler.state.deferred.taken(&token, false);
         }
     }
 }

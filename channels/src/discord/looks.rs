@@ -1,10 +1,10 @@
 //! Looks up where things stand of which Discord has not told.
 
 use super::{
-    ears::DiscordEventHandler,
+    account_state::ApiRoute,
+    event_handler::DiscordEventHandler,
     failure::DiscordApiError,
-    office::ApiRoute,
-    places::CachedChannel,
+    guild_cache::CachedChannel,
     wire::{ChannelInfo, DiscordMessage, Guild},
 };
 use crate::recovery::CALL_TIMEOUT;
@@ -53,7 +53,7 @@ impl DiscordEventHandler {
         look: impl Future<Output = Result<CachedChannel, DiscordApiError>>,
     ) -> Result<CachedChannel, DiscordApiError> {
         let Some(guild) = guild else { return Ok(CachedChannel::default()) };
-        let places = &self.office.places;
+        let places = &self.state.places;
         if !places.knows(guild) {
             // Without it the channel is asked for by itself.
             self.soon(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
@@ -100,25 +100,25 @@ impl DiscordEventHandler {
             #[serde(default)]
             threads: Vec<ChannelInfo>,
         }
-        let office = &self.office;
+        let state = &self.state;
         let none = &Value::Null;
-        let me = &office.me().await?.user;
+        let me = &state.me().await?.user;
         let (channels, roles, active) = (
             ["guilds", guild, "channels"],
             ["guilds", guild, "roles"],
             ["guilds", guild, "threads", "active"],
         );
         let (channels, roles, active) = join!(
-            within(time, office.call(ApiRoute::Read, Method::GET, &channels, none)),
-            within(time, office.call(ApiRoute::Read, Method::GET, &roles, none)),
-            within(time, office.call::<Active>(ApiRoute::Read, Method::GET, &active, none)),
+            within(time, state.call(ApiRoute::Read, Method::GET, &channels, none)),
+            within(time, state.call(ApiRoute::Read, Method::GET, &roles, none)),
+            within(time, state.call::<Active>(ApiRoute::Read, Method::GET, &active, none)),
         );
         let errors = [channels.as_ref().err(), roles.as_ref().err(), active.as_ref().err()];
         let failed = errors.into_iter().flatten().next().cloned();
         let (channels, roles) = (channels.unwrap_or_default(), roles.unwrap_or_default());
         let threads = active.unwrap_or_default().threads;
         let told = Guild { id: guild.to_owned(), channels, threads, roles };
-        office.places.learn(told, me, failed.is_none());
+        state.places.learn(told, me, failed.is_none());
         failed.map_or(Ok(()), Err)
     }
 
@@ -129,8 +129,8 @@ impl DiscordEventHandler {
             id: String,
         }
         let path = ["users", "@me", "guilds"];
-        let joined: Vec<Joined> = self.office.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
-        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.office.places.knows(&one.id)) {
+        let joined: Vec<Joined> = self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
+        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.state.places.knows(&one.id)) {
             match Box::pin(self.learn_guild(id, CALL_TIMEOUT)).await {
                 Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                     tracing::debug!(why, "a server cannot be looked at");
@@ -144,8 +144,8 @@ impl DiscordEventHandler {
     /// Asks what a channel is.
     pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordApiError> {
         let path = ["channels", channel];
-        let told = self.office.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
-        Ok(self.office.places.channel(told))
+        let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.state.places.channel(told))
     }
 }
 

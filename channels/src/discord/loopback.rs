@@ -2,8 +2,8 @@
 
 use super::{
     DiscordChannel, DiscordConfig, ListenRules,
+    account_state::{DiscordAccountState, DiscordIdentity},
     client::DiscordClient,
-    office::{DiscordAccountState, DiscordIdentity},
 };
 use axum::{
     Router,
@@ -39,12 +39,12 @@ impl DiscordLoopback {
     }
 
     /// What the replies of a bot share that knows who it is.
-    pub(super) fn office(&self) -> Arc<DiscordAccountState> {
-        let office =
+    pub(super) fn state(&self) -> Arc<DiscordAccountState> {
+        let state =
             DiscordAccountState::new(DiscordClient::new(self.url.parse().unwrap(), "secret".into()).unwrap());
         let me = DiscordIdentity { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        office.me.set(me).unwrap();
-        Arc::new(office)
+        state.me.set(me).unwrap();
+        Arc::new(state)
     }
 
     /// A bot whose API this is.

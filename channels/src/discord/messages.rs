@@ -10,9 +10,9 @@ mod files;
 mod kept;
 
 use super::{
+    account_state::{ApiRoute, DiscordAccountState, INTERVAL},
     deferred::{DiscordHint, is_good},
     failure::DiscordApiError,
-    office::{ApiRoute, DiscordAccountState, INTERVAL},
     page::{self, CONTENT, DiscordPage},
     upload,
     wire::{DiscordMessage, id_at},
@@ -20,8 +20,8 @@ use super::{
 use crate::{
     OutFile, ReplyTarget, SendError,
     clock::now,
-    live::{CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
     recovery::Recovery,
+    reply::{CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
     split::{Limit, Unit},
 };
 use kept::{DiscordDedupKey, DiscordIntent, DiscordMessageRef, DiscordReplyState, PostedMessage};
@@ -43,7 +43,7 @@ const PAGE: &str = "100";
 
 /// The messages of one reply.
 pub(super) struct DiscordMessages {
-    office: Arc<DiscordAccountState>,
+    state: Arc<DiscordAccountState>,
     /// The channel, or the thread, in which the reply stands.
     place: ReplyLocation,
     /// The message that is answered.
@@ -74,21 +74,21 @@ struct InteractionReply {
 }
 
 impl DiscordMessages {
-    pub(super) fn new(office: Arc<DiscordAccountState>, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(state: Arc<DiscordAccountState>, target: &ReplyTarget) -> Self {
         let (mut begins, mut command) = (None, None);
-        match DiscordHint::read(placement.hint.as_ref()) {
+        match DiscordHint::read(target.hint.as_ref()) {
             Some(DiscordHint::Thread { name }) => begins = Some(name),
             Some(DiscordHint::Answer { token, at }) => {
-                office.deferred.answered(&token);
+                state.deferred.answered(&token);
                 command = Some(InteractionReply { token, at, used: false });
             }
             None => {}
         }
-        let (chat, thread) = (placement.address.chat.clone(), placement.address.topic.clone());
+        let (chat, thread) = (target.address.chat.clone(), target.address.topic.clone());
         let place = ReplyLocation { chat, thread, begins, threadless: false };
         // A command is no message that could be answered.
-        let answered = placement.reply_to.clone().filter(|_| command.is_none());
-        Self { office, place, answered, private: placement.private, command }
+        let answered = target.reply_to.clone().filter(|_| command.is_none());
+        Self { state, place, answered, private: target.private, command }
     }
 
     /// Returns the channel or thread in which messages stand.
@@ -115,7 +115,7 @@ impl DiscordMessages {
         };
         let path = ["channels", &self.place.chat, "messages", &message, "threads"];
         let body = json!({"name": name, "auto_archive_duration": 1440});
-        match self.office.call::<Value>(ApiRoute::Post, Method::POST, &path, &body).await {
+        match self.state.call::<Value>(ApiRoute::Post, Method::POST, &path, &body).await {
             Ok(_) | Err(DiscordApiError::Done(_)) => self.place.begins = None,
             Err(error @ (DiscordApiError::Refused(_) | DiscordApiError::Gone(_))) => {
                 tracing::warn!(%error, "no thread can begin here; the answer stands in the channel");
@@ -133,7 +133,7 @@ impl DiscordMessages {
     /// Returns the token of the command whose place is still to be taken.
     async fn open_command(&mut self) -> Option<String> {
         let command = self.command.clone().filter(|command| !command.used && is_good(command.at, now()))?;
-        if self.office.deferred.ready(&command.token).await {
+        if self.state.deferred.ready(&command.token).await {
             return Some(command.token);
         }
         self.used();
@@ -148,16 +148,16 @@ impl DiscordMessages {
 
     /// Returns the path by which a command's answer is written.
     fn original<'a>(&'a self, token: &'a str) -> Option<[&'a str; 5]> {
-        let me = self.office.me.get()?;
+        let me = self.state.me.get()?;
         Some(["webhooks", &me.application, token, "messages", "@original"])
     }
 
     /// Shows a page in place of "thinking…". `None` where that is not there.
     async fn answer_command(&mut self, fields: &Value) -> Result<Option<DiscordMessageRef>, CallError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
-        self.office.me().await.map_err(CallError::before)?;
+        self.state.me().await.map_err(CallError::before)?;
         let Some(path) = self.original(&token) else { return Ok(None) };
-        match self.office.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, fields).await {
+        match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, fields).await {
             Ok(made) => {
                 self.used();
                 Ok(Some(DiscordMessageRef { id: made.id, channel: made.channel_id, original: true }))
@@ -176,13 +176,13 @@ impl DiscordMessages {
     /// Posts a message; without what it answers, if that may not be shown.
     async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordApiError> {
         let path = ["channels", self.channel(), "messages"];
-        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
-        match self.office.call::<PostedMessage>(ApiRoute::Post, Method::POST, &path, &fields).await {
+        self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        match self.state.call::<PostedMessage>(ApiRoute::Post, Method::POST, &path, &fields).await {
             Err(DiscordApiError::NoReply(why)) => {
                 tracing::debug!(why, "a message stands alone");
                 let mut fields = fields;
                 fields["message_reference"] = Value::Null;
-                self.office.call(ApiRoute::Post, Method::POST, &path, &fields).await
+                self.state.call(ApiRoute::Post, Method::POST, &path, &fields).await
             }
             result => result,
         }
@@ -199,14 +199,14 @@ impl DiscordMessages {
     }
 
     fn posted(&self, made: PostedMessage) -> DiscordMessageRef {
-        self.office.saw(&made.id);
+        self.state.saw(&made.id);
         let channel = if made.channel_id.is_empty() { self.channel().to_owned() } else { made.channel_id };
         DiscordMessageRef { id: made.id, channel, original: false }
     }
 
     /// Tells whether a message could be the one that was perhaps sent.
     fn fits(&self, message: &DiscordMessage, first: bool, known: &HashSet<String>) -> bool {
-        let me = self.office.me.get().map(|me| me.user.as_str());
+        let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         let answers =
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
@@ -229,8 +229,8 @@ impl DiscordMessages {
         for _ in 0..PAGES {
             let from = after.to_string();
             let path = ["channels", self.channel(), "messages"];
-            let told = self.office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let page: Vec<DiscordMessage> = self.office.heed(ApiRoute::Read, self.channel(), told)?;
+            let told = self.state.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+            let page: Vec<DiscordMessage> = self.state.heed(ApiRoute::Read, self.channel(), told)?;
             let full = page.len().to_string() == PAGE;
             after = page.iter().filter_map(|message| message.id.parse().ok()).max().unwrap_or(after);
             found.extend(page);
@@ -267,19 +267,19 @@ impl PlatformMessages for DiscordMessages {
     }
 
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.office.client.recovery().clone())
+        Some(self.state.client.recovery().clone())
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
+        self.state.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.office.check_rate_limit(&[ApiRoute::Post, ApiRoute::Edit], self.channel())?)
+        Ok(self.state.check_rate_limit(&[ApiRoute::Post, ApiRoute::Edit], self.channel())?)
     }
 
     async fn lock_chat(&self) -> ChatLock {
-        self.office.lock_chat(self.channel()).await
+        self.state.lock_chat(self.channel()).await
     }
 
     async fn dedup_key(
@@ -294,26 +294,26 @@ impl PlatformMessages for DiscordMessages {
         let answered = self.answered.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
         let at = now();
         // What is newer than all that was seen, or at least than a little while ago.
-        let after = self.office.newest().max(answered);
+        let after = self.state.newest().max(answered);
         let after = if after > 0 { after } else { id_at(at.saturating_sub(SKEW)) };
         Ok(DiscordDedupKey { at, after })
     }
 
     async fn find(
         &mut self,
-        slot: &DiscordIntent,
-        ledger: &MessageHistory<'_>,
+        intent: &DiscordIntent,
+        history: &MessageHistory<'_>,
     ) -> Result<Option<Self::Ref>, SendError> {
-        let repeatable = slot.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
-        let fresh = (0..NONCE).contains(&now().saturating_sub(slot.dedup_key.at));
+        let repeatable = intent.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
+        let fresh = (0..NONCE).contains(&now().saturating_sub(intent.dedup_key.at));
         if fresh || (repeatable && self.open_command().await.is_some()) {
             return Ok(None);
         }
-        self.office.me().await?;
-        let known = known(slot.since, ledger).await?;
-        match self.history(slot.dedup_key.after).await {
+        self.state.me().await?;
+        let known = known(intent.since, history).await?;
+        match self.history(intent.dedup_key.after).await {
             Ok(messages) => {
-                let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
+                let found = messages.into_iter().find(|message| self.fits(message, intent.n == 0, &known));
                 Ok(found.map(|message| {
                     self.posted(PostedMessage { id: message.id, channel_id: message.channel_id })
                 }))
@@ -331,28 +331,25 @@ impl PlatformMessages for DiscordMessages {
         }
     }
 
-    async fn post(&mut self, slot: &DiscordIntent, page: &DiscordPage) -> Result<Self::Ref, CallError> {
-        if slot.n == 0
+    async fn post(&mut self, intent: &DiscordIntent, page: &DiscordPage) -> Result<Self::Ref, CallError> {
+        if intent.n == 0
             && let Some(posted) = self.answer_command(&page.fields()).await?
         {
             return Ok(posted);
         }
         self.begin_thread().await?;
-        let made = self.say(self.with_key(page.fields(), &slot.key, slot.n == 0)).await?;
+        let made = self.say(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
         Ok(self.posted(made))
     }
 
     async fn edit(&mut self, sent: &mut Self::Ref, page: &DiscordPage) -> Result<(), CallError> {
-        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
         if sent.original {
-            self.office.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(CallError::before)?;
         }
         let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
-            match self
-                .office
-                .call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields())
-                .await
+            match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await
             {
                 // The token may have ended early: the message is an ordinary one.
                 Err(DiscordApiError::Gone(_) | DiscordApiError::Auth(_) | DiscordApiError::Refused(_)) => {}
@@ -360,13 +357,13 @@ impl PlatformMessages for DiscordMessages {
             }
         }
         let path = ["channels", self.channel_of(sent), "messages", &sent.id];
-        self.office.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await?;
+        self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await?;
         Ok(())
     }
 
     async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
         let path = ["channels", self.channel_of(sent), "messages", &sent.id];
-        self.office.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await?;
+        self.state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await?;
         Ok(())
     }
 
@@ -375,23 +372,23 @@ impl PlatformMessages for DiscordMessages {
         since: i64,
         _file: &OutFile,
         size: u64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
-        self.look_for_file(since, size, ledger).await
+        self.look_for_file(since, size, history).await
     }
 
     /// Sends a file. One that comes alone takes the place of "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.command.as_ref().is_some_and(|command| !command.used) {
-            self.office.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(CallError::before)?;
         }
         if let Some(token) = self.open_command().await
             && let Some(path) = self.original(&token)
         {
             let form = upload::form(file, size, page::quiet()).await?;
             let told =
-                upload::send::<PostedMessage>(&self.office.client, Method::PATCH, &path, form, size).await;
-            match self.office.heed(ApiRoute::Edit, "", told) {
+                upload::send::<PostedMessage>(&self.state.client, Method::PATCH, &path, form, size).await;
+            match self.state.heed(ApiRoute::Edit, "", told) {
                 Ok(made) => {
                     self.used();
                     return Ok(made.id);
@@ -402,11 +399,11 @@ impl PlatformMessages for DiscordMessages {
         }
         // A thread without the file: that was certainly not sent.
         self.begin_thread().await.map_err(CallError::before)?;
-        self.office.check_rate_limit(&[ApiRoute::Post], self.channel())?;
+        self.state.check_rate_limit(&[ApiRoute::Post], self.channel())?;
         let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
-        let told = upload::send::<PostedMessage>(&self.office.client, Method::POST, &path, form, size).await;
-        let made = self.office.heed(ApiRoute::Post, self.channel(), told)?;
+        let told = upload::send::<PostedMessage>(&self.state.client, Method::POST, &path, form, size).await;
+        let made = self.state.heed(ApiRoute::Post, self.channel(), told)?;
         Ok(self.posted(made).id)
     }
 
@@ -415,16 +412,16 @@ impl PlatformMessages for DiscordMessages {
         if self.command.as_ref().is_some_and(|command| !command.used) {
             return None;
         }
-        let office = Arc::clone(&self.office);
+        let state = Arc::clone(&self.state);
         let begun = self.place.thread.as_ref().filter(|_| self.place.begins.is_none());
         let channel = begun.unwrap_or(&self.place.chat).clone();
         Some(Typing::start(TYPING, move || {
-            let (office, channel) = (Arc::clone(&office), channel.clone());
+            let (state, channel) = (Arc::clone(&state), channel.clone());
             Box::pin(async move {
                 let path = ["channels", &channel, "typing"];
                 // Nobody misses it, and the channel's wait is kept in any case.
                 if let Err(error) =
-                    office.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
+                    state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
                 {
                     tracing::debug!(%error, "typing could not be shown");
                 }
@@ -455,9 +452,9 @@ impl PlatformMessages for DiscordMessages {
 }
 
 /// Returns the messages that a record knows.
-async fn known(since: i64, ledger: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
-    let sightings = ledger.known(since).await?;
-    Ok(sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect())
+async fn known(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
+    let known_messages = history.known(since).await?;
+    Ok(known_messages.into_iter().map(|seen| seen.message).chain(history.own.iter().cloned()).collect())
 }
 
 /// Returns what Discord knows a repetition by.

@@ -1,6 +1,6 @@
 //! The content of one Discord message.
 
-use crate::{Choice, live::MessageDraft, render::discord::markdown};
+use crate::{Choice, render::discord::markdown, reply::MessageDraft};
 use serde_json::{Value, json};
 
 /// The most that Discord takes as a button's action, in characters, and as what it says.

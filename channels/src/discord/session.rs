@@ -1,7 +1,7 @@
 //! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
 //! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
 
-use super::{office::DiscordIdentity, unplaced::UnplacedMessage};
+use super::{account_state::DiscordIdentity, unplaced::UnplacedMessage};
 use crate::Address;
 use crate::{
     AcceptError, Accepted, BoxFuture, EventSink, Inbound, KnownMessage, ReplyStoreError, StreamPosition,
@@ -43,9 +43,9 @@ impl GatewaySession {
     }
 }
 
-/// An intake that keeps with an event that the session goes on behind it.
+/// An event sink that keeps with an event that the session goes on behind it.
 pub(super) struct Behind<'a> {
-    pub(super) intake: &'a dyn EventSink,
+    pub(super) sink: &'a dyn EventSink,
     /// The session with the number of this event.
     pub(super) session: GatewaySession,
 }
@@ -53,8 +53,8 @@ pub(super) struct Behind<'a> {
 impl EventSink for Behind<'_> {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         match self.session.position() {
-            Some(position) => self.intake.accept_at(inbound, position),
-            None => self.intake.accept(inbound),
+            Some(position) => self.sink.accept_at(inbound, position),
+            None => self.sink.accept(inbound),
         }
     }
 
@@ -63,7 +63,7 @@ impl EventSink for Behind<'_> {
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        self.intake.known(account, since)
+        self.sink.known(account, since)
     }
 
     fn knows<'a>(
@@ -71,7 +71,7 @@ impl EventSink for Behind<'_> {
         address: &'a Address,
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        self.intake.knows(address, message)
+        self.sink.knows(address, message)
     }
 }
 

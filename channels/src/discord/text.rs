@@ -1,6 +1,6 @@
 //! What people wrote, read: names in place of numbers, and whether the bot is meant.
 
-use super::{places::GuildCache, wire::DiscordUser};
+use super::{guild_cache::GuildCache, wire::DiscordUser};
 
 /// A text, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

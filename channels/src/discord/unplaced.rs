@@ -4,10 +4,10 @@
 //! they may be for others: the next process reads them from the channel.
 
 use super::{
+    account_state::ApiRoute,
     catchup::MAX_ANSWER_AGE,
-    ears::{DiscordAcceptError, DiscordEventHandler},
+    event_handler::{DiscordAcceptError, DiscordEventHandler},
     failure::DiscordApiError,
-    office::ApiRoute,
     wire::{DiscordMessage, made},
 };
 use crate::{EventSink, clock::now, recovery::Backoff};
@@ -122,22 +122,22 @@ impl Unplaced {
 
 impl DiscordEventHandler {
     /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
-    pub(super) async fn place_later(&self, intake: &dyn EventSink) {
+    pub(super) async fn place_later(&self, sink: &dyn EventSink) {
         let mut backoff = Backoff::new();
         loop {
             if self.unplaced.is_empty() {
                 self.unplaced.some().await;
                 backoff = Backoff::new();
             }
-            backoff.pause(self.office.client.reads(), ASK_INTERVAL).await;
+            backoff.pause(self.state.client.reads(), ASK_INTERVAL).await;
             backoff.tries();
             let channels = stream::iter(self.unplaced.by_channel().into_values());
-            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, intake)).await;
+            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, sink)).await;
         }
     }
 
     /// Keeps the messages that wait in one channel, in order.
-    async fn place_all(&self, waiting: Vec<Waiting>, intake: &dyn EventSink) {
+    async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
         for (named, heard) in waiting {
             let UnplacedMessage { id, channel, .. } = &named;
             if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
@@ -146,7 +146,7 @@ impl DiscordEventHandler {
                     channel,
                     "dropped message: its place could not be asked for in time"
                 );
-            } else if let Err(error) = self.place_one(&named, heard, intake).await {
+            } else if let Err(error) = self.place_one(&named, heard, sink).await {
                 tracing::debug!(message = id, channel, %error, "a message waits on for its place");
                 return;
             }
@@ -159,16 +159,16 @@ impl DiscordEventHandler {
         &self,
         named: &UnplacedMessage,
         heard: Option<DiscordMessage>,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), DiscordAcceptError> {
         let UnplacedMessage { id, channel, guild } = named;
-        let me = self.office.me().await?;
+        let me = self.state.me().await?;
         let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
         let message = match heard {
             Some(message) => message,
             None => {
                 let path = ["channels", channel, "messages", id];
-                match self.office.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
+                match self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
                     Ok(message) => DiscordMessage { guild_id: guild.clone(), ..message },
                     Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                         tracing::warn!(
@@ -186,7 +186,7 @@ impl DiscordEventHandler {
         if !self.unplaced.names(id) {
             return Ok(());
         }
-        self.keep(self.decoder(me).message(&message, &place), intake).await
+        self.keep(self.decoder(me).message(&message, &place), sink).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files on their way to Discord, streamed from the disk.
 
 use super::client::DiscordClient;
-use crate::{OutFile, live::CallError};
+use crate::{OutFile, reply::CallError};
 use pudu_net::reqwest::{
     Body,
     multipart::{Form, Part},

@@ -2,8 +2,8 @@
 
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::{Rich, feishu::card_markdown},
+    reply::{MessageDraft, SIGN},
 };
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@
 //! dropped, and the call made once more.
 
 use super::failure::{self, FeishuError};
-use crate::{ChannelError, http, live::CallError};
+use crate::{ChannelError, http, reply::CallError};
 use pudu_net::{
     reqwest::{self, Method, RequestBuilder, Response, multipart::Form},
     scrub,

@@ -1,6 +1,6 @@
 //! What people write, of every kind, as words and files.
 
-use super::{event::lax, places::plain};
+use super::{chat_cache::plain, event::lax};
 use crate::{Attachment, name::clean};
 use serde::Deserialize;
 use serde_json::Value;

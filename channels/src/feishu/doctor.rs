@@ -2,7 +2,7 @@
 //! where the scope is missing the platform says so before it looks for them. A card is made that nobody is sent.
 
 use super::{FeishuChannel, FeishuEventMode, card::FeishuPage, client::FeishuClient, failure::FeishuError};
-use crate::{Check, live::CallError};
+use crate::{Check, reply::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -79,7 +79,7 @@ fn probes() -> Vec<ScopeProbe> {
 
 /// Looks at credentials, the bot, how events come, and scopes.
 pub(super) async fn check(feishu: &FeishuChannel) -> Vec<Check> {
-    let client = &feishu.office.client;
+    let client = &feishu.state.client;
     if let Err(failure) = client.token().await {
         return vec![credentials(&failure)];
     }
@@ -128,7 +128,7 @@ async fn events(feishu: &FeishuChannel) -> Check {
             Check::good(what, format!("by webhook, sealed and signed; {UNASKED}"))
         }
         // A connection that is opened takes events away from the one that works: the address is enough.
-        FeishuEventMode::LongConnection => match feishu.office.client.endpoint().await {
+        FeishuEventMode::LongConnection => match feishu.state.client.endpoint().await {
             Ok(told) if told["URL"].is_string() => {
                 Check::good(what, format!("by long connection; {UNASKED}"))
             }

@@ -1,6 +1,6 @@
 //! Files of people's messages, streamed to the disk. They are had under their message only.
 
-use super::{client::FeishuClient, failure::describe, places::plain};
+use super::{chat_cache::plain, client::FeishuClient, failure::describe};
 use crate::{Attachment, SendError, fetch};
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 
 use crate::{
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use super::{
     event::EventEnvelope,
-    inlet::{FeishuAcceptError, FeishuEventParser},
+    event_parser::{FeishuAcceptError, FeishuEventParser},
     seal,
 };
 use crate::{
@@ -23,7 +23,7 @@ const SIGNED: [&str; 3] = ["x-lark-signature", "x-lark-request-timestamp", "x-la
 
 /// Takes what Feishu posts for one account.
 pub(super) struct FeishuWebhook {
-    pub(super) inlet: FeishuEventParser,
+    pub(super) parser: FeishuEventParser,
     pub(super) encrypt_key: SecretString,
     pub(super) verification_token: SecretString,
 }
@@ -44,7 +44,7 @@ impl Webhook for FeishuWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             let event = match self.open(post, now()) {
@@ -55,10 +55,10 @@ impl Webhook for FeishuWebhook {
                 return WebhookResponse::Taken(Some(json!({"challenge": event.challenge})));
             }
             // The bot does not know yet who it is: Feishu posts it again.
-            if self.inlet.me.get().is_none() {
+            if self.parser.me.get().is_none() {
                 return WebhookResponse::Later;
             }
-            let taken = self.inlet.take(&event, intake).await;
+            let taken = self.parser.take(&event, sink).await;
             self.tell(taken.as_ref().err());
             taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })
@@ -71,9 +71,9 @@ impl FeishuWebhook {
         match why {
             Some(why) => {
                 tracing::warn!(%why, "an event was not kept: Feishu posts it again");
-                self.inlet.health.not_kept(why);
+                self.parser.health.not_kept(why);
             }
-            None => self.inlet.health.kept(),
+            None => self.parser.health.kept(),
         }
     }
 

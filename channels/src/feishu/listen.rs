@@ -7,13 +7,13 @@
 use super::{
     FeishuChannel, FeishuEventMode,
     event::EventEnvelope,
+    event_parser::FeishuEventParser,
     failure::FeishuError,
-    inlet::FeishuEventParser,
     protocol::{FeishuDelivery, PING, Protocol, ProtocolStep},
 };
 use crate::{
     ChannelError, EventSink,
-    live::CallError,
+    reply::CallError,
     socket::{Keepalive, Socket, SocketError, SocketFrame},
     supervise::{ConnectionEnd, supervise},
 };
@@ -36,11 +36,11 @@ const TOKEN: Duration = Duration::from_secs(60);
 impl FeishuChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         let listen = || async {
-            match Box::pin(self.connect(intake, &stop)).await {
+            match Box::pin(self.connect(sink, &stop)).await {
                 Ok(ended) | Err(ended) => ended,
             }
         };
@@ -49,7 +49,7 @@ impl FeishuChannel {
 
     async fn connect(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: &CancellationToken,
     ) -> Result<ConnectionEnd, ConnectionEnd> {
         let started = stop.run_until_cancelled(self.learn_me()).await;
@@ -62,7 +62,7 @@ impl FeishuChannel {
         let Some(opened) = opened else { return Ok(ConnectionEnd::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
-        Ok(FeishuConnection::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+        Ok(FeishuConnection::new(socket, protocol, ping, self.parser(), sink).serve(stop).await)
     }
 
     /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
@@ -70,7 +70,7 @@ impl FeishuChannel {
     async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<ConnectionEnd, ConnectionEnd> {
         let mut known = false;
         loop {
-            let token = stop.run_until_cancelled(self.office.client.token()).await;
+            let token = stop.run_until_cancelled(self.state.client.token()).await;
             let Some(token) = token else { return Ok(ConnectionEnd::Renew) };
             token.map_err(|failure| ended(&failure))?;
             if !std::mem::replace(&mut known, true) {
@@ -92,7 +92,7 @@ impl FeishuChannel {
         if self.me.get().is_some() {
             return Ok(());
         }
-        let told = self.office.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
+        let told = self.state.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
         let me = told.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
         let why =
             || "the app has no bot: add the bot ability in the developer console, and publish a version";
@@ -104,7 +104,7 @@ impl FeishuChannel {
 
     /// Asks where the connection is, and opens it.
     async fn open(&self) -> Result<(Socket, Protocol, Duration), ConnectionEnd> {
-        let told = self.office.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
+        let told = self.state.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
         let url = told["URL"].as_str().unwrap_or_default();
         let lost = |why: &str| ConnectionEnd::Lost(why.to_owned());
         let parsed =
@@ -131,8 +131,8 @@ struct FeishuConnection<'a> {
     next_ping: Instant,
     /// When the platform, not only the line, last said something.
     heard: Instant,
-    inlet: FeishuEventParser,
-    intake: &'a dyn EventSink,
+    parser: FeishuEventParser,
+    sink: &'a dyn EventSink,
 }
 
 impl<'a> FeishuConnection<'a> {
@@ -140,11 +140,11 @@ impl<'a> FeishuConnection<'a> {
         socket: Socket,
         protocol: Protocol,
         ping: Duration,
-        inlet: FeishuEventParser,
-        intake: &'a dyn EventSink,
+        parser: FeishuEventParser,
+        sink: &'a dyn EventSink,
     ) -> Self {
         let now = Instant::now();
-        Self { socket, protocol, ping, next_ping: now, heard: now, inlet, intake }
+        Self { socket, protocol, ping, next_ping: now, heard: now, parser, sink }
     }
 
     async fn serve(mut self, stop: &CancellationToken) -> ConnectionEnd {
@@ -172,7 +172,7 @@ impl<'a> FeishuConnection<'a> {
                 () = sleep_until(deaf) => return ConnectionEnd::Lost("the platform answers no pings".to_owned()),
                 frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
                     Ok(SocketFrame::Binary(bytes)) => {
-                        keeping.extend(self.hear(&bytes).map(|event| keep(self.inlet.clone(), event, self.intake)));
+                        keeping.extend(self.hear(&bytes).map(|event| keep(self.parser.clone(), event, self.sink)));
                         Ok(())
                     }
                     Ok(SocketFrame::Text(_)) => Ok(()),
@@ -203,17 +203,17 @@ impl<'a> FeishuConnection<'a> {
 }
 
 /// Keeps an event and makes its acknowledgement.
-async fn keep(inlet: FeishuEventParser, delivery: FeishuDelivery, intake: &dyn EventSink) -> Vec<u8> {
+async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
     let answer = match serde_json::from_slice::<EventEnvelope>(&delivery.payload) {
-        Ok(event) => match inlet.take(&event, intake).await {
+        Ok(event) => match parser.take(&event, sink).await {
             Ok(told) => {
-                inlet.health.kept();
+                parser.health.kept();
                 Ok(told)
             }
             Err(refusal) => {
                 tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
-                inlet.health.not_kept(refusal);
+                parser.health.not_kept(refusal);
                 Err(())
             }
         },
@@ -313,7 +313,7 @@ mod tests {
             while feishu.health().state != HealthState::Ready {
                 tokio::task::yield_now().await;
             }
-            feishu.office.client.call(Method::GET, "x", None).await
+            feishu.state.client.call(Method::GET, "x", None).await
         };
         let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
         assert!(matches!(ended, Err(ConnectionEnd::Fatal(ChannelError::Auth(_)))), "{ended:?}");

@@ -14,14 +14,14 @@
 
 use super::{
     card::FeishuPage,
-    desk::{FeishuChatClient, Operation},
+    chat_client::{FeishuChatClient, Operation},
     failure::FeishuError,
     upload,
 };
 use crate::{
     OutFile, SendError,
     clock::now,
-    live::{
+    reply::{
         CallError, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices, PlatformMessages,
         SendIntent,
     },
@@ -72,7 +72,7 @@ impl Way {
 
 /// The messages of one reply.
 pub(super) struct FeishuMessages {
-    desk: FeishuChatClient,
+    chat_client: FeishuChatClient,
     way: Way,
     cards: HashMap<String, Face>,
     /// How often numbers were put ahead of the clock.
@@ -123,8 +123,8 @@ impl MessageRef for FeishuMessageRef {
 }
 
 impl FeishuMessages {
-    pub(super) fn new(desk: FeishuChatClient) -> Self {
-        Self { desk, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
+    pub(super) fn new(chat_client: FeishuChatClient) -> Self {
+        Self { chat_client, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
     }
 
     /// Shows a reply in a worse way from now on. False where there is none.
@@ -153,7 +153,7 @@ impl FeishuMessages {
         let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
         face.sequence = face.sequence.saturating_add(1).max(age.saturating_add(card.ahead));
         let sequence = face.sequence;
-        self.desk.operate(&card.id, operation, sequence).await
+        self.chat_client.operate(&card.id, operation, sequence).await
     }
 
     /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.
@@ -207,16 +207,16 @@ impl FeishuMessages {
     /// Sends a page in the present way.
     async fn send(
         &mut self,
-        slot: &SendIntent<Option<CreatedCard>>,
+        intent: &SendIntent<Option<CreatedCard>>,
         page: &FeishuPage,
     ) -> Result<FeishuMessageRef, FeishuError> {
-        let (key, first) = (slot.key.as_str(), slot.n == 0);
-        let card = slot.dedup_key.clone().filter(|_| self.way == Way::Stream);
+        let (key, first) = (intent.key.as_str(), intent.n == 0);
+        let card = intent.dedup_key.clone().filter(|_| self.way == Way::Stream);
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
                 match self.dress(card, page).await {
                     // It is there already, perhaps: a change will show the page.
-                    Err(failure) if failure.is_sequence() && slot.again => {}
+                    Err(failure) if failure.is_sequence() && intent.again => {}
                     dressed => dressed?,
                 }
                 ("interactive", json!({"type": "card", "data": {"card_id": card.id}}))
@@ -225,7 +225,7 @@ impl FeishuMessages {
             (Way::Post, _) => ("post", page.post()),
             (Way::Text, _) => ("text", page.text()),
         };
-        let id = self.desk.send(kind, &content, key, first).await?;
+        let id = self.chat_client.send(kind, &content, key, first).await?;
         Ok(FeishuMessageRef { id, card })
     }
 
@@ -237,7 +237,7 @@ impl FeishuMessages {
 
     async fn make_card(&mut self) -> Result<Option<CreatedCard>, SendError> {
         let at = now();
-        match self.desk.make_card().await {
+        match self.chat_client.make_card().await {
             Ok(id) => {
                 let face = Face { sequence: 0, page: Some(FeishuPage::sign()) };
                 self.cards.insert(id.clone(), face);
@@ -284,19 +284,19 @@ impl PlatformMessages for FeishuMessages {
     }
 
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
-        Some(&self.desk.office.offers)
+        Some(&self.chat_client.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.desk.office.recovery.clone())
+        Some(self.chat_client.state.recovery.clone())
     }
 
     async fn ready(&mut self) {
-        self.desk.ready().await;
+        self.chat_client.ready().await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.desk.check_rate_limit()
+        self.chat_client.check_rate_limit()
     }
 
     fn idempotent_send(&self) -> bool {
@@ -319,28 +319,28 @@ impl PlatformMessages for FeishuMessages {
     /// The platform knows a repetition for an hour. After that one is looked for that nobody knows.
     async fn find(
         &mut self,
-        slot: &SendIntent<Option<CreatedCard>>,
-        ledger: &MessageHistory<'_>,
+        intent: &SendIntent<Option<CreatedCard>>,
+        history: &MessageHistory<'_>,
     ) -> Result<Option<FeishuMessageRef>, SendError> {
-        let intended = slot.since + MARGIN;
+        let intended = intent.since + MARGIN;
         if now() - intended < KEY {
             return Ok(None);
         }
         // It may have come about by any try, the last one included.
-        let own = self.desk.own_between(intended - SKEW, now() + SKEW).await?;
-        let known = ledger.known(intended - BEFORE).await?;
+        let own = self.chat_client.own_between(intended - SKEW, now() + SKEW).await?;
+        let known = history.known(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
-        let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !ledger.own.contains(id));
-        Ok(unknown.map(|id| FeishuMessageRef { id, card: slot.dedup_key.clone() }))
+        let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !history.own.contains(id));
+        Ok(unknown.map(|id| FeishuMessageRef { id, card: intent.dedup_key.clone() }))
     }
 
     async fn post(
         &mut self,
-        slot: &SendIntent<Option<CreatedCard>>,
+        intent: &SendIntent<Option<CreatedCard>>,
         page: &FeishuPage,
     ) -> Result<FeishuMessageRef, CallError> {
         loop {
-            match self.send(slot, page).await {
+            match self.send(intent, page).await {
                 // A card that takes no change may be one that can be sent whole.
                 Err(failure)
                     if (may_pass_otherwise(&failure)
@@ -360,7 +360,7 @@ impl PlatformMessages for FeishuMessages {
                 Err(failure) if failure.is_sequence() && self.jump(card) => return Err(CallError::Keep),
                 shown => shown,
             },
-            (None, true) => self.desk.patch(&sent.id, page).await,
+            (None, true) => self.chat_client.patch(&sent.id, page).await,
         };
         match result {
             // Another message, in a simpler way, takes its place.
@@ -372,7 +372,7 @@ impl PlatformMessages for FeishuMessages {
     }
 
     async fn delete(&mut self, sent: &FeishuMessageRef) -> Result<(), CallError> {
-        Ok(self.desk.delete(&sent.id).await?)
+        Ok(self.chat_client.delete(&sent.id).await?)
     }
 
     /// The platform knows a repetition for an hour.
@@ -388,7 +388,7 @@ impl PlatformMessages for FeishuMessages {
     }
 
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        Ok(upload::send(&self.desk, key, file, size).await?)
+        Ok(upload::send(&self.chat_client, key, file, size).await?)
     }
 
     fn platform_state(&self) -> Value {

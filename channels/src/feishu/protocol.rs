@@ -136,11 +136,11 @@ impl Protocol {
         }
         let new = || Set { parts: vec![None; sum], bytes: 0, since: now };
         let set = self.sets.entry(id.to_owned()).or_insert_with(new);
-        let slot = set.parts.get_mut(seq)?;
-        let before = slot.as_ref().map_or(0, Vec::len);
+        let intent = set.parts.get_mut(seq)?;
+        let before = intent.as_ref().map_or(0, Vec::len);
         set.bytes = set.bytes - before + part.len();
         self.bytes = self.bytes - before + part.len();
-        *slot = Some(part);
+        *intent = Some(part);
         if set.parts.iter().any(Option::is_none) {
             return None;
         }

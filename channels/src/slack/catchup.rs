@@ -44,10 +44,10 @@ impl SlackChannel {
     }
 
     /// Offers what was missed. False when not everything could be looked at.
-    pub(super) async fn catch_up(&self, intake: &dyn EventSink) -> bool {
+    pub(super) async fn catch_up(&self, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let known = match intake.known(&self.ears.account, since(LATELY)).await {
+        let known = match sink.known(&self.handler.account, since(LATELY)).await {
             Ok(known) => known,
             Err(error) => {
                 tracing::warn!(%error, "what was missed cannot be looked for");
@@ -64,10 +64,10 @@ impl SlackChannel {
         let floor = in_seconds(since(OLDEST));
         for (chat, seen) in chats.into_iter().take(CHATS) {
             let from = (seen.heard - MARGIN).max(floor);
-            let mut looked = self.look_at(&chat, from, intake).await;
+            let mut looked = self.look_at(&chat, from, sink).await;
             if let Err(Missed::Slack(SlackApiError::Wait(after))) = looked {
                 sleep(after.min(LONGEST_WAIT)).await;
-                looked = self.look_at(&chat, from, intake).await;
+                looked = self.look_at(&chat, from, sink).await;
             }
             match looked {
                 Ok(()) => {}
@@ -83,7 +83,7 @@ impl SlackChannel {
     }
 
     /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
-    async fn look_at(&self, chat: &str, oldest: f64, intake: &dyn EventSink) -> Result<(), Missed> {
+    async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), Missed> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
         // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
@@ -104,7 +104,7 @@ impl SlackChannel {
         for message in missed {
             let message =
                 SlackMessage { kind: "message".to_owned(), channel: Some(chat.to_owned()), ..message };
-            if let Err(error) = self.ears.message(&message, None, intake).await {
+            if let Err(error) = self.handler.message(&message, None, sink).await {
                 tracing::warn!(%error, "what was missed could not be kept; it is looked for again later");
                 return Err(Missed::Full);
             }
@@ -122,7 +122,7 @@ impl SlackChannel {
         let (mut found, mut cursor) = (Vec::new(), String::new());
         for _ in 0..PAGES {
             let params = [params, &[("limit", MESSAGES), ("cursor", cursor.as_str())]].concat();
-            let page: HistoryPage = self.ears.office.client.read(method, &params).await?;
+            let page: HistoryPage = self.handler.state.client.read(method, &params).await?;
             let wanted = more(&page.messages);
             found.extend(page.messages);
             cursor = page.response_metadata.next_cursor;
@@ -137,9 +137,10 @@ impl SlackChannel {
 /// Returns what is known of each chat; all was heard up to `until`, in seconds since 1970.
 fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, ChatActivity> {
     let mut chats: HashMap<String, ChatActivity> = HashMap::new();
-    for sighting in known {
-        let Some(at) = seconds(&sighting.message) else { continue };
-        let seen = chats.entry(sighting.chat.clone()).or_insert(ChatActivity { newest: at, heard: f64::MIN });
+    for known_message in known {
+        let Some(at) = seconds(&known_message.message) else { continue };
+        let seen =
+            chats.entry(known_message.chat.clone()).or_insert(ChatActivity { newest: at, heard: f64::MIN });
         seen.newest = seen.newest.max(at);
         if at <= until {
             seen.heard = seen.heard.max(at);
@@ -236,7 +237,7 @@ mod tests {
         });
         let slack = slack.unwrap();
         let me = SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
-        slack.ears.office.me.set(me).unwrap();
+        slack.handler.state.me.set(me).unwrap();
         slack
     }
 
@@ -250,9 +251,9 @@ mod tests {
             vec![said(1, "new"), said(50, "missed"), said(90, "heard"), said(200, "older"), said(300, "old")]
         };
         let offered = async |slack: SlackChannel| {
-            let desk = RecordingSink { known: vec![seen(90), seen(0)], offered: Mutex::default() };
-            assert!(slack.catch_up(&desk).await);
-            desk.offered.into_inner().unwrap()
+            let chat_client = RecordingSink { known: vec![seen(90), seen(0)], offered: Mutex::default() };
+            assert!(slack.catch_up(&chat_client).await);
+            chat_client.offered.into_inner().unwrap()
         };
         // The connection was lost an hour ago, and the bot's answer is of this minute.
         let lost = slack(history()).await;
@@ -265,14 +266,14 @@ mod tests {
 
     #[test]
     fn what_was_sent_while_nothing_was_heard_does_not_hide_what_was_missed() {
-        let sighting = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
+        let known_message = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
         let known = [
-            sighting("C1", "1000.000100"),
-            sighting("C1", "2500.000100"),
-            sighting("C1", "9000.000200"),
-            sighting("D1", "8000.0"),
-            sighting("D1", "c123.456"),
-            sighting("D2", "100.5"),
+            known_message("C1", "1000.000100"),
+            known_message("C1", "2500.000100"),
+            known_message("C1", "9000.000200"),
+            known_message("D1", "8000.0"),
+            known_message("D1", "c123.456"),
+            known_message("D2", "100.5"),
         ];
         let expect = [
             ("C1".to_owned(), ChatActivity { newest: 9000.0002, heard: 2500.0001 }),

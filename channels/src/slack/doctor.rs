@@ -37,7 +37,7 @@ const APPS: &str = "https://api.slack.com/apps";
 
 /// Looks at tokens, scopes, clock, and how events come.
 pub(super) async fn check(slack: &SlackChannel) -> Vec<Check> {
-    let told = match slack.ears.office.client.ask::<AuthTestCheck>("auth.test").await {
+    let told = match slack.handler.state.client.ask::<AuthTestCheck>("auth.test").await {
         Ok(told) => told,
         Err(error) => return vec![token(&error)],
     };

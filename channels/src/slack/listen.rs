@@ -6,7 +6,7 @@
 
 use super::{
     SlackChannel, SlackEventMode,
-    ears::{SlackAcceptError, Source},
+    event_handler::{SlackAcceptError, Source},
     failure::{SlackApiError, fatal, off},
     wire::SocketModeFrame,
 };
@@ -47,13 +47,13 @@ struct ConnectionsOpenResponse {
 impl SlackChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
-        supervise(&self.ears.health, &stop, || self.session(intake, &stop)).await
+        supervise(&self.handler.health, &stop, || self.session(sink, &stop)).await
     }
 
-    async fn session(&self, intake: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
+    async fn session(&self, sink: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
         let opened = async {
             self.meet().await?;
             match self.config.delivery {
@@ -67,10 +67,10 @@ impl SlackChannel {
         };
         match opened {
             Err(ended) => ended,
-            Ok(Some(socket)) => SlackSession::new(self, intake, socket).run(stop).await,
+            Ok(Some(socket)) => SlackSession::new(self, sink, socket).run(stop).await,
             Ok(None) => {
-                self.ears.health.ready();
-                tokio::join!(stop.run_until_cancelled(self.catch_up(intake)), stop.cancelled());
+                self.handler.health.ready();
+                tokio::join!(stop.run_until_cancelled(self.catch_up(sink)), stop.cancelled());
                 ConnectionEnd::Renew
             }
         }
@@ -78,8 +78,8 @@ impl SlackChannel {
 
     /// Learns who the bot is.
     async fn meet(&self) -> Result<(), ConnectionEnd> {
-        let known = self.ears.office.me.get().is_some();
-        let me = self.ears.office.me().await.map_err(ended)?;
+        let known = self.handler.state.me.get().is_some();
+        let me = self.handler.state.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
             tracing::warn!(
                 configured = own,
@@ -87,13 +87,18 @@ impl SlackChannel {
                 "`bot_user_id` is not what Slack says; Slack is right"
             );
         }
-        tracing::info!(account = &*self.ears.account, user = me.user, team = me.team, "connected to Slack");
+        tracing::info!(
+            account = &*self.handler.account,
+            user = me.user,
+            team = me.team,
+            "connected to Slack"
+        );
         Ok(())
     }
 
     /// Opens a connection, up to Slack's first word.
     pub(super) async fn open(&self) -> Result<Socket, ConnectionEnd> {
-        let ConnectionsOpenResponse { url } = self.ears.office.client.open().await.map_err(ended)?;
+        let ConnectionsOpenResponse { url } = self.handler.state.client.open().await.map_err(ended)?;
         let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
         let hello = async {
             loop {
@@ -114,7 +119,7 @@ impl SlackChannel {
 /// An open connection and what is worked on.
 struct SlackSession<'a> {
     slack: &'a SlackChannel,
-    intake: &'a dyn EventSink,
+    sink: &'a dyn EventSink,
     socket: Socket,
     /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
     /// for something keeps no other waiting.
@@ -131,16 +136,16 @@ struct SlackSession<'a> {
 }
 
 impl<'a> SlackSession<'a> {
-    fn new(slack: &'a SlackChannel, intake: &'a dyn EventSink, socket: Socket) -> Self {
-        slack.ears.health.ready();
+    fn new(slack: &'a SlackChannel, sink: &'a dyn EventSink, socket: Socket) -> Self {
+        slack.handler.health.ready();
         Self {
             slack,
-            intake,
+            sink,
             socket,
             kept: FuturesUnordered::new(),
             next: None,
             renewed: None,
-            catch_up: Some(Box::pin(async move { (slack.catch_up(intake).await, Backoff::new()) })),
+            catch_up: Some(Box::pin(async move { (slack.catch_up(sink).await, Backoff::new()) })),
             backoff: Backoff::new(),
             behind: true,
             broken: false,
@@ -198,8 +203,8 @@ impl<'a> SlackSession<'a> {
             return self.leave(&frame);
         }
         if let Some(id) = frame.envelope_id {
-            self.slack.ears.health.ready();
-            self.kept.push(keep(self.slack, self.intake, id, &frame.kind, frame.payload));
+            self.slack.handler.health.ready();
+            self.kept.push(keep(self.slack, self.sink, id, &frame.kind, frame.payload));
         }
         Ok(())
     }
@@ -267,11 +272,11 @@ impl<'a> SlackSession<'a> {
 
     /// Reads the history for what was refused, after a while; while Slack fails, as soon as it does not.
     fn look_again(&mut self) {
-        let (slack, intake, mut backoff) = (self.slack, self.intake, self.backoff);
+        let (slack, sink, mut backoff) = (self.slack, self.sink, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(slack.ears.office.client.reads(), CATCHUP_DELAY).await;
+            backoff.pause(slack.handler.state.client.reads(), CATCHUP_DELAY).await;
             backoff.tries();
-            (slack.catch_up(intake).await, backoff)
+            (slack.catch_up(sink).await, backoff)
         }));
     }
 }
@@ -283,7 +288,7 @@ fn acknowledgement(id: &str) -> String {
 /// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
 fn keep<'a>(
     slack: &'a SlackChannel,
-    intake: &'a dyn EventSink,
+    sink: &'a dyn EventSink,
     id: String,
     kind: &str,
     payload: Value,
@@ -295,7 +300,7 @@ fn keep<'a>(
         _ => return Box::pin(std::future::ready(Some(id))),
     };
     let keep = async move {
-        match slack.ears.keep(source, payload, intake).await {
+        match slack.handler.keep(source, payload, sink).await {
             Ok(()) => Some(id),
             Err(error) => {
                 not_kept(slack, &error);
@@ -307,8 +312,8 @@ fn keep<'a>(
 }
 
 fn not_kept(slack: &SlackChannel, error: &SlackAcceptError) {
-    tracing::warn!(account = &*slack.ears.account, %error, "an event is left with Slack");
-    slack.ears.health.failed(HealthState::Degraded, error.to_string());
+    tracing::warn!(account = &*slack.handler.account, %error, "an event is left with Slack");
+    slack.handler.health.failed(HealthState::Degraded, error.to_string());
 }
 
 /// Reads a frame; `None` for one that says nothing.

@@ -18,14 +18,16 @@ mod search;
 mod status;
 mod streams;
 
-use super::{decode::RESPOND, failure::SlackApiError, office::SlackAccountState, page::SlackPage, upload};
+use super::{
+    account_state::SlackAccountState, decode::RESPOND, failure::SlackApiError, page::SlackPage, upload,
+};
 use crate::{
     OutFile, ReplyTarget, SendError,
-    live::{
+    recovery::Recovery,
+    reply::{
         CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
         SendIntent, Typing,
     },
-    recovery::Recovery,
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -49,7 +51,7 @@ const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
-    office: Arc<SlackAccountState>,
+    state: Arc<SlackAccountState>,
     channel: String,
     thread: Option<String>,
     /// Who is answered, and of which team: a stream in a channel has to be for somebody.
@@ -121,18 +123,18 @@ struct PostMessageResponse {
 }
 
 impl SlackMessages {
-    pub(super) fn new(office: Arc<SlackAccountState>, placement: &ReplyTarget) -> Self {
-        office.active.fetch_add(1, Ordering::Relaxed);
-        let hint = |key| placement.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
+    pub(super) fn new(state: Arc<SlackAccountState>, target: &ReplyTarget) -> Self {
+        state.active.fetch_add(1, Ordering::Relaxed);
+        let hint = |key| target.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
         let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
-        let respond = respond.filter(|url| office.client.is_slacks(url));
+        let respond = respond.filter(|url| state.client.is_slacks(url));
         Self {
-            channel: placement.address.chat.clone(),
-            thread: placement.address.topic.clone(),
-            recipient: placement.sender.clone(),
+            channel: target.address.chat.clone(),
+            thread: target.address.topic.clone(),
+            recipient: target.sender.clone(),
             team: team.unwrap_or_default().to_owned(),
             respond,
-            office,
+            state,
             streams: HashMap::new(),
             no_stream: false,
             streaming: true,
@@ -140,12 +142,8 @@ impl SlackMessages {
             undone: false,
             blind: false,
             files: Vec::new(),
-            behind: placement
-                .reply_to
-                .clone()
-                .or_else(|| placement.address.topic.clone())
-                .unwrap_or_default(),
-            status: Arc::new(ThreadStatus::of(placement)),
+            behind: target.reply_to.clone().or_else(|| target.address.topic.clone()).unwrap_or_default(),
+            status: Arc::new(ThreadStatus::of(target)),
             late: Instant::now() + STOP_BUTTON_DELAY,
             look: Instant::now() + STOP_BUTTON_DELAY,
         }
@@ -156,16 +154,16 @@ impl SlackMessages {
     }
 
     fn streams(&self) -> bool {
-        self.thread.is_some() && !self.no_stream && self.office.streams()
+        self.thread.is_some() && !self.no_stream && self.state.streams()
     }
 
     /// Returns how long it waits between two changes of the last part.
     fn pace(&self) -> Duration {
-        self.office.interval(self.streaming && self.streams())
+        self.state.interval(self.streaming && self.streams())
     }
 
     fn spend(&self, streams: bool) {
-        self.office.pacer.spend(&self.place(), self.office.interval(streams));
+        self.state.pacer.spend(&self.place(), self.state.interval(streams));
     }
 
     async fn write<T: serde::de::DeserializeOwned>(
@@ -173,7 +171,7 @@ impl SlackMessages {
         method: &str,
         params: &Value,
     ) -> Result<T, SlackApiError> {
-        self.office.write(method, &self.channel, params).await
+        self.state.write(method, &self.channel, params).await
     }
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
@@ -247,14 +245,14 @@ impl SlackMessages {
         let Some(thread) = &self.thread else { return };
         let words = if page.done { "" } else { page.activity.as_str() };
         if (page.done || !words.is_empty()) && self.status.becomes(words) {
-            self.office.status(&self.channel, thread, words).await;
+            self.state.status(&self.channel, thread, words).await;
         }
     }
 }
 
 impl Drop for SlackMessages {
     fn drop(&mut self) {
-        self.office.active.fetch_sub(1, Ordering::Relaxed);
+        self.state.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -280,11 +278,11 @@ impl PlatformMessages for SlackMessages {
     }
 
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.office.client.recovery().clone())
+        Some(self.state.client.recovery().clone())
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.place(), self.pace()).await;
+        self.state.pacer.ready(&self.place(), self.pace()).await;
     }
 
     async fn next_refresh(&mut self) {
@@ -298,11 +296,11 @@ impl PlatformMessages for SlackMessages {
     async fn lock_chat(&self) -> ChatLock {
         // Only in threads something is taken for ours because nobody knows it.
         self.thread.as_ref()?;
-        self.office.turns.lock_chat(&self.place()).await
+        self.state.turns.lock_chat(&self.place()).await
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.office.check_rate_limit(&self.channel)?)
+        Ok(self.state.check_rate_limit(&self.channel)?)
     }
 
     async fn dedup_key(
@@ -321,19 +319,19 @@ impl PlatformMessages for SlackMessages {
 
     async fn find(
         &mut self,
-        slot: &SendIntent<Option<SlackDedupKey>>,
-        ledger: &MessageHistory<'_>,
+        intent: &SendIntent<Option<SlackDedupKey>>,
+        history: &MessageHistory<'_>,
     ) -> Result<Option<SlackMessageRef>, SendError> {
-        let known = ledger.known(slot.since).await?;
-        let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
+        let known = history.known(intent.since).await?;
+        let here = known.into_iter().filter(|known_message| known_message.chat == self.channel);
         let known: HashSet<String> =
-            here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
+            here.map(|known_message| known_message.message).chain(history.own.clone()).collect();
         // A reply that a restart cut is taken up before the connection is there.
-        self.office.me().await?;
-        match self.here(slot.since).await {
+        self.state.me().await?;
+        match self.here(intent.since).await {
             Ok(messages) => {
                 self.blind = false;
-                Ok(self.pick(self.office.me().await?, &messages, slot, &known))
+                Ok(self.pick(self.state.me().await?, &messages, intent, &known))
             }
             Err(
                 error @ (SlackApiError::Wait(_)
@@ -341,18 +339,18 @@ impl PlatformMessages for SlackMessages {
                 | SlackApiError::Unknown(_)
                 | SlackApiError::Auth(_)),
             ) => Err(error.into()),
-            Err(error) => self.blindly(slot, &error),
+            Err(error) => self.blindly(intent, &error),
         }
     }
 
     async fn post(
         &mut self,
-        slot: &SendIntent<Option<SlackDedupKey>>,
+        intent: &SendIntent<Option<SlackDedupKey>>,
         page: &SlackPage,
     ) -> Result<SlackMessageRef, CallError> {
         self.spend(self.streams());
-        let post = self.make(&slot.key, page).await;
-        let post = self.or_aside(post, slot.n, page).await;
+        let post = self.make(&intent.key, page).await;
+        let post = self.or_aside(post, intent.n, page).await;
         let post = post.map_err(CallError::from);
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
@@ -360,7 +358,7 @@ impl PlatformMessages for SlackMessages {
         if post.is_lost() {
             return Ok(post);
         }
-        self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
+        self.state.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
     }
@@ -393,7 +391,7 @@ impl PlatformMessages for SlackMessages {
             }
         }
         let params = json!({"channel": self.channel, "ts": sent.ts});
-        self.office.tell("chat.delete", &self.channel, &params).await?;
+        self.state.tell("chat.delete", &self.channel, &params).await?;
         Ok(())
     }
 
@@ -412,7 +410,7 @@ impl PlatformMessages for SlackMessages {
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        let sent = upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await;
+        let sent = upload::send(&self.state, &self.channel, self.thread.as_deref(), file, size).await;
         self.files.extend(sent.clone());
         sent
     }
@@ -426,15 +424,15 @@ impl PlatformMessages for SlackMessages {
     }
 
     fn typing(&self) -> Option<Typing> {
-        let thread = self.thread.clone().filter(|_| self.office.statuses())?;
-        let (office, channel, status) =
-            (Arc::clone(&self.office), self.channel.clone(), Arc::clone(&self.status));
+        let thread = self.thread.clone().filter(|_| self.state.statuses())?;
+        let (state, channel, status) =
+            (Arc::clone(&self.state), self.channel.clone(), Arc::clone(&self.status));
         Some(Typing::start(STATUS, move || {
-            let (office, channel, thread) = (Arc::clone(&office), channel.clone(), thread.clone());
+            let (state, channel, thread) = (Arc::clone(&state), channel.clone(), thread.clone());
             let words = status.due();
             Box::pin(async move {
                 if let Some(words) = words {
-                    office.status(&channel, &thread, &words).await;
+                    state.status(&channel, &thread, &words).await;
                 }
             })
         }))

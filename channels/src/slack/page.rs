@@ -2,11 +2,11 @@
 
 use crate::{
     Choice,
-    live::MessageDraft,
     render::{
         Rich, Style,
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
     },
+    reply::MessageDraft,
     split::{Limit, Unit, split},
 };
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl SlackPage {
 fn parted(draft: &MessageDraft) -> (Rich, String) {
     let rich = &draft.rich;
     if draft.neutral {
-        return (Rich::default(), rich.text.trim_start_matches(crate::live::SIGN).trim().to_owned());
+        return (Rich::default(), rich.text.trim_start_matches(crate::reply::SIGN).trim().to_owned());
     }
     let last =
         rich.spans.last().filter(|span| span.style == Style::Italic && span.range.end == rich.text.len());

@@ -1,6 +1,6 @@
 //! One at a time in each place, in the order in which they came.
 
-use crate::live::ChatLock;
+use crate::reply::ChatLock;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},

@@ -2,10 +2,10 @@
 //! put into the channel. Only the last of the three is seen by people.
 
 use super::{
+    account_state::SlackAccountState,
     failure::{SlackApiError, unreachable, unreadable},
-    office::SlackAccountState,
 };
-use crate::{OutFile, fetch, live::CallError};
+use crate::{OutFile, fetch, reply::CallError};
 use pudu_net::reqwest::{Body, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -26,7 +26,7 @@ struct Done {}
 
 /// Sends a file and returns its id.
 pub(super) async fn send(
-    office: &SlackAccountState,
+    state: &SlackAccountState,
     channel: &str,
     thread: Option<&str>,
     file: &OutFile,
@@ -35,20 +35,20 @@ pub(super) async fn send(
     let length = size.to_string();
     let params = [("filename", file.name.as_str()), ("length", length.as_str())];
     let place: UploadUrlResponse =
-        office.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
-    bring(office, &place.upload_url, file, size).await?;
+        state.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
+    bring(state, &place.upload_url, file, size).await?;
     let mut params = json!({"files": [{"id": place.file_id, "title": file.name}], "channel_id": channel});
     if let Some(thread) = thread {
         params["thread_ts"] = thread.into();
     }
-    office.write::<Done>("files.completeUploadExternal", channel, &params).await?;
+    state.write::<Done>("files.completeUploadExternal", channel, &params).await?;
     Ok(place.file_id)
 }
 
 /// The address itself is the right to bring the bytes: no token goes there.
-async fn bring(office: &SlackAccountState, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+async fn bring(state: &SlackAccountState, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
     let open = File::open(&file.path).await.map_err(|error| CallError::File(error.to_string()))?;
-    let request = office
+    let request = state
         .client
         .http()
         .post(url)

@@ -1,7 +1,7 @@
 //! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
 //! before anything of it is read.
 
-use super::ears::{SlackAcceptError, SlackEventHandler, Source};
+use super::event_handler::{SlackAcceptError, SlackEventHandler, Source};
 use crate::{
     BoxFuture, EventSink, Glance, HealthState, Webhook, WebhookRequest, WebhookResponse, clock::now,
     webhook::header,
@@ -23,7 +23,7 @@ const TIME: &str = "x-slack-request-timestamp";
 
 /// Takes what Slack posts for one account.
 pub(super) struct SlackWebhook {
-    pub(super) ears: SlackEventHandler,
+    pub(super) handler: SlackEventHandler,
     pub(super) secret: SecretString,
 }
 
@@ -37,7 +37,7 @@ impl Webhook for SlackWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             if !self.is_slacks(post, seconds()) {
@@ -48,25 +48,25 @@ impl Webhook for SlackWebhook {
                 Some(WebhookBody::Challenge(challenge)) => {
                     WebhookResponse::Taken(Some(json!({"challenge": challenge})))
                 }
-                Some(WebhookBody::Happened(source, payload)) => self.keep(source, payload, intake).await,
+                Some(WebhookBody::Happened(source, payload)) => self.keep(source, payload, sink).await,
             }
         })
     }
 }
 
 impl SlackWebhook {
-    async fn keep(&self, source: Source, payload: Value, intake: &dyn EventSink) -> WebhookResponse {
-        match self.ears.keep(source, payload, intake).await {
+    async fn keep(&self, source: Source, payload: Value, sink: &dyn EventSink) -> WebhookResponse {
+        match self.handler.keep(source, payload, sink).await {
             Ok(()) => {
-                if self.ears.health.get().state == HealthState::Degraded {
-                    self.ears.health.ready();
+                if self.handler.health.get().state == HealthState::Degraded {
+                    self.handler.health.ready();
                 }
                 WebhookResponse::Taken(None)
             }
             Err(error) => {
                 tracing::warn!(%error, "an event was not kept: Slack posts it again");
                 if !matches!(error, SlackAcceptError::Early) {
-                    self.ears.health.failed(HealthState::Degraded, error.to_string());
+                    self.handler.health.failed(HealthState::Degraded, error.to_string());
                 }
                 WebhookResponse::Later
             }

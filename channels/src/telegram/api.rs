@@ -1,6 +1,6 @@
 //! The few calls that a reply is made of, as data, so that its state machine can be driven by a script.
 
-use crate::{BoxFuture, Choice, OutFile, SendError, live};
+use crate::{BoxFuture, Choice, OutFile, SendError, reply};
 use std::time::Duration;
 
 /// A call that concerns one chat.
@@ -108,7 +108,7 @@ impl TelegramCallError {
     }
 }
 
-impl From<TelegramCallError> for live::CallError {
+impl From<TelegramCallError> for reply::CallError {
     fn from(error: TelegramCallError) -> Self {
         match error {
             TelegramCallError::Wait(after) => Self::Wait(after),
@@ -124,6 +124,6 @@ impl From<TelegramCallError> for live::CallError {
 
 impl From<TelegramCallError> for SendError {
     fn from(error: TelegramCallError) -> Self {
-        live::CallError::from(error).into()
+        reply::CallError::from(error).into()
     }
 }

@@ -42,7 +42,7 @@ const PRESSES: usize = 256;
 impl TelegramChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         let started = tokio::select! {
@@ -51,7 +51,7 @@ impl TelegramChannel {
         };
         let result = match (started, &self.config.mode) {
             (Err(error), _) => Err(error),
-            (Ok(()), TelegramUpdateMode::Polling) => LongPoll::new(self, intake).run(&stop).await,
+            (Ok(()), TelegramUpdateMode::Polling) => LongPoll::new(self, sink).run(&stop).await,
             (Ok(()), TelegramUpdateMode::Webhook { .. }) => {
                 stop.cancelled().await;
                 Ok(())
@@ -148,7 +148,7 @@ fn patient() -> ExponentialBackoff {
 /// The long poll of one account.
 struct LongPoll<'a> {
     telegram: &'a TelegramChannel,
-    intake: &'a dyn EventSink,
+    sink: &'a dyn EventSink,
     /// The first update to ask for.
     offset: i64,
     /// Up to where Telegram knows that updates were taken.
@@ -162,10 +162,10 @@ struct LongPoll<'a> {
 }
 
 impl<'a> LongPoll<'a> {
-    fn new(telegram: &'a TelegramChannel, intake: &'a dyn EventSink) -> Self {
+    fn new(telegram: &'a TelegramChannel, sink: &'a dyn EventSink) -> Self {
         Self {
             telegram,
-            intake,
+            sink,
             offset: 0,
             confirmed: 0,
             last_update: Instant::now(),
@@ -216,8 +216,8 @@ impl<'a> LongPoll<'a> {
             self.last_update = Instant::now();
             self.telegram.health.event(now());
         }
-        let offers: FuturesOrdered<_> = batch.iter().map(|raw| self.offer(raw)).collect();
-        let offered: Vec<_> = offers.collect().await;
+        let numbered: FuturesOrdered<_> = batch.iter().map(|raw| self.offer(raw)).collect();
+        let offered: Vec<_> = numbered.collect().await;
         for (id, result) in offered {
             match result {
                 Ok(pressed) => {
@@ -251,8 +251,8 @@ impl<'a> LongPoll<'a> {
             tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
             return Ok(None);
         };
-        let TelegramChannel { config, me, office, .. } = self.telegram;
-        see(&office.chats, &update);
+        let TelegramChannel { config, me, state, .. } = self.telegram;
+        see(&state.chats, &update);
         let Some(me) = me.get() else { return Ok(None) };
         let decoder =
             TelegramDecoder { account: &config.account, me, require_mention: config.require_mention };
@@ -260,7 +260,7 @@ impl<'a> LongPoll<'a> {
             tracing::debug!(update_id, "an update does not concern the bot");
             return Ok(None);
         };
-        self.intake.accept(delivery.inbound).await?;
+        self.sink.accept(delivery.inbound).await?;
         Ok(delivery.pressed)
     }
 

@@ -3,8 +3,8 @@
 use super::api::TelegramText;
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::telegram::{html, plain},
+    reply::{MessageDraft, SIGN},
     split::Unit,
 };
 

@@ -26,9 +26,11 @@ pub(super) struct KnownIds {
 
 impl KnownIds {
     /// Takes the messages that belong to the sequence of `chat`.
-    pub(super) fn new(chat: i64, sightings: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
-        let same = |sighting: &&KnownMessage| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
-        let seen = sightings.iter().filter(same).filter_map(|sighting| sighting.message.parse().ok());
+    pub(super) fn new(chat: i64, known_messages: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
+        let same =
+            |known_message: &&KnownMessage| known_message.chat.parse().map(sequence) == Ok(sequence(chat));
+        let seen =
+            known_messages.iter().filter(same).filter_map(|known_message| known_message.message.parse().ok());
         let ids: HashSet<i64> = seen.chain(own).collect();
         let gap = if is_shared(chat) { GAP_SHARED } else { GAP_OWN };
         Self { newest: ids.iter().copied().max().unwrap_or(0), ids, gap }
@@ -89,10 +91,10 @@ mod tests {
     const GROUP: i64 = -1_001_000_000_001;
 
     fn tried(chat: i64, known: &[(i64, i64)], there: fn(i64) -> bool) -> Vec<i64> {
-        let sighting =
+        let known_message =
             |(chat, id): &(i64, i64)| KnownMessage { chat: chat.to_string(), message: id.to_string() };
-        let sightings: Vec<KnownMessage> = known.iter().map(sighting).collect();
-        let known = KnownIds::new(chat, &sightings, std::iter::once(11));
+        let known_messages: Vec<KnownMessage> = known.iter().map(known_message).collect();
+        let known = KnownIds::new(chat, &known_messages, std::iter::once(11));
         let mut search = MessageSearch::above(10);
         let mut tried = Vec::new();
         while let Some(id) = search.candidate(&known) {

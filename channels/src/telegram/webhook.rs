@@ -36,11 +36,11 @@ impl Webhook for TelegramWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             match self.decode(post) {
-                Ok(Some(delivery)) => keep(delivery, intake).await,
+                Ok(Some(delivery)) => keep(delivery, sink).await,
                 Ok(None) => WebhookResponse::Taken(None),
                 Err(answer) => answer,
             }
@@ -73,9 +73,9 @@ impl TelegramWebhook {
     }
 }
 
-async fn keep(delivery: UpdateDelivery, intake: &dyn EventSink) -> WebhookResponse {
+async fn keep(delivery: UpdateDelivery, sink: &dyn EventSink) -> WebhookResponse {
     let response = delivery.response();
-    match intake.accept(delivery.inbound).await {
+    match sink.accept(delivery.inbound).await {
         Ok(_) => WebhookResponse::Taken(response),
         Err(refusal) => {
             tracing::warn!(%refusal, "an update was not kept: Telegram posts it again");

@@ -11,7 +11,7 @@ pub struct Offered {
     /// The conversation's key.
     pub conversation: String,
     /// Where it went, JSON.
-    pub placement: String,
+    pub reply_target: String,
     /// The channel's record of what is on the platform, JSON.
     pub handle: Option<String>,
     /// The reply, JSON, as long as something can be chosen.
@@ -36,7 +36,7 @@ impl FromRow<'_, AnyRow> for Offered {
         Ok(Self {
             turn: TurnId(row.try_get("id")?),
             conversation: row.try_get("conversation")?,
-            placement: row.try_get("placement")?,
+            reply_target: row.try_get("placement")?,
             handle: row.try_get("handle")?,
             final_view: row.try_get("final_view")?,
             chosen: row.try_get::<Option<i64>, _>("chosen")?.map(InboxItemId),

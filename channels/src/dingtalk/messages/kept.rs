@@ -3,7 +3,7 @@
 
 use crate::{
     dingtalk::page::{DingTalkPage, digest},
-    live::{MessageRef, SendIntent},
+    reply::{MessageRef, SendIntent},
 };
 use serde::{Deserialize, Serialize};
 

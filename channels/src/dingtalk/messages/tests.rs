@@ -2,8 +2,8 @@ use super::*;
 use crate::{
     BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyView,
     dingtalk::loopback::{DingTalkLoopback, failed},
-    live::{MessageRef as _, PlatformReply},
     render::parse,
+    reply::{MessageRef as _, PlatformReply},
 };
 use std::sync::Mutex;
 
@@ -29,15 +29,15 @@ fn what_is_kept_of_a_message_is_stored_like_this() {
 
 /// The messages of a reply to a person with this hint, under a configuration with cards or without.
 fn messages(private: bool, hint: Option<Value>, cards: bool) -> DingMessages {
-    on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).office, private, hint)
+    on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).state, private, hint)
 }
 
 /// The messages of a reply of this bot.
-fn on(office: Arc<DingTalkAccountState>, private: bool, hint: Option<Value>) -> DingMessages {
-    DingMessages::new(office, &placement(private, hint))
+fn on(state: Arc<DingTalkAccountState>, private: bool, hint: Option<Value>) -> DingMessages {
+    DingMessages::new(state, &reply_target(private, hint))
 }
 
-fn placement(private: bool, hint: Option<Value>) -> ReplyTarget {
+fn reply_target(private: bool, hint: Option<Value>) -> ReplyTarget {
     ReplyTarget {
         address: Address { account: "dingtalk".into(), chat: "c".into(), topic: None },
         private,
@@ -109,9 +109,9 @@ impl ReplyStore for MemoryReplyStore {
 
 impl MemoryReplyStore {
     /// The reply to a person, as the record has it.
-    fn reply(&self, office: &Arc<DingTalkAccountState>) -> PlatformReply<DingMessages> {
-        let placement = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..placement(true, None) };
-        PlatformReply::open(on(Arc::clone(office), true, None), &placement, Box::new(self.clone()))
+    fn reply(&self, state: &Arc<DingTalkAccountState>) -> PlatformReply<DingMessages> {
+        let reply_target = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..reply_target(true, None) };
+        PlatformReply::open(on(Arc::clone(state), true, None), &reply_target, Box::new(self.clone()))
     }
 }
 
@@ -129,15 +129,15 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
             false => (200, json!({})),
         })
         .await;
-        let (office, shelf) = (server.office(false), MemoryReplyStore::default());
-        let mut reply = shelf.reply(&office);
+        let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+        let mut reply = shelf.reply(&state);
         if place {
             assert!(reply.update(&ReplyView::default()).await.is_err());
         }
         let mut rounds = 0;
         loop {
             if anew {
-                reply = shelf.reply(&office);
+                reply = shelf.reply(&state);
             }
             rounds += 1;
             if reply.finish(&answer()).await.is_ok() || rounds > 9 {
@@ -165,8 +165,8 @@ async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
         false => (200, json!({})),
     })
     .await;
-    let (office, shelf) = (server.office(false), MemoryReplyStore::default());
-    let mut reply = shelf.reply(&office);
+    let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+    let mut reply = shelf.reply(&state);
     for _ in 0..40 {
         assert!(reply.finish(&answer()).await.is_err());
     }
@@ -182,16 +182,16 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
         false => (200, json!({})),
     })
     .await;
-    let office = server.office(false);
-    let mut reply = MemoryReplyStore::default().reply(&office);
+    let state = server.state(false);
+    let mut reply = MemoryReplyStore::default().reply(&state);
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Unreachable(_))));
     tokio::time::pause();
     let begun = Instant::now();
     let others = async {
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            office.api.recovery().failed();
-            office.api.recovery().answered();
+            state.api.recovery().failed();
+            state.api.recovery().answered();
         }
     };
     tokio::select! {
@@ -204,18 +204,18 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
 #[tokio::test]
 async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
-    let office = server.office(false);
-    office.takes_nothing_back();
-    let failing = || office.api.recovery().is_failing();
-    let mut reply = MemoryReplyStore::default().reply(&office);
-    office.api.recovery().failed();
+    let state = server.state(false);
+    state.takes_nothing_back();
+    let failing = || state.api.recovery().is_failing();
+    let mut reply = MemoryReplyStore::default().reply(&state);
+    state.api.recovery().failed();
     // The place cannot be held, so that nothing is shown and nothing is said.
     reply.update(&ReplyView::default()).await.unwrap();
     assert!(failing());
     reply.finish(&answer()).await.unwrap();
     assert!(!failing());
     reply.finish(&answer()).await.unwrap();
-    office.api.recovery().failed();
+    state.api.recovery().failed();
     reply.finish(&answer()).await.unwrap();
     assert!(failing(), "it is there already: no call was made");
 }
@@ -223,12 +223,12 @@ async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
 #[tokio::test]
 async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
-    let office = server.office(true);
-    let mut messages = on(Arc::clone(&office), true, None);
+    let state = server.state(true);
+    let mut messages = on(Arc::clone(&state), true, None);
     let page = DingTalkPage::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
     let mut sent = DingMessageRef { card: true, ending: false, ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
-    office.pacer.hold(&office.everybody, Duration::from_millis(20));
+    state.pacer.hold(&state.everybody, Duration::from_millis(20));
     assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(messages.edit(&mut sent, &page).await, Ok(()));
@@ -251,7 +251,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             std::future::pending::<()>().await;
         });
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).office.api);
+    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).state.api);
     let mut took = Vec::new();
     for keyed in [false, true] {
         let begun = Instant::now();
@@ -270,10 +270,10 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
 #[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
     let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
-    let (office, shelf) = (server.office(false), MemoryReplyStore::default());
-    let state = json!({"parts": [{"intended": {"key": "k1", "since": 1, "mark": null}}]});
-    *shelf.0.lock().unwrap() = Some(ReplyHandle { state, messages: Vec::new() });
-    assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+    let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+    let saved = json!({"parts": [{"intended": {"key": "k1", "since": 1, "mark": null}}]});
+    *shelf.0.lock().unwrap() = Some(ReplyHandle { state: saved, messages: Vec::new() });
+    assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
     let stored = json!({"lost": 1, "answer": true, "done": true});
     let tries = DingDedupKey { lost: 1, answer: true, done: true };
     assert_eq!(serde_json::to_value(Some(&tries)).unwrap(), stored);
@@ -295,12 +295,12 @@ async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
             }
         })
         .await;
-        let (office, shelf) = (server.office(true), MemoryReplyStore::default());
-        assert!(shelf.reply(&office).finish(&answer()).await.is_err());
+        let (state, shelf) = (server.state(true), MemoryReplyStore::default());
+        assert!(shelf.reply(&state).finish(&answer()).await.is_err());
         if rest {
-            office.rest_cards();
+            state.rest_cards();
         }
-        assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+        assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
         assert_eq!(server.calls(), expected);
     };
     let make = "createAndDeliver";
@@ -320,7 +320,7 @@ async fn what_shows_nothing_to_anybody_was_not_done() {
             false => (200, json!({"media_id": "m"})),
         })
         .await;
-        let result = on(server.office(false), true, None).upload("k", &out, 0).await;
+        let result = on(server.state(false), true, None).upload("k", &out, 0).await;
         assert_eq!(result.as_ref().is_err_and(CallError::may_be_done), done, "{fails}: {result:?}");
         assert_eq!(result.is_err_and(|error| matches!(error, CallError::Unconnected(_))), !done, "{fails}");
     };

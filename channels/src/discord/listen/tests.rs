@@ -30,7 +30,7 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
     let (todo, mut todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
     let talk = ActiveSession {
         discord: &discord,
-        intake: &NullSink,
+        sink: &NullSink,
         gateway: &mut gateway,
         todo: &todo,
         catch_up: None,
@@ -38,7 +38,7 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         flows: true,
         saved: None,
     };
-    let deferred = &discord.ears.office.deferred;
+    let deferred = &discord.handler.state.deferred;
     for n in 0..=MAX_CONCURRENT_RESPONSES {
         let (id, token) = (n.to_string(), n.to_string());
         deferred.expect(&token);

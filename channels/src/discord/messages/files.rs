@@ -9,7 +9,7 @@ use crate::{
         failure::DiscordApiError,
         wire::{DiscordMessage, id_at},
     },
-    live::{FoundFile, MessageHistory},
+    reply::{FoundFile, MessageHistory},
 };
 
 impl DiscordMessages {
@@ -19,7 +19,7 @@ impl DiscordMessages {
         &self,
         since: i64,
         size: u64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         // An older record does not say when it was sent.
         if since == 0 {
@@ -28,9 +28,9 @@ impl DiscordMessages {
         if (0..NONCE).contains(&now().saturating_sub(since)) {
             return Ok(FoundFile::Repeatable);
         }
-        self.office.me().await?;
+        self.state.me().await?;
         let begun = since.saturating_sub(SKEW);
-        let known = known(begun, ledger).await?;
+        let known = known(begun, history).await?;
         match self.history(id_at(begun)).await {
             Ok(messages) => {
                 let unknown = messages.into_iter().filter(|message| !known.contains(&message.id));
@@ -50,7 +50,7 @@ impl DiscordMessages {
 
     /// Tells whether a message is ours and brings a file of this size.
     fn brings(&self, message: &DiscordMessage, size: u64) -> bool {
-        let me = self.office.me.get().map(|me| me.user.as_str());
+        let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         own && message.attachments.iter().any(|file| file.size == Some(size))
     }

@@ -1,7 +1,7 @@
 //! What is kept of Discord's messages, before they are sent and when they are there. Stored: a change must read the
 //! old.
 
-use crate::live::{MessageRef, SendIntent};
+use crate::reply::{MessageRef, SendIntent};
 use serde::{Deserialize, Serialize};
 
 /// A message that is there.

@@ -151,7 +151,7 @@ where
         }
     };
     let ended = timeout(Duration::from_secs(20), Box::pin(both)).await.unwrap();
-    (ended, slack.ears.health.get().state)
+    (ended, slack.handler.health.get().state)
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ impl SlackMessages {
         }
         let text = if n == 0 { format!("{}\n\n{OUTSIDE}", page.text) } else { page.text.clone() };
         let answer = json!({"response_type": "ephemeral", "replace_original": false, "text": text});
-        self.office.client.respond(url, &answer).await?;
+        self.state.client.respond(url, &answer).await?;
         Ok(SlackMessageRef { ts: String::new(), stream: false })
     }
 }

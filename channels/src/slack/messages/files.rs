@@ -5,7 +5,7 @@ use super::SlackMessages;
 use crate::{
     OutFile,
     clock::now,
-    live::FoundFile,
+    reply::FoundFile,
     slack::{decode::SlackIdentity, failure::SlackApiError, wire::SlackMessage},
 };
 
@@ -15,7 +15,7 @@ const RECENT: i64 = 3600 * 1000;
 impl SlackMessages {
     /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
     pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackApiError> {
-        let me = self.office.me().await?;
+        let me = self.state.me().await?;
         match self.here(self.begun()).await {
             Ok(messages) => {
                 let found = self.pick_file(me, &messages, file, size);

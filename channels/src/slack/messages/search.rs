@@ -3,7 +3,7 @@
 use super::{EVENT, SlackDedupKey, SlackMessageRef, SlackMessages};
 use crate::{
     SendError,
-    live::SendIntent,
+    reply::SendIntent,
     slack::{
         decode::SlackIdentity,
         failure::SlackApiError,
@@ -36,7 +36,7 @@ impl SlackMessages {
                 }
                 None => "conversations.history",
             };
-            let page: HistoryPage = self.office.client.read(method, &params).await?;
+            let page: HistoryPage = self.state.client.read(method, &params).await?;
             found.extend(page.messages);
             cursor = page.response_metadata.next_cursor;
             if cursor.is_empty() {
@@ -51,11 +51,11 @@ impl SlackMessages {
         &self,
         me: &SlackIdentity,
         messages: &[SlackMessage],
-        slot: &SendIntent<Option<SlackDedupKey>>,
+        intent: &SendIntent<Option<SlackDedupKey>>,
         known: &HashSet<String>,
     ) -> Option<SlackMessageRef> {
         let has_key = |metadata: &Metadata| {
-            metadata.event_type == EVENT && metadata.event_payload["key"] == slot.key.as_str()
+            metadata.event_type == EVENT && metadata.event_payload["key"] == intent.key.as_str()
         };
         let ours: Vec<&SlackMessage> = messages.iter().filter(|message| message.is_by(me)).collect();
         let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
@@ -64,7 +64,7 @@ impl SlackMessages {
             let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
             in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
         };
-        let begun = slot.dedup_key.is_none_or(|tries| tries.stream);
+        let begun = intent.dedup_key.is_none_or(|tries| tries.stream);
         let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
         let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
         Some(SlackMessageRef { ts: message.ts.clone()?, stream })
@@ -79,11 +79,11 @@ impl SlackMessages {
     /// before the words are whole: a third time there is none, so the second has to say everything.
     pub(super) fn blindly(
         &mut self,
-        slot: &SendIntent<Option<SlackDedupKey>>,
+        intent: &SendIntent<Option<SlackDedupKey>>,
         why: &SlackApiError,
     ) -> Result<Option<SlackMessageRef>, SendError> {
         self.blind = true;
-        match (self.unknown(slot.dedup_key), self.ends.load(Ordering::Relaxed)) {
+        match (self.unknown(intent.dedup_key), self.ends.load(Ordering::Relaxed)) {
             (0, _) => Ok(None),
             (1, true) => {
                 tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");

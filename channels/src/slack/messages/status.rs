@@ -17,8 +17,8 @@ pub(super) struct ThreadStatus(Mutex<Option<(String, Instant)>>);
 
 impl ThreadStatus {
     /// A reply that a restart cut may have left words behind.
-    pub(super) fn of(placement: &ReplyTarget) -> Self {
-        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
+    pub(super) fn of(target: &ReplyTarget) -> Self {
+        let left = target.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
         Self(Mutex::new(left))
     }
 

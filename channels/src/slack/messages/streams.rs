@@ -2,7 +2,7 @@
 
 use super::{PostMessageResponse, SlackMessageRef, SlackMessages};
 use crate::{
-    live::CallError,
+    reply::CallError,
     slack::{failure::SlackApiError, page::SlackPage},
 };
 use serde_json::json;
@@ -19,7 +19,7 @@ impl SlackMessages {
         }
         if !self.recipient.is_empty() {
             let team = match self.team.as_str() {
-                "" => match self.office.me().await {
+                "" => match self.state.me().await {
                     Ok(me) => me.team.as_str(),
                     // Only the question who the bot is was perhaps asked.
                     Err(SlackApiError::Unknown(what)) => return Err(SlackApiError::Unconnected(what)),
@@ -39,7 +39,7 @@ impl SlackMessages {
                 error @ (SlackApiError::NoStream(_) | SlackApiError::Content(_) | SlackApiError::Stream(_)),
             ) => {
                 if error.to_string() == "unknown_method" {
-                    self.office.no_streams("unknown_method");
+                    self.state.no_streams("unknown_method");
                 }
                 tracing::debug!(%error, "the answer is no stream");
                 self.no_stream = true;

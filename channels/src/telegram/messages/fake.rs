@@ -2,11 +2,11 @@
 
 use crate::{
     BoxFuture, Choice, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
-    live::PlatformReply,
+    reply::PlatformReply,
     telegram::{
         api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError, TelegramText, Thread},
+        chat_client::{TelegramAccountState, TelegramChatClient},
         chats::Chats,
-        desk::{TelegramAccountState, TelegramChatClient},
         messages::TelegramMessages,
     },
 };
@@ -78,27 +78,27 @@ impl FakeTelegram {
     }
 
     /// Opens a reply in a process that has just started.
-    pub(super) fn open(&self, placement: &ReplyTarget) -> PlatformReply<TelegramMessages> {
-        self.open_in(&Arc::default(), placement)
+    pub(super) fn open(&self, target: &ReplyTarget) -> PlatformReply<TelegramMessages> {
+        self.open_in(&Arc::default(), target)
     }
 
     /// Opens a reply in a process that others share.
     pub(super) fn open_in(
         &self,
         chats: &Arc<Chats>,
-        placement: &ReplyTarget,
+        target: &ReplyTarget,
     ) -> PlatformReply<TelegramMessages> {
-        let office = TelegramAccountState {
+        let state = TelegramAccountState {
             api: Arc::new(self.clone()),
             pacer: Arc::default(),
             chats: Arc::clone(chats),
             recovery: crate::recovery::Recovery::default(),
         };
-        let desk =
-            TelegramChatClient::new(office, placement.address.chat.parse().unwrap(), placement.private);
+        let chat_client =
+            TelegramChatClient::new(state, target.address.chat.parse().unwrap(), target.private);
         let saved = self.with(|world| world.saved.clone());
-        let placement = ReplyTarget { saved, ..placement.clone() };
-        PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, Box::new(self.clone()))
+        let target = ReplyTarget { saved, ..target.clone() };
+        PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, Box::new(self.clone()))
     }
 
     /// Runs until the end or until the plug is pulled; tells which.

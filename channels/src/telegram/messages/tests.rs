@@ -5,8 +5,8 @@ use super::{
 };
 use crate::{
     Address, Choice, FinalView, LiveReply, ReplyView,
-    live::PlatformReply,
     render::{parse, telegram::html},
+    reply::PlatformReply,
     split::split,
     telegram::chats::Chats,
 };

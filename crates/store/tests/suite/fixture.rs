@@ -157,7 +157,7 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
         account: "telegram".into(),
         thread: Some("thread".into()),
         run: Some("run".into()),
-        placement: r#"{"chat":"-100"}"#.into(),
+        reply_target: r#"{"chat":"-100"}"#.into(),
         items: items.to_vec(),
         final_view: None,
         now: NOW,

@@ -16,7 +16,7 @@ fn row(new: NewTurn) -> TurnRow {
         account: new.account,
         thread: new.thread,
         run: new.run,
-        placement: new.placement,
+        reply_target: new.reply_target,
         items: new.items,
         handle: None,
         final_view: new.final_view,

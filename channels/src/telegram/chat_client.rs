@@ -21,42 +21,42 @@ pub(super) struct TelegramAccountState {
     pub(super) recovery: Recovery,
 }
 
-/// An office's calls for one chat.
+/// Calls of one account for one chat.
 #[derive(Clone)]
 pub(super) struct TelegramChatClient {
-    office: TelegramAccountState,
+    state: TelegramAccountState,
     pub(super) chat: i64,
     interval: Duration,
 }
 
 impl TelegramChatClient {
-    pub(super) fn new(office: TelegramAccountState, chat: i64, private: bool) -> Self {
-        Self { office, chat, interval: if private { PRIVATE } else { GROUP } }
+    pub(super) fn new(state: TelegramAccountState, chat: i64, private: bool) -> Self {
+        Self { state, chat, interval: if private { PRIVATE } else { GROUP } }
     }
 
     /// Returns what tells when Telegram takes messages again.
     pub(super) fn recovery(&self) -> Recovery {
-        self.office.recovery.clone()
+        self.state.recovery.clone()
     }
 
     /// Waits until an unfinished view may be shown.
     pub(super) async fn ready(&self) {
-        self.office.pacer.ready(&self.chat, self.interval).await;
+        self.state.pacer.ready(&self.chat, self.interval).await;
     }
 
     /// Waits for the turn to send.
     pub(super) async fn lock_chat(&self) -> TelegramChatLock {
-        self.office.chats.turn(self.chat).await
+        self.state.chats.turn(self.chat).await
     }
 
     /// Returns the newest message that was seen in the chat's sequence.
     pub(super) fn newest(&self) -> Option<i64> {
-        self.office.chats.newest(self.chat)
+        self.state.chats.newest(self.chat)
     }
 
     /// A message of the chat's sequence is known.
     pub(super) fn saw(&self, id: i64) {
-        self.office.chats.saw(self.chat, id);
+        self.state.chats.saw(self.chat, id);
     }
 
     /// Makes a call, unless the chat has to wait.
@@ -77,11 +77,11 @@ impl TelegramChatClient {
 
     /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
     pub(super) fn check_rate_limit(&self) -> Result<(), TelegramCallError> {
-        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(TelegramCallError::Wait(left)))
+        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(TelegramCallError::Wait(left)))
     }
 
     async fn once(&self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
-        let TelegramAccountState { api, pacer, chats, recovery } = &self.office;
+        let TelegramAccountState { api, pacer, chats, recovery } = &self.state;
         self.check_rate_limit()?;
         if matches!(call, TelegramCall::Send { .. } | TelegramCall::Edit { .. } | TelegramCall::Upload { .. })
         {

@@ -5,10 +5,10 @@ use super::{
     client::{DiscordClient, DiscordResponse},
     deferred::Deferred,
     failure::{DiscordApiError, Reach},
-    places::GuildCache,
+    guild_cache::GuildCache,
     wire::DiscordUser,
 };
-use crate::{live::ChatLock, pace::Pacer};
+use crate::{pace::Pacer, reply::ChatLock};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;

@@ -99,15 +99,15 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
         &mut self,
         before: Option<Self::DedupKey>,
         since: i64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Self::DedupKey, SendError>> + Send;
 
     /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
     /// the same key makes no second one.
     fn find(
         &mut self,
-        slot: &SendIntent<Self::DedupKey>,
-        ledger: &MessageHistory<'_>,
+        intent: &SendIntent<Self::DedupKey>,
+        history: &MessageHistory<'_>,
     ) -> impl Future<Output = Result<Option<Self::Ref>, SendError>> + Send;
 
     /// Tells whether sending again under the same key makes no second message.
@@ -123,7 +123,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Makes a message.
     fn post(
         &mut self,
-        slot: &SendIntent<Self::DedupKey>,
+        intent: &SendIntent<Self::DedupKey>,
         page: &Self::Page,
     ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
@@ -220,19 +220,19 @@ pub(crate) struct SendIntent<M> {
 
 /// What is known of messages in the chats of this account.
 pub(crate) struct MessageHistory<'a> {
-    journal: &'a dyn ReplyStore,
+    store: &'a dyn ReplyStore,
     /// The ids of this reply's own messages.
     pub(crate) own: Vec<String>,
 }
 
 impl<'a> MessageHistory<'a> {
-    pub(crate) fn new(journal: &'a dyn ReplyStore, own: Vec<String>) -> Self {
-        Self { journal, own }
+    pub(crate) fn new(store: &'a dyn ReplyStore, own: Vec<String>) -> Self {
+        Self { store, own }
     }
 
     /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
     pub(crate) async fn known(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
-        Ok(self.journal.known(since).await?)
+        Ok(self.store.known(since).await?)
     }
 }
 

@@ -179,12 +179,12 @@ mod tests {
         let api = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/assistant.threads.setStatus", post(refuse));
         tokio::spawn(async move { axum::serve(listener, router.with_state(Arc::default())).await });
-        let office =
+        let state =
             SlackAccountState::new(SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
         let mut there = Vec::new();
         for _ in 0..3 {
-            office.status("C1", "1.0", "Searching").await;
-            there.push(office.statuses());
+            state.status("C1", "1.0", "Searching").await;
+            there.push(state.statuses());
         }
         assert_eq!(there, [true, true, false], "only what holds everywhere ends it");
     }

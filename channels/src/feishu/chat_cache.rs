@@ -5,7 +5,7 @@
 //! card carries. What cannot be found out is not guessed.
 
 use super::{client::FeishuClient, failure::FeishuError};
-use crate::live::CallError;
+use crate::reply::CallError;
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::{

@@ -5,15 +5,15 @@
 //! message's id.
 
 use super::{
+    chat_cache::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
     client::FeishuClient,
     content::{self, Mention, MessageContent},
     event::{CardPress, EventEnvelope, FeishuEvent, Recalled, Received, millis},
     lanes::ChatLanes,
-    places::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
 };
 use crate::{
     AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, ReplyStoreError,
-    Sender, clock::now, live::NumberedChoices,
+    Sender, clock::now, reply::NumberedChoices,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) struct FeishuEventParser {
     pub(super) account: String,
     pub(super) client: Arc<FeishuClient>,
     pub(super) places: Arc<ChatCache>,
-    pub(super) offers: Arc<NumberedChoices>,
+    pub(super) numbered: Arc<NumberedChoices>,
     /// The bot's own id.
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
@@ -59,7 +59,7 @@ impl FeishuEventParser {
     pub(super) async fn take(
         &self,
         event: &EventEnvelope,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<Option<Value>, FeishuAcceptError> {
         self.health.event(now());
         let told = event.told();
@@ -69,9 +69,9 @@ impl FeishuEventParser {
         };
         let pressed = matches!(told, FeishuEvent::Press(_));
         let inbound = match told {
-            FeishuEvent::Message(received) => self.message(received, intake).await,
-            FeishuEvent::Recall(recalled) => within(self.recall(recalled, intake)).await,
-            FeishuEvent::Press(pressed) => within(self.press(&event.header.event_id, pressed, intake)).await,
+            FeishuEvent::Message(received) => self.message(received, sink).await,
+            FeishuEvent::Recall(recalled) => within(self.recall(recalled, sink)).await,
+            FeishuEvent::Press(pressed) => within(self.press(&event.header.event_id, pressed, sink)).await,
             FeishuEvent::Other => Ok(None),
         };
         let inbound = match inbound {
@@ -83,7 +83,7 @@ impl FeishuEventParser {
         };
         let known = inbound.is_some();
         if let Some(inbound) = inbound {
-            intake.accept(self.offers.resolve(inbound)).await?;
+            sink.accept(self.numbered.resolve(inbound)).await?;
         }
         Ok(pressed.then(|| {
             if known { toast("info", "👌") } else { toast("warning", "This button is not in use.") }
@@ -93,7 +93,7 @@ impl FeishuEventParser {
     async fn message(
         &self,
         Received { sender, message }: Received,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty());
         let ids = (self.me.get(), from, plain(&message.chat_id), plain(&message.message_id));
@@ -135,7 +135,7 @@ impl FeishuEventParser {
             root: root.clone(),
             sender: Some(from.clone()),
         };
-        let chain = self.is_chain(&stand, intake).await?;
+        let chain = self.is_chain(&stand, sink).await?;
         let place = place(stand, chain);
         let topic = place.topic.clone();
         if addressed {
@@ -164,7 +164,7 @@ impl FeishuEventParser {
     }
 
     /// Returns where a message stands; `None` if that cannot be found out.
-    async fn find(&self, id: &str, intake: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuAcceptError> {
+    async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuAcceptError> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
@@ -172,7 +172,7 @@ impl FeishuEventParser {
         let Some(stand) = stand else { return Ok(None) };
         // In a group what a thread opened under stands in the group itself.
         let first = stand.room == ChatKind::Group && stand.root.is_none();
-        let place = place(stand.clone(), first || self.is_chain(&stand, intake).await?);
+        let place = place(stand.clone(), first || self.is_chain(&stand, sink).await?);
         self.places.saw(id, place.clone());
         Ok(Some(place))
     }
@@ -182,20 +182,20 @@ impl FeishuEventParser {
     async fn is_chain(
         &self,
         stand: &MessageLocation,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<bool, FeishuAcceptError> {
         let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
         // A group that is shown as topics calls itself a group: what opened a topic stands in the topic itself,
         // and not in the group.
         let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
-        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, intake).await? {
+        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, sink).await? {
             return Ok(false);
         }
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = self.knows(&self.address(&stand.chat, None), root, intake).await?;
+        let part = self.knows(&self.address(&stand.chat, None), root, sink).await?;
         self.places.talked(root, part);
         Ok(part)
     }
@@ -204,9 +204,9 @@ impl FeishuEventParser {
         &self,
         at: &Address,
         message: &str,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<bool, FeishuAcceptError> {
-        let known = intake.knows(at, message).await;
+        let known = sink.knows(at, message).await;
         known.map_err(|ReplyStoreError(why)| FeishuAcceptError::Unread(why))
     }
 
@@ -229,10 +229,10 @@ impl FeishuEventParser {
     async fn recall(
         &self,
         recalled: Recalled,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let Some(id) = plain(&recalled.message_id) else { return Ok(None) };
-        let place = self.find(id, intake).await?.filter(|place| place.chat == recalled.chat_id);
+        let place = self.find(id, sink).await?.filter(|place| place.chat == recalled.chat_id);
         Ok(place.and_then(|place| {
             let sender = place.sender.clone()?;
             Some(self.about(format!("r:{id}"), id, place, sender, InboundKind::Recall))
@@ -244,7 +244,7 @@ impl FeishuEventParser {
         &self,
         event: &str,
         pressed: CardPress,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let action = pressed.action.action().map(str::to_owned);
         let person = pressed.operator.open_id.filter(|id| !id.is_empty());
@@ -253,7 +253,7 @@ impl FeishuEventParser {
         else {
             return Ok(None);
         };
-        let Some(place) = self.find(id, intake).await? else { return Ok(None) };
+        let Some(place) = self.find(id, sink).await? else { return Ok(None) };
         if place.sender.is_some() || place.chat != pressed.context.open_chat_id || event.is_empty() {
             tracing::warn!("a press is dropped: it is not under a message of ours in its chat");
             return Ok(None);

@@ -2,16 +2,16 @@
 
 use super::{
     card::{ELEMENT, FeishuPage},
+    chat_cache::{ChatCache, MessageInfo, plain},
     client::FeishuClient,
     failure::FeishuError,
-    places::{ChatCache, MessageInfo, plain},
 };
 use crate::{
     ReplyTarget,
     bucket::Bucket,
-    live::{CallError, NumberedChoices},
     pace::Pacer,
     recovery::Recovery,
+    reply::{CallError, NumberedChoices},
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -37,16 +37,16 @@ pub(super) struct FeishuAccountState {
     /// What all chats share.
     pub(super) bucket: Arc<Bucket>,
     pub(super) places: Arc<ChatCache>,
-    pub(super) offers: Arc<NumberedChoices>,
+    pub(super) numbered: Arc<NumberedChoices>,
     pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }
 
-/// An office's calls for one reply.
+/// Calls of one account for one reply.
 #[derive(Clone)]
 pub(super) struct FeishuChatClient {
-    pub(super) office: FeishuAccountState,
+    pub(super) state: FeishuAccountState,
     chat: String,
     topic: Option<String>,
     private: bool,
@@ -69,26 +69,26 @@ pub(super) enum Operation<'a> {
 }
 
 impl FeishuChatClient {
-    pub(super) fn new(office: FeishuAccountState, placement: &ReplyTarget) -> Self {
-        let hinted = placement.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
-        let topic = placement.address.topic.clone();
+    pub(super) fn new(state: FeishuAccountState, target: &ReplyTarget) -> Self {
+        let hinted = target.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
+        let topic = target.address.topic.clone();
         Self {
-            office,
-            chat: placement.address.chat.clone(),
+            state,
+            chat: target.address.chat.clone(),
             threaded: topic.is_some() || hinted,
             topic,
-            private: placement.private,
-            answered: placement.reply_to.clone().filter(|id| plain(id).is_some()),
+            private: target.private,
+            answered: target.reply_to.clone().filter(|id| plain(id).is_some()),
         }
     }
 
     pub(super) async fn ready(&self) {
-        self.office.pacer.ready(&self.chat, self.office.interval).await;
-        self.office.bucket.ready().await;
+        self.state.pacer.ready(&self.chat, self.state.interval).await;
+        self.state.bucket.ready().await;
     }
 
     pub(super) fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Sends a message; returns its id. `first` is whether it is the reply's first.
@@ -119,8 +119,8 @@ impl FeishuChatClient {
             private: self.private,
             sender: None,
         };
-        self.office.places.saw(&id, place);
-        self.office.places.talked(&id, true);
+        self.state.places.saw(&id, place);
+        self.state.places.talked(&id, true);
         Ok(id)
     }
 
@@ -203,7 +203,7 @@ impl FeishuChatClient {
             let told = self.call(Method::GET, &format!("{base}{next}"), None).await?;
             let items = told["items"].as_array().into_iter().flatten();
             let own =
-                items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.office.client.app_id())));
+                items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.state.client.app_id())));
             found.extend(own.filter_map(|item| item["message_id"].as_str().map(str::to_owned)));
             page = told["page_token"].as_str().unwrap_or_default().to_owned();
             if told["has_more"] != true || page.is_empty() {
@@ -222,7 +222,7 @@ impl FeishuChatClient {
         patience: Duration,
     ) -> Result<String, FeishuError> {
         self.check_rate_limit()?;
-        let told = self.note(self.office.client.post_form(path, form, patience).await)?;
+        let told = self.note(self.state.client.post_form(path, form, patience).await)?;
         let key = told[field].as_str().map(str::to_owned);
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
     }
@@ -232,12 +232,12 @@ impl FeishuChatClient {
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
         self.check_rate_limit()?;
         if method != Method::GET {
-            self.office.pacer.spend(&self.chat, self.office.interval);
-            self.office.bucket.spend();
+            self.state.pacer.spend(&self.chat, self.state.interval);
+            self.state.bucket.spend();
         }
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
-            let result = self.office.client.call(method.clone(), path, body).await;
+            let result = self.state.client.call(method.clone(), path, body).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(is_outage));
             let result = self.note(result);
             // Only what is posted comes into being; anything else is simply done again.
@@ -254,11 +254,11 @@ impl FeishuChatClient {
 
     /// Notes what a call that was made says of the platform.
     fn note<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
-        self.office.recovery.note(&result, is_outage);
+        self.state.recovery.note(&result, is_outage);
         if let Err(failure @ FeishuError { error: CallError::Wait(pause), .. }) = &result {
-            self.office.pacer.hold(&self.chat, *pause);
+            self.state.pacer.hold(&self.chat, *pause);
             if failure.is_everybodys() {
-                self.office.bucket.hold(*pause);
+                self.state.bucket.hold(*pause);
             }
         }
         result

@@ -1,9 +1,9 @@
 //! What becomes of an event, whichever way it came: read, completed by what has to be asked for, and kept.
 
 use super::{
+    account_state::SlackAccountState,
     decode::{DecodeContext, SlackDecoder, SlackEvent, SlackIdentity},
     failure::SlackApiError,
-    office::SlackAccountState,
     turns::ChatLocks,
     wire::{Actions, Callback, SlackMessage, Slash},
 };
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct SlackEventHandler {
     pub(super) account: Arc<str>,
-    pub(super) office: Arc<SlackAccountState>,
+    pub(super) state: Arc<SlackAccountState>,
     pub(super) require_mention: bool,
     pub(super) commands: Arc<[ChatCommand]>,
     pub(super) health: HealthCell,
@@ -50,7 +50,7 @@ impl SlackEventHandler {
         &self,
         source: Source,
         payload: Value,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), SlackAcceptError> {
         self.health.event(now());
         let me = self.me()?;
@@ -58,7 +58,7 @@ impl SlackEventHandler {
             Source::Event => {
                 let Some(callback) = read::<Callback>(payload, "event") else { return Ok(()) };
                 let Some(message) = read::<SlackMessage>(callback.event, "message") else { return Ok(()) };
-                return self.message(&message, callback.team_id.as_deref(), intake).await;
+                return self.message(&message, callback.team_id.as_deref(), sink).await;
             }
             Source::Action => {
                 let pressed = read::<Actions>(payload, "action");
@@ -75,7 +75,7 @@ impl SlackEventHandler {
             let chat = inbound.address.chat.clone();
             let turn = async { if typed { self.order.lock_chat(&chat).await } else { None } };
             let (_turn, inbound) = tokio::join!(turn, self.known(inbound));
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl SlackEventHandler {
     /// Gives its sender the name by which their messages go: commands and presses tell another.
     async fn known(&self, mut inbound: Inbound) -> Inbound {
         let id = inbound.sender.id.clone();
-        let mut names = self.office.people.names(&self.office.client, std::slice::from_ref(&id)).await;
+        let mut names = self.state.people.names(&self.state.client, std::slice::from_ref(&id)).await;
         if let Some(name) = names.remove(&id) {
             inbound.sender.name = name;
         }
@@ -95,7 +95,7 @@ impl SlackEventHandler {
         &self,
         message: &SlackMessage,
         team: Option<&str>,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), SlackAcceptError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
@@ -103,7 +103,7 @@ impl SlackEventHandler {
         // What is asked for is asked side by side; only the keeping takes turns.
         let (_turn, inbound) = tokio::join!(self.order.lock_chat(&heard.channel), self.complete(&heard));
         if let Some(inbound) = inbound? {
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl SlackEventHandler {
         let decoder = self.decoder(me);
         let mut context = DecodeContext::default();
         if let Some((channel, thread)) = heard.thread(me).filter(|_| self.require_mention) {
-            let SlackAccountState { client, threads, .. } = &*self.office;
+            let SlackAccountState { client, threads, .. } = &*self.state;
             context.ours = threads.ours(client, me, channel, thread).await?;
         }
         let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
@@ -124,14 +124,14 @@ impl SlackEventHandler {
         }
         if inbound.addressed {
             // Names are asked for only where somebody will read them.
-            context.names = self.office.people.names(&self.office.client, &heard.people(me)).await;
+            context.names = self.state.people.names(&self.state.client, &heard.people(me)).await;
             inbound = decoder.decode(heard, &context).unwrap_or(inbound);
         }
         Ok(Some(inbound))
     }
 
     pub(super) fn me(&self) -> Result<&SlackIdentity, SlackAcceptError> {
-        self.office.me.get().ok_or(SlackAcceptError::Early)
+        self.state.me.get().ok_or(SlackAcceptError::Early)
     }
 
     fn decoder<'a>(&'a self, me: &'a SlackIdentity) -> SlackDecoder<'a> {

@@ -2,10 +2,10 @@
 
 use super::{
     DiscordConfig,
+    account_state::{DiscordAccountState, DiscordIdentity},
     decode::{DiscordDecoder, ListenRules},
     failure::DiscordApiError,
     looks::unplaced,
-    office::{DiscordAccountState, DiscordIdentity},
     unplaced::Unplaced,
     wire::{ChannelInfo, Deleted, DiscordMessage, DiscordRole, Guild, Interaction},
 };
@@ -25,7 +25,7 @@ const MAX_RECENT_MESSAGES: usize = 2000;
 /// What listens for one account.
 pub(super) struct DiscordEventHandler {
     pub(super) account: String,
-    pub(super) office: Arc<DiscordAccountState>,
+    pub(super) state: Arc<DiscordAccountState>,
     pub(super) rules: ListenRules,
     commands: Vec<ChatCommand>,
     pub(super) health: HealthCell,
@@ -75,10 +75,10 @@ pub(super) enum EventResponse {
 }
 
 impl DiscordEventHandler {
-    pub(super) fn new(config: &DiscordConfig, office: Arc<DiscordAccountState>) -> Self {
+    pub(super) fn new(config: &DiscordConfig, state: Arc<DiscordAccountState>) -> Self {
         Self {
             account: config.account.clone(),
-            office,
+            state,
             rules: config.rules.clone(),
             commands: config.commands.clone(),
             health: HealthCell::default(),
@@ -93,28 +93,28 @@ impl DiscordEventHandler {
         &self,
         kind: &str,
         data: Value,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<EventResponse, DiscordAcceptError> {
-        let Some(me) = self.office.me.get() else { return Ok(EventResponse::Nothing) };
+        let Some(me) = self.state.me.get() else { return Ok(EventResponse::Nothing) };
         match kind {
             "MESSAGE_CREATE" => {
                 if let Some(message) = read::<DiscordMessage>(data, kind) {
-                    self.said(me, message, intake).await?;
+                    self.said(me, message, sink).await?;
                 }
             }
             "MESSAGE_UPDATE" => {
                 if let Some(message) = read::<DiscordMessage>(data, kind) {
-                    self.changed(me, &message, intake).await?;
+                    self.changed(me, &message, sink).await?;
                 }
             }
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
                 if let Some(deleted) = read::<Deleted>(data, kind) {
-                    self.gone(deleted, intake).await?;
+                    self.gone(deleted, sink).await?;
                 }
             }
             "INTERACTION_CREATE" => {
                 if let Some(told) = read::<Interaction>(data, kind) {
-                    return self.interaction(me, &told, intake).await;
+                    return self.interaction(me, &told, sink).await;
                 }
             }
             _ => self.learn(me, kind, data),
@@ -133,7 +133,7 @@ impl DiscordEventHandler {
             #[serde(default)]
             threads: Vec<ChannelInfo>,
         }
-        let places = &self.office.places;
+        let places = &self.state.places;
         match kind {
             "GUILD_CREATE" => {
                 if let Some(guild) = read::<Guild>(data, kind) {
@@ -165,9 +165,9 @@ impl DiscordEventHandler {
         &self,
         me: &DiscordIdentity,
         message: DiscordMessage,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), DiscordAcceptError> {
-        self.office.saw(&message.id);
+        self.state.saw(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
             Err(error) => (self.somewhere(&message, &error), false),
@@ -180,7 +180,7 @@ impl DiscordEventHandler {
             self.unplaced.add(message);
             return Ok(());
         }
-        self.keep(inbound, intake).await
+        self.keep(inbound, sink).await
     }
 
     /// Keeps a message that the history tells of.
@@ -188,22 +188,22 @@ impl DiscordEventHandler {
         &self,
         me: &DiscordIdentity,
         message: &DiscordMessage,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), DiscordAcceptError> {
-        self.office.saw(&message.id);
+        self.state.saw(&message.id);
         let place = self.place(message).await?;
-        self.keep(self.decoder(me).message(message, &place), intake).await
+        self.keep(self.decoder(me).message(message, &place), sink).await
     }
 
     pub(super) async fn keep(
         &self,
         inbound: Option<Inbound>,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), DiscordAcceptError> {
         let Some(inbound) = inbound else { return Ok(()) };
         self.health.event(now());
         self.remember(&inbound);
-        intake.accept(inbound).await?;
+        sink.accept(inbound).await?;
         Ok(())
     }
 
@@ -211,16 +211,16 @@ impl DiscordEventHandler {
         &self,
         me: &DiscordIdentity,
         message: &DiscordMessage,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<(), DiscordAcceptError> {
         let place = self.place(message).await.unwrap_or_else(|error| self.somewhere(message, &error));
         if let Some(inbound) = self.decoder(me).edit(message, &place) {
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
 
-    async fn gone(&self, deleted: Deleted, intake: &dyn EventSink) -> Result<(), DiscordAcceptError> {
+    async fn gone(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordAcceptError> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
             self.unplaced.remove(&id);
             let found = {
@@ -242,7 +242,7 @@ impl DiscordEventHandler {
                 hint: None,
                 kind: InboundKind::Recall,
             };
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
@@ -251,9 +251,9 @@ impl DiscordEventHandler {
         &self,
         me: &DiscordIdentity,
         told: &Interaction,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
     ) -> Result<EventResponse, DiscordAcceptError> {
-        self.office.saw(&told.id);
+        self.state.saw(&told.id);
         let channel = told.channel_id.as_deref().unwrap_or_default();
         let place = self.place_of(channel, told.guild_id.as_deref()).await;
         let place = place.unwrap_or_else(|error| unplaced(told.guild_id.as_deref(), &error));
@@ -265,10 +265,10 @@ impl DiscordEventHandler {
         let press = matches!(inbound.kind, InboundKind::Press { .. });
         if !press {
             // Before it is kept: the reply may be there at once.
-            self.office.deferred.expect(&token);
+            self.state.deferred.expect(&token);
         }
         self.health.event(now);
-        intake.accept(inbound).await?;
+        sink.accept(inbound).await?;
         Ok(if press { EventResponse::Press { id, token } } else { EventResponse::Command { id, token } })
     }
 
@@ -291,7 +291,7 @@ impl DiscordEventHandler {
             account: &self.account,
             me,
             rules: &self.rules,
-            places: &self.office.places,
+            places: &self.state.places,
             commands: &self.commands,
         }
     }
