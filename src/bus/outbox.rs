@@ -7,7 +7,7 @@ use crate::{
 use pudu_channels::{
     BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, SendError,
 };
-use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, Shown, TurnId};
+use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, ShownReply, TurnId};
 use std::{
     sync::{
         Arc,
@@ -292,7 +292,7 @@ impl ReplyStore for OutboxReplyStore {
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
             let text = serde_json::to_string(handle).map_err(|error| ReplyStoreError(error.to_string()))?;
-            let shown = Shown {
+            let shown = ShownReply {
                 handle: text,
                 conversation: self.item.conversation.clone(),
                 account: self.item.account.clone(),
@@ -313,7 +313,7 @@ impl ReplyStore for OutboxReplyStore {
 mod tests {
     use super::*;
     use pudu_channels::ReplyView;
-    use pudu_client::store::Location;
+    use pudu_client::store::DbLocation;
     use std::sync::atomic::AtomicU32;
     use tokio_util::sync::CancellationToken;
 
@@ -354,7 +354,7 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
         let home = tempfile::tempdir().unwrap();
-        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400), tasks.clone());

@@ -417,7 +417,7 @@ impl ConversationActor {
     }
 
     /// Returns what is stored of the conversation.
-    pub(super) async fn record(&self) -> Option<store::Conversation> {
+    pub(super) async fn record(&self) -> Option<store::ConversationRow> {
         let read = || self.shared.db.conversation(&self.key);
         retry_until_stored("a conversation could not be read", read).await.flatten()
     }

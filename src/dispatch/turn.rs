@@ -12,8 +12,8 @@ use pudu_channels::{
     Attachment, BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError,
 };
 use pudu_client::{
-    Asker, Control, Ended, Run, Task,
-    base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
+    Asker, Control, Run, RunEnd, RunTask,
+    base::{Human, MessageId, ReadOutcome, RunId, SharedFile, ThreadId},
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
@@ -75,11 +75,11 @@ impl TurnJob {
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
         let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
         let unheard = self.reply_target.private && policy.has_others_decide(&person);
-        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, unheard }
+        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, cannot_approve: unheard }
     }
 
     /// What the run is to do: people's choice of a model comes before the account's session.
-    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> Task {
+    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
         let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker(policy));
@@ -87,7 +87,7 @@ impl TurnJob {
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
         let suspended = self.cut == Interruption::Stop;
-        Task { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
+        RunTask { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
     }
 }
 
@@ -215,7 +215,7 @@ async fn show<'a>(
     reply: &mut dyn LiveReply,
     others: bool,
     hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
-) -> Option<Ended> {
+) -> Option<RunEnd> {
     let (mut ticks, mut handed) = (run.replay.ticks(), None);
     let mut shown = view::waiting();
     let mut fate = fate_of(reply.update(&shown).await);
@@ -376,7 +376,7 @@ async fn hear(shared: &Shared, account: &Account, job: &TurnJob) -> (Vec<Human>,
 
 /// What people are told of a document that could not be read.
 fn unread(file: &SharedFile) -> Option<String> {
-    let Some(Reading::Failed { reason }) = &file.reading else { return None };
+    let Some(ReadOutcome::Failed { reason }) = &file.reading else { return None };
     Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
 }
 
@@ -462,12 +462,12 @@ pub(super) async fn deliver(
 mod tests {
     use super::*;
     use pudu_channels::{Address, ReplyHandle};
-    use pudu_client::store::{Location, NewTurn, Shown};
+    use pudu_client::store::{DbLocation, NewTurn, ShownReply};
 
     #[tokio::test]
     async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
         let home = tempfile::tempdir().unwrap();
-        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let reply_target = ReplyTarget {
             address: Address { account: "a".into(), chat: "1".into(), topic: None },
             private: true,
@@ -490,7 +490,7 @@ mod tests {
         db.open_turn(&turn).await.unwrap();
         assert_eq!(shown(&db, &turn.id, reply_target.clone()).await, reply_target);
         let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
-        let kept = Shown {
+        let kept = ShownReply {
             handle: serde_json::to_string(&handle).unwrap(),
             conversation: "c".into(),
             account: "a".into(),

@@ -3,7 +3,7 @@
 use super::failure::{DingError, read, unreachable, unread};
 use crate::{ChannelError, OutFile, http, recovery::Recovery};
 use pudu_net::{
-    guard::{Allowed, Guard, GuardError},
+    guard::{AllowedTargets, Guard, GuardError},
     reqwest::{Client, Method, RequestBuilder, Response, header, multipart},
     scrub,
 };
@@ -62,7 +62,7 @@ impl DingTalkApi {
     ) -> Result<Self, ChannelError> {
         let broken = |error: pudu_net::reqwest::Error| ChannelError::Config(error.to_string());
         let (http, guard) =
-            (pudu_net::client().map_err(broken)?, Guard::new(Allowed::default()).map_err(broken)?);
+            (pudu_net::client().map_err(broken)?, Guard::new(AllowedTargets::default()).map_err(broken)?);
         let (token, recovery) = (Mutex::default(), Recovery::default());
         Ok(Self { http, guard, api_url, oapi_url, client_id, secret, token, recovery })
     }
@@ -278,7 +278,7 @@ mod tests {
         tokio::spawn(async move { axum::serve(listener, router).await });
         let url = |text: &str| Url::parse(text).unwrap();
         let (base, other) = (url("https://api.dingtalk.com"), url("https://oapi.dingtalk.com"));
-        let allowed = Allowed::new(["127.0.0.1"]);
+        let allowed = AllowedTargets::new(["127.0.0.1"]);
         let api = DingTalkApi {
             guard: Guard::with(allowed, Arc::new(SingleNameResolver)).unwrap(),
             ..DingTalkApi::new("id".into(), "s".into(), base, other).unwrap()

@@ -49,7 +49,7 @@ pub enum Network {
 /// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt`.
 pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 
     /// Reads a whole file of at most `limit` bytes.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
@@ -68,7 +68,7 @@ pub trait Sandbox: Send + Sync {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>>;
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>>;
 
     /// Says how large a plain file is. Fails where a symlink leads to it, as far as the sandbox can tell.
     fn measure<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<u64, SandboxError>> {
@@ -84,7 +84,7 @@ pub trait Sandbox: Send + Sync {
 
 /// A shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ShellCommand {
     /// What the shell reads.
     pub script: String,
     /// After this long everything is killed.
@@ -123,7 +123,7 @@ pub enum Killed {
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirEntry {
     /// The path, as the agent knows it.
     pub path: String,
     /// Whether it is a folder.

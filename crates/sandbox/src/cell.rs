@@ -1,6 +1,6 @@
 //! What one command gets, and why it may get none: the same whether this system has namespaces or not.
 
-use crate::{Limits, local::Egress, mounts::Mount};
+use crate::{CommandLimits, local::Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 
@@ -15,11 +15,11 @@ pub struct Unconfined {
 }
 
 /// What one command gets.
-pub(crate) struct Cell<'a> {
+pub(crate) struct JailSpec<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) mounts: Vec<Mount>,
     pub(crate) network: Network,
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommandLimits,
     /// The folder whose size is watched.
     pub(crate) disk: Option<&'a Path>,
     /// Who serves what the command wants of the network.

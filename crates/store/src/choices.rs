@@ -88,8 +88,8 @@ async fn choose(
     now: i64,
 ) -> Result<ChoiceOutcome, StoreError> {
     let sql = "SELECT chosen, delivered, parked FROM turns WHERE id = $1";
-    type Found = (Option<i64>, Option<i64>, Option<i64>);
-    let found: Option<Found> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+    type ChoiceColumns = (Option<i64>, Option<i64>, Option<i64>);
+    let found: Option<ChoiceColumns> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
     let (chosen, delivered, parked) = found.ok_or(SETTLED)?;
     match chosen {
         Some(chosen) if chosen == by.0 => return Ok(ChoiceOutcome::Noted),

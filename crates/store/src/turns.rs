@@ -40,7 +40,7 @@ pub struct NewTurn {
 
 /// What of a reply is on the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownReply {
     /// The channel's record of it, JSON.
     pub handle: String,
     /// The conversation's key.
@@ -109,7 +109,7 @@ impl Db {
     }
 
     /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
-    pub async fn save_handle(&self, turn: &TurnId, shown: &Shown, now: i64) -> Result<(), StoreError> {
+    pub async fn save_handle(&self, turn: &TurnId, shown: &ShownReply, now: i64) -> Result<(), StoreError> {
         let recorded = Recorded {
             account: shown.account.clone(),
             chat: shown.chat.clone(),

@@ -1,12 +1,12 @@
 //! What of an agent's wishes there is not: said once in the log, and where people look at agents.
 
-use super::Persona;
-use crate::{Setup, setup::Groups};
+use super::CustomAgent;
+use crate::{AgentSetup, setup::ToolGroups};
 use pudu_skills::Catalog;
 
-impl Persona {
+impl CustomAgent {
     /// Says what is odd about an agent, as things are now.
-    pub(crate) fn notes(&self, setup: &Setup, skills: &Catalog) -> Vec<String> {
+    pub(crate) fn notes(&self, setup: &AgentSetup, skills: &Catalog) -> Vec<String> {
         let mut notes = self.lacks(setup.models.iter().map(|(info, _)| info.name.as_str()), &setup.groups);
         for name in self.profile.skills.iter().flatten() {
             match skills.get(name) {
@@ -19,10 +19,10 @@ impl Persona {
     }
 }
 
-impl Persona {
+impl CustomAgent {
     /// Says what is odd about an agent's file, and which of its models and groups of tools there are not.
     #[must_use]
-    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &Groups) -> Vec<String> {
+    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &ToolGroups) -> Vec<String> {
         let mut notes = self.odd.clone();
         let mut models = models.into_iter();
         if let Some(model) =
@@ -36,7 +36,7 @@ impl Persona {
 }
 
 /// Says which groups there are not.
-pub(super) fn unknown_groups(groups: &Groups, wanted: &[String]) -> Vec<String> {
+pub(super) fn unknown_groups(groups: &ToolGroups, wanted: &[String]) -> Vec<String> {
     let unknown = wanted.iter().filter(|group| !groups.names.contains(*group));
     let known: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -1,8 +1,8 @@
 //! What a failed model means for a person: what happened, in words without secrets, and what to do.
 
 use super::Middleware;
-use crate::Turn;
-use pudu_base::{Failure, FailureClass, ModelError};
+use crate::RunState;
+use pudu_base::{FailureClass, ModelError, RunFailure};
 
 /// Says a model's failure for people.
 pub struct ModelErrors;
@@ -12,14 +12,14 @@ impl Middleware for ModelErrors {
         "model_errors"
     }
 
-    fn model_failed(&mut self, _turn: &Turn, error: &ModelError) -> Option<Failure> {
+    fn model_failed(&mut self, _turn: &RunState, error: &ModelError) -> Option<RunFailure> {
         Some(failure(error))
     }
 }
 
 /// Says a model's failure for people.
 #[must_use]
-pub fn failure(error: &ModelError) -> Failure {
+pub fn failure(error: &ModelError) -> RunFailure {
     let (class, hint) = match error {
         ModelError::Busy { retry_after, detail } => {
             let when = match retry_after.map(|wait| wait.as_secs()) {
@@ -80,5 +80,5 @@ pub fn failure(error: &ModelError) -> Failure {
             ),
         ),
     };
-    Failure { class, hint }
+    RunFailure { class, hint }
 }
