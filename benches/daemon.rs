@@ -15,7 +15,7 @@
 mod house;
 
 use house::{House, Talker};
-use pudu_client::store::{Db, Location, NewInboxItem};
+use pudu_client::store::{Db, DbLocation, NewInboxItem};
 use pudu_sim::model::Reply;
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ async fn healthy(port: u16) -> bool {
 /// What it costs to keep an event for good.
 async fn accept() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(&Location::Sqlite(dir.path().join("pudu.db"))).await.unwrap();
+    let db = Db::open(&DbLocation::Sqlite(dir.path().join("pudu.db"))).await.unwrap();
     let item = |n: usize| NewInboxItem {
         account: "telegram".into(),
         event_key: format!("u{n}"),

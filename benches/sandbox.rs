@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use pudu_client::{
-    base::{Command, Network, Sandbox, SandboxProvider, ThreadId},
-    sandbox::{Folders, Jail, Local, Options, enter},
+    base::{Network, Sandbox, SandboxProvider, ShellCommand, ThreadId},
+    sandbox::{Folders, Jail, LocalSandboxes, Options, enter},
 };
 use std::{
     sync::Arc,
@@ -31,7 +31,7 @@ async fn measure() {
         let home = tempfile::tempdir().unwrap();
         let folders = Folders::new(home.path().to_owned(), jail.owner());
         let options = Options { network, ..Options::default() };
-        let local = Local::new(folders, Some(jail.clone()), options);
+        let local = LocalSandboxes::new(folders, Some(jail.clone()), options);
         let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
         let (mut first, mut whole) = (Vec::new(), Vec::new());
         for _ in 0..TIMES {
@@ -47,7 +47,7 @@ async fn measure() {
 /// The command says when it is there by the machine's own clock, which both share.
 async fn once(sandbox: &dyn Sandbox) -> (Duration, Duration) {
     let script = "echo $EPOCHREALTIME".to_owned();
-    let command = Command { script, timeout: Duration::from_secs(20) };
+    let command = ShellCommand { script, timeout: Duration::from_secs(20) };
     let (wall, begin) = (std::time::SystemTime::now(), Instant::now());
     let done = sandbox.exec(&command).await.unwrap();
     let whole = begin.elapsed();

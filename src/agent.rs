@@ -6,17 +6,17 @@ use crate::{
     machine::Machine,
 };
 use pudu_client::{
-    Groups, ModelInfo, Setup,
+    AgentSetup, ModelInfo, ToolGroups,
     agents::UPDATE_AGENT,
     base::{Model, ModelError, Shell, Tool},
-    documents::{Converter, Limits},
+    documents::{Converter, DocumentLimits},
     harness::{
-        Bounds, Policy, RestRules, Retry, SEARCH,
-        subagent::{self, Kind},
+        ApprovalPolicy, RestRules, Retry, RunBounds, SEARCH,
+        subagent::{self, SubagentKind},
     },
-    model::{Offline, OpenAi, Settings},
+    model::{Offline, OpenAi, OpenAiSettings},
     net::{
-        guard::{Allowed, Guard},
+        guard::{AllowedTargets, Guard},
         reqwest,
     },
     tools::{self, web},
@@ -34,7 +34,7 @@ pub(crate) fn setup(
     live: &Live,
     machine: &Machine,
     extensions: Vec<Arc<dyn Tool>>,
-) -> Result<Setup, ModelError> {
+) -> Result<AgentSetup, ModelError> {
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
     let mut models =
         configured.iter().map(|config| model(config, live.rest)).collect::<Result<Vec<_>, _>>()?;
@@ -42,7 +42,7 @@ pub(crate) fn setup(
         models.push(offline());
     }
     let steps = live.runs.recursion_limit;
-    let bounds = Bounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
+    let bounds = RunBounds { steps, time: live.runs.timeout, subagents: live.runs.subagents };
     let sandboxes = machine.sandboxes(live);
     let own = tools(live, sandboxes.shell())?;
     let foreign = foreign(&own, extensions);
@@ -51,10 +51,11 @@ pub(crate) fn setup(
     let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
     let Approvals { dangerous, agent_changes, tools: asked, timeout } = live.approvals.clone();
-    let setup = Setup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
+    let setup =
+        AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
     let shared = agent_changes.then(|| UPDATE_AGENT.to_owned()).into_iter().collect();
-    let policy = Policy { tools: asked, shared, dangerous };
+    let policy = ApprovalPolicy { tools: asked, shared, dangerous };
     let setup =
         setup.with_policy(policy, timeout).with_documents(DOCUMENTS.clone()).with_loops(live.loops.clone());
     Ok(setup.with_results(live.results.rules.clone(), &live.results.folder))
@@ -79,20 +80,20 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
 }
 
 /// Returns the groups of tools. Built-in tools, which every agent has, are in no group.
-pub(crate) fn groups(live: &Live) -> Groups {
+pub(crate) fn groups(live: &Live) -> ToolGroups {
     let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
     let of: BTreeMap<String, String> = of.collect();
     let names = of.values().chain(&live.tool_groups).filter(|name| !name.is_empty()).cloned().collect();
-    Groups { names, of }
+    ToolGroups { names, of }
 }
 
 /// Looks up a sub-agent's model. One that is not there any more is its parent's.
-fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> Kind {
+fn kind(subagent: &Subagent, models: &[(ModelInfo, Arc<dyn Model>)]) -> SubagentKind {
     let Subagent { name, about, system, tools, without, skills, model, bounds } = subagent.clone();
     let named = models.iter().find(|(info, _)| Some(&info.name) == model.as_ref());
     let model = named.map(|(_, model)| model.clone());
-    Kind { name, about, system: system.into(), tools, without, skills, model, bounds }
+    SubagentKind { name, about, system: system.into(), tools, without, skills, model, bounds }
 }
 
 /// Reads documents in processes of this very program. One for all setups: it knows how many are read.
@@ -101,10 +102,10 @@ static DOCUMENTS: LazyLock<Converter> = LazyLock::new(|| {
     let own = Path::new("/proc/self/exe");
     let own = if own.exists() { Ok(own.to_owned()) } else { std::env::current_exe() };
     match own {
-        Ok(own) => Converter::child(own, [READ_DOCUMENT], Limits::default()),
+        Ok(own) => Converter::child(own, [READ_DOCUMENT], DocumentLimits::default()),
         Err(error) => {
             tracing::warn!(%error, "documents are read in this process: its program is not found");
-            Converter::here(Limits::default())
+            Converter::here(DocumentLimits::default())
         }
     }
 });
@@ -125,7 +126,7 @@ fn model(config: &ModelConfig, rest: RestRules) -> Result<(ModelInfo, Arc<dyn Mo
         about: Some(config.description.clone()).filter(|about| !about.is_empty()),
     };
     let headers = config.default_headers.iter();
-    let model = OpenAi::new(Settings {
+    let model = OpenAi::new(OpenAiSettings {
         name: config.name.clone(),
         model: config.model.clone(),
         base_url: config.base_url.to_string(),
@@ -187,7 +188,7 @@ fn thoughts(dialect: Dialect) -> Option<&'static str> {
 
 fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
     let sandbox = &live.sandbox;
-    let limits = tools::Limits {
+    let limits = tools::ToolLimits {
         bash: sandbox.bash_output_max_chars,
         read_file: sandbox.read_file_output_max_chars,
         ls: sandbox.ls_output_max_chars,
@@ -196,7 +197,7 @@ fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelE
         shell: shell.unwrap_or(Shell::Host),
     };
     let without_tls = |error: reqwest::Error| ModelError::Unreachable(error.to_string());
-    let guard = Guard::new(Allowed::new(&live.reachable)).map_err(without_tls)?;
+    let guard = Guard::new(AllowedTargets::new(&live.reachable)).map_err(without_tls)?;
     let made = live.offered(shell.is_some()).map(|tool| match &tool.web {
         Some(config) => web_tool(config, &guard).map_err(without_tls),
         None => Ok(tools::tool(tool.tool.name(), limits)),
@@ -207,7 +208,7 @@ fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelE
 
 /// Makes a tool that reaches into the web.
 fn web_tool(config: &WebConfig, guard: &Guard) -> Result<Option<Arc<dyn Tool>>, reqwest::Error> {
-    let settings = web::Settings {
+    let settings = web::WebSettings {
         base_url: config.base_url.clone(),
         api_key: config.api_key.clone(),
         max_results: config.max_results,
@@ -240,7 +241,7 @@ mod tests {
 
     fn named(name: &str) -> Arc<dyn Tool> {
         let (name, about, parameters) = (name.to_owned(), String::new(), json!({}));
-        Arc::new(Named(Arc::new(ToolSpec { name, about, parameters, repeatable: false })))
+        Arc::new(Named(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
     }
 
     #[test]

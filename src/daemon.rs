@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use pudu_channels::Channel;
 use pudu_client::{
     Client, Pruned,
-    store::{Claim, Db, Location, PostgresUrl, crash},
+    store::{Claim, Db, DbLocation, PostgresUrl, crash},
 };
 use secrecy::ExposeSecret;
 use std::{
@@ -110,7 +110,7 @@ impl Daemon {
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
-        db.deeds_abandoned(clock::now()).await.context("cannot write into the store")?;
+        db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
         machine.tell(&live);
         skills::tidy(&skills);
         let setup = agent::setup(&live, &machine, Vec::new())?;
@@ -396,9 +396,9 @@ async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
 /// Opens the store.
 pub(crate) async fn open(database: &config::Database, home: &Path) -> Result<Db> {
     let location = match &database.backend {
-        Backend::Memory => Location::Memory,
-        Backend::Sqlite { dir } => Location::Sqlite(dir.join(STORE)),
-        Backend::Postgres { url } => Location::Postgres(PostgresUrl::parse(url.expose_secret())?),
+        Backend::Memory => DbLocation::Memory,
+        Backend::Sqlite { dir } => DbLocation::Sqlite(dir.join(STORE)),
+        Backend::Postgres { url } => DbLocation::Postgres(PostgresUrl::parse(url.expose_secret())?),
     };
     Db::open(&location).await.with_context(|| format!("cannot open the store (home is {})", home.display()))
 }

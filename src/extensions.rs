@@ -7,7 +7,7 @@
 use crate::config::{Pos, Problem, Report, Start, trust};
 use pudu_client::{
     base::Tool,
-    mcp::{Config, Servers, Skipped},
+    mcp::{McpConfig, Servers, Skipped},
 };
 use std::{
     path::{Path, PathBuf},
@@ -109,7 +109,7 @@ fn find(start: &Start, beside: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Reads the file. One that names programs has to be the operator's word. They are watched over by this very program.
-fn read(path: &Path, start: &Start) -> Result<Config, Report> {
+fn read(path: &Path, start: &Start) -> Result<McpConfig, Report> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         wrong(path, Problem::error(None, "", error.to_string(), "make it readable, or take it away"))
     })?;
@@ -119,8 +119,8 @@ fn read(path: &Path, start: &Start) -> Result<Config, Report> {
     Ok(if own.exists() { config.guarded_by(own) } else { config })
 }
 
-fn parse(text: &str, path: &Path, start: &Start) -> Result<Config, Report> {
-    let config = Config::parse(text, &start.env.all().collect()).map_err(|error| {
+fn parse(text: &str, path: &Path, start: &Start) -> Result<McpConfig, Report> {
+    let config = McpConfig::parse(text, &start.env.all().collect()).map_err(|error| {
         let at = Pos { line: error.line as u64, column: error.column as u64 };
         wrong(
             path,

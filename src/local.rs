@@ -164,9 +164,9 @@ impl Channel for Local {
         })
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let room = self.room(&placement.address.chat);
-        Box::new(reply::Reply::new(room, placement.saved, journal))
+    fn open_reply(&self, reply_target: ReplyTarget, reply_store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let room = self.room(&reply_target.address.chat);
+        Box::new(reply::Reply::new(room, reply_target.saved, reply_store))
     }
 
     fn acknowledge<'a>(

@@ -9,10 +9,10 @@ use crate::{
 use elsewhere::Wanted;
 use pudu_client::{
     base::{Network, SandboxError, SandboxProvider},
-    containers::{Api, Docker, Engine, GEM, Pool, Rules, Settings},
+    containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
     egress::Proxy,
     net,
-    sandbox::{Egress, Folders, Jail, Local, Mount, Options, Shelf, Unconfined},
+    sandbox::{Egress, Folders, Jail, LocalSandboxes, Mount, MountSource, Options, Unconfined},
     skills::Skills,
 };
 use std::{
@@ -61,7 +61,7 @@ impl Exposed {
 /// Settings by which an engine makes containers.
 #[derive(PartialEq)]
 enum Recipe {
-    Docker(Box<Settings>),
+    Docker(Box<DockerSettings>),
     Provisioner(config::Provisioner, Wanted),
     #[cfg(feature = "kubernetes")]
     Kubernetes(Box<config::Kubernetes>, Wanted),
@@ -70,7 +70,7 @@ enum Recipe {
 /// The skills that are on, as sandboxes show them.
 struct Skillshelf(Skills);
 
-impl Shelf for Skillshelf {
+impl MountSource for Skillshelf {
     fn mounts(&self) -> Vec<Mount> {
         let mount = |(agent, host): (&str, &Path)| Mount {
             host: host.to_owned(),
@@ -130,9 +130,9 @@ impl Machine {
     }
 
     /// Returns who makes them.
-    fn engine(&self, recipe: &Recipe) -> Arc<dyn Engine> {
+    fn engine(&self, recipe: &Recipe) -> Arc<dyn ContainerEngine> {
         match recipe {
-            Recipe::Docker(settings) => Arc::new(Docker::new((**settings).clone())),
+            Recipe::Docker(settings) => Arc::new(DockerEngine::new((**settings).clone())),
             Recipe::Provisioner(provisioner, wanted) => {
                 Arc::new(elsewhere::provisioner(provisioner, &self.folders, wanted.clone()))
             }
@@ -160,19 +160,19 @@ impl Machine {
         }
     }
 
-    fn local(&self, live: &Live) -> Local {
+    fn local(&self, live: &Live) -> LocalSandboxes {
         let sandbox = &live.sandbox;
         let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
         let options = Options {
             host_shell: sandbox.allow_host_bash,
             mounts: sandbox.mounts.clone(),
-            shelf: Some(self.shelf.clone()),
+            mount_source: Some(self.shelf.clone()),
             environment: sandbox.environment.clone(),
             network: sandbox.network,
             egress: (sandbox.network == Network::Proxy).then(proxy),
             limits: sandbox.limits,
         };
-        Local::new(self.folders.clone(), self.jail.as_ref().ok().cloned(), options)
+        LocalSandboxes::new(self.folders.clone(), self.jail.as_ref().ok().cloned(), options)
     }
 
     /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
@@ -193,20 +193,20 @@ impl Machine {
     }
 
     /// Returns what reaches the files of threads without a shell.
-    fn places(&self, live: &Live) -> Local {
+    fn places(&self, live: &Live) -> LocalSandboxes {
         let options = Options {
             mounts: live.sandbox.mounts.clone(),
-            shelf: Some(self.shelf.clone()),
+            mount_source: Some(self.shelf.clone()),
             ..Options::default()
         };
-        Local::new(self.folders.clone(), None, options)
+        LocalSandboxes::new(self.folders.clone(), None, options)
     }
 
     /// Returns how containers are made.
-    pub(crate) fn settings(&self, docker: &config::Docker, live: &Live) -> Settings {
+    pub(crate) fn settings(&self, docker: &config::Docker, live: &Live) -> DockerSettings {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let sandbox = &live.sandbox;
-        Settings {
+        DockerSettings {
             host: docker.host.clone(),
             certificates: docker.certificates.clone(),
             image: docker.image.clone(),
@@ -270,8 +270,8 @@ impl Machine {
         match (&self.provider, &self.jail) {
             (Provider::Docker(docker), _) => {
                 let by = match docker.api {
-                    Api::Aio => "by its own API",
-                    Api::Exec => "by exec",
+                    ExecMethod::Aio => "by its own API",
+                    ExecMethod::Exec => "by exec",
                 };
                 format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
@@ -329,10 +329,10 @@ impl Machine {
     }
 }
 
-fn rules(live: &Live) -> Rules {
+fn rules(live: &Live) -> PoolRules {
     let keep = live.sandbox.keep;
     let network = live.sandbox.network;
-    Rules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
+    PoolRules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
 }
 
 /// Returns the owner of threads' files, if that is not the daemon's own user: only root can give files away,
@@ -345,7 +345,7 @@ fn owner(provider: &Provider, jailed: Option<(u32, u32)>, host_shell: bool) -> O
             let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
             jailed.or(alone.then_some(NOBODY_ELSE))
         }
-        Provider::Docker(config::Docker { api: Api::Aio, .. }) => root.then_some(GEM),
+        Provider::Docker(config::Docker { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
         Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
         Provider::Provisioner(_) => root.then_some(GEM),
         #[cfg(feature = "kubernetes")]

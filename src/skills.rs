@@ -5,7 +5,7 @@ use crate::{
     extensions,
 };
 use anyhow::{Context, Result};
-use pudu_client::skills::{Places, Skills, shipped};
+use pudu_client::skills::{CatalogPaths, Skills, shipped};
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
 /// The folder of the shipped skills in the home.
@@ -22,7 +22,7 @@ pub(crate) fn open(start: &Start, fixed: &Fixed, file: Option<&Path>) -> Result<
     let home = home.canonicalize().with_context(|| format!("cannot find the folder {}", home.display()))?;
     let shipped =
         shipped::unpack(&home.join(SHIPPED)).context("cannot write out the skills that ship with pudu")?;
-    Ok(Skills::new(Places {
+    Ok(Skills::new(CatalogPaths {
         shipped,
         shelf: std::path::absolute(&fixed.skills.path).unwrap_or_else(|_| fixed.skills.path.clone()),
         own: home.join(OWN),

@@ -11,7 +11,7 @@ async fn events(house: &House, run: &str, last: Option<u64>) -> Vec<(String, Val
         call = call.header("last-event-id", last.to_string());
     }
     let text = call.send().await.unwrap().text().await.unwrap();
-    let mut decoder = pudu_client::net::sse::Decoder::default();
+    let mut decoder = pudu_client::net::sse::SseDecoder::default();
     let events = decoder.push(text.as_bytes()).unwrap();
     events.into_iter().map(|event| (event.event, serde_json::from_str(&event.data).unwrap())).collect()
 }

@@ -1,7 +1,7 @@
 //! Documents that people send, from the chat to the model; and the process that reads them.
 
 use crate::house::{House, SOON, Talker};
-use pudu_client::documents::{Converter, Error, Kind, Limits};
+use pudu_client::documents::{Converter, DocumentKind, DocumentLimits, Error};
 use pudu_sim::{
     model::Reply,
     telegram::{Post, Upload},
@@ -143,8 +143,8 @@ async fn documents_stay_as_they_are_where_the_operator_wants_it() {
 }
 
 /// A converter whose child is the real program.
-fn converter(change: impl FnOnce(&mut Limits)) -> Converter {
-    let mut limits = Limits::default();
+fn converter(change: impl FnOnce(&mut DocumentLimits)) -> Converter {
+    let mut limits = DocumentLimits::default();
     change(&mut limits);
     Converter::child(env!("CARGO_BIN_EXE_pudu"), ["read-document"], limits)
 }
@@ -161,7 +161,7 @@ fn file(bytes: &[u8]) -> std::fs::File {
 async fn a_process_of_its_own_reads_a_document() {
     let converter = converter(|_| ());
     let document = converter.convert(file(&docx(&["One"])), "a").await.unwrap();
-    assert_eq!((document.kind, document.markdown.as_str()), (Kind::Docx, "# One\n\nAbout One.\n"));
+    assert_eq!((document.kind, document.markdown.as_str()), (DocumentKind::Docx, "# One\n\nAbout One.\n"));
     assert_eq!(converter.convert(file(b"words"), "a.txt").await, Err(Error::Unknown));
     assert!(matches!(
         converter.convert(file(b"%PDF-1.4 no"), "a").await,
@@ -179,9 +179,9 @@ async fn a_document_that_wants_too_much_takes_only_its_reader_down() {
     assert_eq!(starved.convert(file(&vec![b'a'; 60_000_000]), "a.csv").await, Err(Error::TooHungry));
     let hurried = converter(|limits| limits.time = Duration::from_millis(5));
     assert_eq!(hurried.convert(file(&hungry), "a.docx").await, Err(Error::TooSlow));
-    let absent = Converter::child("/no/such/program", ["x"], Limits::default());
+    let absent = Converter::child("/no/such/program", ["x"], DocumentLimits::default());
     assert!(matches!(absent.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Unavailable(_))));
-    let other = Converter::child("/bin/false", ["x"], Limits::default());
+    let other = Converter::child("/bin/false", ["x"], DocumentLimits::default());
     assert_eq!(other.convert(file(b"%PDF-1.4"), "a").await, Err(Error::Broke));
     assert!(begun.elapsed() < SOON);
 }
@@ -221,7 +221,7 @@ fn a_reader_is_confined(program: &std::path::Path, user: Option<u32>, root: bool
     command
         .arg("read-document")
         .env_clear()
-        .env("PUDU_DOCUMENT", json!({"name": "a.csv", "limits": Limits::default()}).to_string())
+        .env("PUDU_DOCUMENT", json!({"name": "a.csv", "limits": DocumentLimits::default()}).to_string())
         .stdin(process::Stdio::piped())
         .stdout(process::Stdio::piped());
     if let Some(user) = user {

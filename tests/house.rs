@@ -1,6 +1,6 @@
 //! A house to test in: a folder, a simulated platform, a scripted model, and the real daemon between them.
 
-use pudu_client::store::{Db, Location};
+use pudu_client::store::{Db, DbLocation};
 use pudu_sim::{
     Model, Platform, Telegram,
     telegram::{ChatId, MessageId, Options, Seen, UserId},
@@ -215,7 +215,7 @@ impl House {
 
     /// Opens the daemon's database, to look at what it keeps.
     pub async fn database(&self) -> Db {
-        Db::open(&Location::Sqlite(self.path(".pudu/data/pudu.db"))).await.unwrap()
+        Db::open(&DbLocation::Sqlite(self.path(".pudu/data/pudu.db"))).await.unwrap()
     }
 
     /// Returns a path in the house.

@@ -11,7 +11,7 @@ use crate::{
     postgres::{self, Database},
 };
 use futures_util::future::join_all;
-use pudu_client::store::{Db, Location, PostgresUrl};
+use pudu_client::store::{Db, DbLocation, PostgresUrl};
 use pudu_sim::{Platform, Proxy};
 use sqlx::{Connection, PgConnection, SqliteConnection};
 use std::{
@@ -245,7 +245,7 @@ async fn finish(scene: &mut Scene, seed: u64) {
     let db = match &scene.store {
         Store::Sqlite => scene.house.database().await,
         Store::Postgres(_, database) => {
-            Db::open(&Location::Postgres(PostgresUrl::parse(&database.url).unwrap())).await.unwrap()
+            Db::open(&DbLocation::Postgres(PostgresUrl::parse(&database.url).unwrap())).await.unwrap()
         }
     };
     assert_eq!(db.open_turns().await.unwrap(), [], "seed {seed}");

@@ -23,11 +23,11 @@ pub trait Channel: Send + Sync {
     /// Returns the state of the connection.
     fn health(&self) -> Health;
 
-    /// Receives events until `stop`, each accepted by `intake` before the platform is told that it
+    /// Receives events until `stop`, each accepted by `sink` before the platform is told that it
     /// arrived. Reconnects by itself; returns early only for what needs a person's hand.
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>>;
 
@@ -45,12 +45,12 @@ pub trait Channel: Send + Sync {
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>>;
 
     /// Starts a reply, or takes up one that a restart cut.
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply>;
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply>;
 
     /// Returns where a second reply to the same event goes, which stands beside the first and never takes its
     /// place.
-    fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
-        ReplyTarget { saved: None, ..placement.clone() }
+    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
+        ReplyTarget { saved: None, ..target.clone() }
     }
 
     /// Shows the sender of `message` that it is seen and waits its turn. Saying it twice shows it once.
@@ -117,7 +117,7 @@ pub trait EventSink: Send + Sync {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>>;
 
     /// Like [`Self::accept`], and keeps in the same write that the account's stream of events goes on at
-    /// `position`. An intake that keeps no positions lets each stream begin anew.
+    /// `position`. An event sink that keeps no positions lets each stream begin anew.
     fn accept_at<'a>(
         &'a self,
         inbound: Inbound,
@@ -204,7 +204,7 @@ pub struct KnownMessage {
     pub message: String,
 }
 
-/// The journal could not be written or read.
+/// The reply store could not be written or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reply's record could not be kept: {0}")]
 pub struct ReplyStoreError(pub String);

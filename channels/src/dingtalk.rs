@@ -25,15 +25,15 @@ pub use decode::GroupConversations;
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
     HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError,
-    live::{NumberedChoices, PlatformReply},
     pace::Pacer,
+    reply::{NumberedChoices, PlatformReply},
 };
-use api::Api;
-use decode::Decoder;
+use api::DingTalkApi;
+use decode::DingTalkDecoder;
 use messages::DingMessages;
 use names::Names;
 use robot::Robot;
-use seal::Seal;
+use seal::NameSeal;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     path::Path,
@@ -51,7 +51,7 @@ pub const OAPI_URL: &str = "https://oapi.dingtalk.com";
 
 /// One app with its robot.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct DingTalkConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The app's client id.
@@ -73,23 +73,23 @@ pub struct Config {
 }
 
 /// An app with its robot on DingTalk.
-pub struct DingTalk {
-    config: Config,
-    api: Arc<Api>,
-    office: Arc<Office>,
-    decoder: Decoder,
+pub struct DingTalkChannel {
+    config: DingTalkConfig,
+    api: Arc<DingTalkApi>,
+    state: Arc<DingTalkAccountState>,
+    decoder: DingTalkDecoder,
     names: Names,
     health: HealthCell,
 }
 
 /// State that the replies of one account share.
-struct Office {
-    api: Arc<Api>,
+struct DingTalkAccountState {
+    api: Arc<DingTalkApi>,
     robot_code: String,
     style: Option<CardStyle>,
     interval: Duration,
-    seal: Seal,
-    offers: Arc<NumberedChoices>,
+    seal: NameSeal,
+    numbered: Arc<NumberedChoices>,
     /// By chat, and for the app as a whole.
     pacer: Pacer<String>,
     /// The key of the app as a whole: no chat is called so.
@@ -100,7 +100,7 @@ struct Office {
     taken_back: Mutex<Option<(bool, Instant)>>,
 }
 
-impl Office {
+impl DingTalkAccountState {
     /// An app may make twenty calls of one kind in a second.
     const PER_CALL: Duration = Duration::from_millis(50);
     /// How long cards are left alone when the fault is the app's or the template's.
@@ -141,37 +141,38 @@ impl Office {
     }
 }
 
-impl DingTalk {
+impl DingTalkChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: DingTalkConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let secret = config.client_secret.clone();
-        let seal = Seal::new(secret.clone());
+        let seal = NameSeal::new(secret.clone());
         let (api_url, oapi_url) = (config.api_url.clone(), config.oapi_url.clone());
-        let api = Arc::new(Api::new(config.client_id.clone(), secret, api_url, oapi_url)?);
-        let office = Office {
+        let api = Arc::new(DingTalkApi::new(config.client_id.clone(), secret, api_url, oapi_url)?);
+        let state = DingTalkAccountState {
             api: Arc::clone(&api),
             robot_code: config.robot_code.clone(),
             style: config.card.clone(),
             interval: config.stream_interval,
             seal: seal.clone(),
-            offers: Arc::default(),
+            numbered: Arc::default(),
             pacer: Pacer::default(),
             everybody: String::new(),
             rest: Mutex::default(),
             taken_back: Mutex::default(),
         };
-        let decoder = Decoder { account: config.account.clone(), groups: config.group_conversations, seal };
+        let decoder =
+            DingTalkDecoder { account: config.account.clone(), groups: config.group_conversations, seal };
         let (names, health) = (Names::default(), HealthCell::default());
-        Ok(Self { config, api, office: Arc::new(office), decoder, names, health })
+        Ok(Self { config, api, state: Arc::new(state), decoder, names, health })
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &DingTalkConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     if config.client_id.trim().is_empty() || config.client_secret.expose_secret().trim().is_empty() {
         return wrong(
@@ -186,7 +187,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for DingTalk {
+impl Channel for DingTalkChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -213,15 +214,15 @@ impl Channel for DingTalk {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DingMessages::new(Arc::clone(&self.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, reply_target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = DingMessages::new(Arc::clone(&self.state), &reply_target);
+        Box::new(PlatformReply::open(messages, &reply_target, store))
     }
 
     /// Robots cannot react to messages; the message that holds the answer's place says enough.

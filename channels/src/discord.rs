@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
+mod account_state;
 mod answers;
 mod catchup;
 mod client;
@@ -9,35 +10,34 @@ mod decode;
 mod deferred;
 mod doctor;
 mod download;
-mod ears;
+mod event_handler;
 mod failure;
 mod gateway;
+mod guild_cache;
 mod listen;
 mod looks;
 #[cfg(test)]
 mod loopback;
 mod messages;
-mod office;
 mod page;
-mod places;
 mod session;
 mod text;
 mod unplaced;
 mod upload;
 mod wire;
 
-pub use decode::Rules;
+pub use decode::ListenRules;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, live::PlatformReply,
+    Health, LiveReply, ReplyStore, ReplyTarget, SendError, clock::now, reply::PlatformReply,
 };
-use client::Client;
-use deferred::Hint;
-use ears::Ears;
-use failure::ApiError;
+use account_state::{ApiRoute, DiscordAccountState};
+use client::DiscordClient;
+use deferred::DiscordHint;
+use event_handler::DiscordEventHandler;
+use failure::DiscordApiError;
 use messages::DiscordMessages;
-use office::{Lane, Office};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -58,7 +58,7 @@ const SEEN: &str = "👀";
 
 /// One bot.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct DiscordConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token.
@@ -67,15 +67,15 @@ pub struct Config {
     /// address.
     pub api_url: Url,
     /// To what it listens.
-    pub rules: Rules,
+    pub rules: ListenRules,
     /// The commands for Discord's menu.
     pub commands: Vec<ChatCommand>,
 }
 
 /// A bot on Discord.
-pub struct Discord {
-    config: Config,
-    ears: Ears,
+pub struct DiscordChannel {
+    config: DiscordConfig,
+    handler: DiscordEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
@@ -84,19 +84,19 @@ pub struct Discord {
     behind: AtomicBool,
 }
 
-impl Discord {
+impl DiscordChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: DiscordConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.api_url.clone(), config.bot_token.clone());
-        let office = Arc::new(Office::new(client.map_err(ChannelError::Config)?));
-        let ears = Ears::new(&config, office);
+        let client = DiscordClient::new(config.api_url.clone(), config.bot_token.clone());
+        let state = Arc::new(DiscordAccountState::new(client.map_err(ChannelError::Config)?));
+        let handler = DiscordEventHandler::new(&config, state);
         let (heard, behind) = (AtomicI64::new(0), AtomicBool::new(false));
-        Ok(Self { config, ears, made: now(), heard, behind })
+        Ok(Self { config, handler, made: now(), heard, behind })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
@@ -104,15 +104,15 @@ impl Discord {
         let outside = address.topic.as_deref() == Some(message);
         let channel = address.topic.as_deref().filter(|_| !outside).unwrap_or(&address.chat);
         let path = ["channels", channel, "messages", message, "reactions", SEEN, "@me"];
-        match self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &Value::Null).await {
+        match self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &Value::Null).await {
             // A command is no message.
-            Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
+            Ok(_) | Err(DiscordApiError::Gone(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &DiscordConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let token = config.bot_token.expose_secret();
     if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
@@ -124,7 +124,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Discord {
+impl Channel for DiscordChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -142,31 +142,31 @@ impl Channel for Discord {
     }
 
     fn health(&self) -> Health {
-        self.ears.health.get()
+        self.handler.health.get()
     }
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = DiscordMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = DiscordMessages::new(Arc::clone(&self.handler.state), &target);
+        Box::new(PlatformReply::open(messages, &target, store))
     }
 
-    fn beside(&self, placement: &ReplyTarget) -> ReplyTarget {
+    fn beside(&self, target: &ReplyTarget) -> ReplyTarget {
         // An interaction has one answer: what stands beside it is an ordinary message.
-        let answers = matches!(Hint::read(placement.hint.as_ref()), Some(Hint::Answer { .. }));
-        let hint = placement.hint.clone().filter(|_| !answers);
-        ReplyTarget { saved: None, hint, ..placement.clone() }
+        let answers = matches!(DiscordHint::read(target.hint.as_ref()), Some(DiscordHint::Answer { .. }));
+        let hint = target.hint.clone().filter(|_| !answers);
+        ReplyTarget { saved: None, hint, ..target.clone() }
     }
 
     fn acknowledge<'a>(
@@ -183,6 +183,6 @@ impl Channel for Discord {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
     }
 }

@@ -3,35 +3,35 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod card;
+mod chat_cache;
+mod chat_client;
 mod client;
 mod content;
-mod desk;
 mod doctor;
 mod download;
 mod event;
+mod event_parser;
 mod failure;
 mod frame;
 mod hook;
-mod inlet;
 mod lanes;
 mod listen;
 mod messages;
-mod places;
 mod protocol;
 mod seal;
 mod upload;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, Check, EventSink, Health,
-    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply, pace::Pacer,
+    HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer, reply::PlatformReply,
 };
-use client::Client;
-use desk::{Desk, Office};
+use chat_cache::{ChatCache, plain};
+use chat_client::{FeishuAccountState, FeishuChatClient};
+use client::FeishuClient;
+use event_parser::FeishuEventParser;
 use hook::FeishuWebhook;
-use inlet::Inlet;
-use lanes::Lanes;
+use lanes::ChatLanes;
 use messages::FeishuMessages;
-use places::{Places, plain};
 use pudu_net::reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -52,7 +52,7 @@ const SEEN: &str = "OK";
 
 /// One self-built app.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct FeishuConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The app's id.
@@ -62,7 +62,7 @@ pub struct Config {
     /// Base URL of the platform; [`DOMAIN`] unless Lark, a proxy or a private deployment stands in.
     pub domain: Url,
     /// How events come.
-    pub mode: Mode,
+    pub mode: FeishuEventMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
     /// How often an unfinished reply may change.
@@ -71,7 +71,7 @@ pub struct Config {
 
 /// How events come.
 #[derive(Clone, Debug)]
-pub enum Mode {
+pub enum FeishuEventMode {
     /// Over a connection that pudu opens.
     LongConnection,
     /// Feishu posts them.
@@ -89,7 +89,7 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
     let mut protocol = protocol::Protocol::new(1);
     while let Some((length, rest)) = data.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
-        if let protocol::Step::Event(delivery) = protocol.push(message, tokio::time::Instant::now()) {
+        if let protocol::ProtocolStep::Event(delivery) = protocol.push(message, tokio::time::Instant::now()) {
             delivery.acknowledge(Ok(None), Duration::ZERO);
         }
         data = rest;
@@ -101,38 +101,39 @@ pub(crate) fn fuzz_frames(mut data: &[u8]) {
 pub(crate) use seal::close as seal;
 
 /// A bot on Feishu or Lark.
-pub struct Feishu {
-    config: Config,
-    office: Office,
+pub struct FeishuChannel {
+    config: FeishuConfig,
+    state: FeishuAccountState,
     me: Arc<OnceLock<String>>,
     health: HealthCell,
-    lanes: Lanes,
+    lanes: ChatLanes,
 }
 
-impl Feishu {
+impl FeishuChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: FeishuConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
-        let office = Office {
+        let client =
+            FeishuClient::new(config.domain.clone(), config.app_id.clone(), config.app_secret.clone())?;
+        let state = FeishuAccountState {
             client: Arc::new(client),
             pacer: Arc::new(Pacer::default()),
-            bucket: Arc::new(desk::bucket()),
-            places: Arc::new(Places::default()),
-            offers: Arc::default(),
+            bucket: Arc::new(chat_client::bucket()),
+            places: Arc::new(ChatCache::default()),
+            numbered: Arc::default(),
             recovery: crate::recovery::Recovery::default(),
             interval: config.stream_interval,
         };
         Ok(Self {
             config,
-            office,
+            state,
             me: Arc::default(),
             health: HealthCell::default(),
-            lanes: Lanes::default(),
+            lanes: ChatLanes::default(),
         })
     }
 
@@ -143,12 +144,12 @@ impl Feishu {
         self
     }
 
-    fn inlet(&self) -> Inlet {
-        Inlet {
+    fn parser(&self) -> FeishuEventParser {
+        FeishuEventParser {
             account: self.config.account.clone(),
-            client: Arc::clone(&self.office.client),
-            places: Arc::clone(&self.office.places),
-            offers: Arc::clone(&self.office.offers),
+            client: Arc::clone(&self.state.client),
+            places: Arc::clone(&self.state.places),
+            numbered: Arc::clone(&self.state.numbered),
             me: Arc::clone(&self.me),
             require_mention: self.config.require_mention,
             health: self.health.clone(),
@@ -160,12 +161,12 @@ impl Feishu {
     async fn saw(&self, message: &str) -> Result<(), SendError> {
         let id = plain(message).ok_or_else(|| SendError::Refused("there is no such message".to_owned()))?;
         let body = json!({"reaction_type": {"emoji_type": SEEN}});
-        self.office.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
+        self.state.client.call(Method::POST, &format!("im/v1/messages/{id}/reactions"), Some(&body)).await?;
         Ok(())
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &FeishuConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     if config.app_id.trim().is_empty() || config.app_secret.expose_secret().trim().is_empty() {
         return wrong("app_id and app_secret are needed: the developer console shows both");
@@ -173,7 +174,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     if !matches!(config.domain.scheme(), "http" | "https") {
         return wrong("domain has to begin with http:// or https://");
     }
-    if let Mode::Webhook { encrypt_key, verification_token } = &config.mode
+    if let FeishuEventMode::Webhook { encrypt_key, verification_token } = &config.mode
         && (encrypt_key.expose_secret().is_empty() || verification_token.expose_secret().is_empty())
     {
         return wrong("a webhook needs encrypt_key and verification_token: without them anybody could post");
@@ -181,7 +182,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Feishu {
+impl Channel for FeishuChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -200,16 +201,18 @@ impl Channel for Feishu {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Mode::Webhook { encrypt_key, verification_token } = &self.config.mode else { return None };
+        let FeishuEventMode::Webhook { encrypt_key, verification_token } = &self.config.mode else {
+            return None;
+        };
         Some(Arc::new(FeishuWebhook {
-            inlet: self.inlet(),
+            parser: self.parser(),
             encrypt_key: encrypt_key.clone(),
             verification_token: verification_token.clone(),
         }))
@@ -219,9 +222,9 @@ impl Channel for Feishu {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let desk = Desk::new(self.office.clone(), &placement);
-        Box::new(PlatformReply::open(FeishuMessages::new(desk), &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let chat_client = FeishuChatClient::new(self.state.clone(), &target);
+        Box::new(PlatformReply::open(FeishuMessages::new(chat_client), &target, store))
     }
 
     fn acknowledge<'a>(
@@ -238,6 +241,6 @@ impl Channel for Feishu {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.state.client, attachment, to, limit))
     }
 }

@@ -66,8 +66,8 @@ pub fn webhooks(body: &[u8]) {
             if signed {
                 sign(&mut headers, body);
             }
-            let intake = Door { open: signed };
-            let answer = hook.take(WebhookRequest { headers: &headers, body }, &intake).now_or_never();
+            let sink = Door { open: signed };
+            let answer = hook.take(WebhookRequest { headers: &headers, body }, &sink).now_or_never();
             assert!(
                 signed || !matches!(answer, Some(WebhookResponse::Garbled)),
                 "the body is read before the signature"
@@ -105,8 +105,8 @@ fn address() -> Option<Url> {
 }
 
 fn slack() -> Hook {
-    let delivery = slack::Delivery::Http { signing_secret: SECRET.into() };
-    let config = slack::Config {
+    let delivery = slack::SlackEventMode::Http { signing_secret: SECRET.into() };
+    let config = slack::SlackConfig {
         account: "slack".to_owned(),
         bot_token: "xoxb-fuzzed".into(),
         api_url: address()?,
@@ -115,12 +115,13 @@ fn slack() -> Hook {
         bot_user_id: None,
         commands: Vec::new(),
     };
-    slack::Slack::new(config).ok()?.introduce().webhook()
+    slack::SlackChannel::new(config).ok()?.introduce().webhook()
 }
 
 fn feishu() -> Hook {
-    let mode = feishu::Mode::Webhook { encrypt_key: SECRET.into(), verification_token: SECRET.into() };
-    let config = feishu::Config {
+    let mode =
+        feishu::FeishuEventMode::Webhook { encrypt_key: SECRET.into(), verification_token: SECRET.into() };
+    let config = feishu::FeishuConfig {
         account: "feishu".to_owned(),
         app_id: "cli_0000000000000000".to_owned(),
         app_secret: "fuzzed".into(),
@@ -129,12 +130,12 @@ fn feishu() -> Hook {
         require_mention: true,
         stream_interval: Duration::from_millis(500),
     };
-    feishu::Feishu::new(config).ok()?.introduce().webhook()
+    feishu::FeishuChannel::new(config).ok()?.introduce().webhook()
 }
 
 fn telegram() -> Hook {
-    let mode = telegram::Mode::Webhook { url: address()?, secret_token: SECRET.into() };
-    let config = telegram::Config {
+    let mode = telegram::TelegramUpdateMode::Webhook { url: address()?, secret_token: SECRET.into() };
+    let config = telegram::TelegramConfig {
         account: "telegram".to_owned(),
         token: "1:fuzzed".into(),
         api_url: address()?,
@@ -142,7 +143,7 @@ fn telegram() -> Hook {
         require_mention: true,
         commands: Vec::new(),
     };
-    telegram::Telegram::new(config).ok()?.introduce().webhook()
+    telegram::TelegramChannel::new(config).ok()?.introduce().webhook()
 }
 
 /// Seals a body for Feishu; one that is an event gets the token that each has.

@@ -2,16 +2,16 @@
 //!
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
+mod account_state;
 mod catchup;
 mod client;
 mod decode;
 mod doctor;
 mod download;
-mod ears;
+mod event_handler;
 mod failure;
 mod listen;
 mod messages;
-mod office;
 mod page;
 mod people;
 mod text;
@@ -24,13 +24,13 @@ mod wire;
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
     Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, clock::now,
-    live::PlatformReply,
+    reply::PlatformReply,
 };
-use client::Client;
-use ears::Ears;
-use failure::ApiError;
+use account_state::SlackAccountState;
+use client::SlackClient;
+use event_handler::SlackEventHandler;
+use failure::SlackApiError;
 use messages::SlackMessages;
-use office::Office;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use std::{
@@ -48,7 +48,7 @@ const SEEN: &str = "eyes";
 
 /// One app in one workspace.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SlackConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token, `xoxb-`.
@@ -56,7 +56,7 @@ pub struct Config {
     /// Base URL of the API; [`API_URL`] unless a proxy stands in.
     pub api_url: Url,
     /// How events come.
-    pub delivery: Delivery,
+    pub delivery: SlackEventMode,
     /// Whether a message in a channel has to name the bot, or stand in a thread where it speaks.
     pub require_mention: bool,
     /// The bot's user id, as somebody wrote it down; Slack says it itself.
@@ -67,7 +67,7 @@ pub struct Config {
 
 /// How events come.
 #[derive(Clone, Debug)]
-pub enum Delivery {
+pub enum SlackEventMode {
     /// Over a connection that the bot opens.
     Socket {
         /// The app's token, `xapp-`.
@@ -81,21 +81,21 @@ pub enum Delivery {
 }
 
 /// A bot on Slack.
-pub struct Slack {
-    config: Config,
-    ears: Ears,
+pub struct SlackChannel {
+    config: SlackConfig,
+    handler: SlackEventHandler,
     /// When it was made, in milliseconds since 1970.
     made: i64,
     /// Up to when everything was heard, in milliseconds since 1970; 0 for never.
     heard: AtomicI64,
 }
 
-impl Slack {
+impl SlackChannel {
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
         let [user, bot, team] = ["U1", "B1", "T1"].map(str::to_owned);
-        self.ears.office.me.set(decode::Me { user, bot, team }).ok();
+        self.handler.state.me.set(decode::SlackIdentity { user, bot, team }).ok();
         self
     }
 
@@ -104,22 +104,22 @@ impl Slack {
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: SlackConfig) -> Result<Self, ChannelError> {
         check(&config)?;
         let app_token = match &config.delivery {
-            Delivery::Socket { app_token } => Some(app_token.clone()),
-            Delivery::Http { .. } => None,
+            SlackEventMode::Socket { app_token } => Some(app_token.clone()),
+            SlackEventMode::Http { .. } => None,
         };
-        let client = Client::new(config.api_url.clone(), config.bot_token.clone(), app_token);
-        let ears = Ears {
+        let client = SlackClient::new(config.api_url.clone(), config.bot_token.clone(), app_token);
+        let handler = SlackEventHandler {
             account: config.account.as_str().into(),
-            office: Arc::new(Office::new(client.map_err(ChannelError::Config)?)),
+            state: Arc::new(SlackAccountState::new(client.map_err(ChannelError::Config)?)),
             require_mention: config.require_mention,
             commands: config.commands.clone().into(),
             health: HealthCell::default(),
             order: Arc::default(),
         };
-        Ok(Self { config, ears, made: now(), heard: AtomicI64::new(0) })
+        Ok(Self { config, handler, made: now(), heard: AtomicI64::new(0) })
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
@@ -128,14 +128,14 @@ impl Slack {
             return Ok(());
         }
         let params = json!({"channel": address.chat, "timestamp": message, "name": SEEN});
-        match self.ears.office.tell("reactions.add", &address.chat, &params).await {
-            Err(ApiError::Refused(why)) if why == "already_reacted" => Ok(()),
+        match self.handler.state.tell("reactions.add", &address.chat, &params).await {
+            Err(SlackApiError::Refused(why)) if why == "already_reacted" => Ok(()),
             result => Ok(result?),
         }
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &SlackConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let fits = |token: &SecretString| {
         let token = token.expose_secret();
@@ -148,15 +148,17 @@ fn check(config: &Config) -> Result<(), ChannelError> {
         return wrong("api_url has to begin with http:// or https://");
     }
     match &config.delivery {
-        Delivery::Socket { app_token } if !fits(app_token) => wrong("Socket Mode needs an app_token (xapp-)"),
-        Delivery::Http { signing_secret } if !fits(signing_secret) => {
+        SlackEventMode::Socket { app_token } if !fits(app_token) => {
+            wrong("Socket Mode needs an app_token (xapp-)")
+        }
+        SlackEventMode::Http { signing_secret } if !fits(signing_secret) => {
             wrong("posted events need the signing_secret: without it anybody could post")
         }
-        Delivery::Socket { .. } | Delivery::Http { .. } => Ok(()),
+        SlackEventMode::Socket { .. } | SlackEventMode::Http { .. } => Ok(()),
     }
 }
 
-impl Channel for Slack {
+impl Channel for SlackChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -174,29 +176,29 @@ impl Channel for Slack {
     }
 
     fn health(&self) -> Health {
-        self.ears.health.get()
+        self.handler.health.get()
     }
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Delivery::Http { signing_secret } = &self.config.delivery else { return None };
-        Some(Arc::new(SlackWebhook { ears: self.ears.clone(), secret: signing_secret.clone() }))
+        let SlackEventMode::Http { signing_secret } = &self.config.delivery else { return None };
+        Some(Arc::new(SlackWebhook { handler: self.handler.clone(), secret: signing_secret.clone() }))
     }
 
     fn check<'a>(&'a self) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(doctor::check(self))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let messages = SlackMessages::new(Arc::clone(&self.ears.office), &placement);
-        Box::new(PlatformReply::open(messages, &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let messages = SlackMessages::new(Arc::clone(&self.handler.state), &target);
+        Box::new(PlatformReply::open(messages, &target, store))
     }
 
     fn acknowledge<'a>(
@@ -213,6 +215,6 @@ impl Channel for Slack {
         to: &'a Path,
         limit: u64,
     ) -> BoxFuture<'a, Result<u64, SendError>> {
-        Box::pin(download::file(&self.ears.office.client, attachment, to, limit))
+        Box::pin(download::file(&self.handler.state.client, attachment, to, limit))
     }
 }

@@ -3,10 +3,10 @@
 //! Deliberately absent: who may speak (decided in one place for all platforms), and what is said.
 
 mod api;
+mod chat_client;
 mod chats;
 mod client;
 mod decode;
-mod desk;
 mod doctor;
 mod download;
 mod failure;
@@ -24,12 +24,12 @@ mod wire;
 
 use crate::{
     Address, Attachment, BoxFuture, Channel, ChannelError, ChannelLimits, ChatCommand, Check, EventSink,
-    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, live::PlatformReply,
-    pace::Pacer, recovery::Recovery,
+    Health, HealthCell, LiveReply, ReplyStore, ReplyTarget, SendError, Webhook, pace::Pacer,
+    recovery::Recovery, reply::PlatformReply,
 };
-use client::Client;
-use decode::Me;
-use desk::{Desk, Office};
+use chat_client::{TelegramAccountState, TelegramChatClient};
+use client::TelegramClient;
+use decode::TelegramIdentity;
 use messages::TelegramMessages;
 use secrecy::{ExposeSecret, SecretString};
 use std::{
@@ -45,7 +45,7 @@ pub const API_URL: &str = "https://api.telegram.org";
 
 /// One bot.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct TelegramConfig {
     /// The account's name: its key under `channels:`.
     pub account: String,
     /// The bot's token.
@@ -53,7 +53,7 @@ pub struct Config {
     /// Base URL of the API; [`API_URL`] unless a proxy or an own server stands in.
     pub api_url: Url,
     /// How updates come.
-    pub mode: Mode,
+    pub mode: TelegramUpdateMode,
     /// Whether a message in a group has to address the bot.
     pub require_mention: bool,
     /// The commands for Telegram's menu.
@@ -62,7 +62,7 @@ pub struct Config {
 
 /// How updates come.
 #[derive(Clone, Debug)]
-pub enum Mode {
+pub enum TelegramUpdateMode {
     /// The bot asks for them.
     Polling,
     /// Telegram posts them.
@@ -75,53 +75,53 @@ pub enum Mode {
 }
 
 /// A bot on Telegram.
-pub struct Telegram {
-    config: Config,
-    client: Arc<Client>,
-    office: Office,
-    me: Arc<OnceLock<Me>>,
+pub struct TelegramChannel {
+    config: TelegramConfig,
+    client: Arc<TelegramClient>,
+    state: TelegramAccountState,
+    me: Arc<OnceLock<TelegramIdentity>>,
     health: HealthCell,
 }
 
-impl Telegram {
+impl TelegramChannel {
     /// Makes the channel; nothing is sent before it listens or replies.
     ///
     /// # Errors
     ///
     /// If the configuration cannot work. The text says why and holds no secret.
-    pub fn new(config: Config) -> Result<Self, ChannelError> {
+    pub fn new(config: TelegramConfig) -> Result<Self, ChannelError> {
         check(&config)?;
-        let client = Client::new(config.token.expose_secret(), config.api_url.clone());
+        let client = TelegramClient::new(config.token.expose_secret(), config.api_url.clone());
         let client = Arc::new(client.map_err(ChannelError::Config)?);
-        let office = Office {
+        let state = TelegramAccountState {
             api: client.clone(),
             pacer: Arc::new(Pacer::default()),
             chats: Arc::default(),
             recovery: Recovery::default(),
         };
-        Ok(Self { config, client, office, me: Arc::default(), health: HealthCell::default() })
+        Ok(Self { config, client, state, me: Arc::default(), health: HealthCell::default() })
     }
 
     /// Lets it know who it is without asking.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn introduce(self) -> Self {
-        self.me.set(Me { id: 1, username: "pudu_bot".to_owned() }).ok();
+        self.me.set(TelegramIdentity { id: 1, username: "pudu_bot".to_owned() }).ok();
         self
     }
 
-    fn desk(&self, address: &Address, private: bool) -> Desk {
+    fn chat_client(&self, address: &Address, private: bool) -> TelegramChatClient {
         // No chat has the number 0: Telegram says so where an address is not one of its own.
-        Desk::new(self.office.clone(), address.chat.parse().unwrap_or(0), private)
+        TelegramChatClient::new(self.state.clone(), address.chat.parse().unwrap_or(0), private)
     }
 
     async fn saw(&self, address: &Address, message: &str) -> Result<(), SendError> {
         let id = message.parse().map_err(|_| SendError::Refused("there is no such message".to_owned()))?;
-        self.desk(address, false).call(&api::Call::Seen { id }).await?;
+        self.chat_client(address, false).call(&api::TelegramCall::Seen { id }).await?;
         Ok(())
     }
 }
 
-fn check(config: &Config) -> Result<(), ChannelError> {
+fn check(config: &TelegramConfig) -> Result<(), ChannelError> {
     let wrong = |what: &str| Err(ChannelError::Config(what.to_owned()));
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let token = config.token.expose_secret();
@@ -131,7 +131,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     if !matches!(config.api_url.scheme(), "http" | "https") {
         return wrong("api_url has to begin with http:// or https://");
     }
-    if let Mode::Webhook { secret_token, .. } = &config.mode {
+    if let TelegramUpdateMode::Webhook { secret_token, .. } = &config.mode {
         let secret = secret_token.expose_secret();
         if !(1..=256).contains(&secret.len()) || !secret.chars().all(fits) {
             return wrong("a webhook needs a secret_token of 1 to 256 letters, digits, _ and -");
@@ -140,7 +140,7 @@ fn check(config: &Config) -> Result<(), ChannelError> {
     Ok(())
 }
 
-impl Channel for Telegram {
+impl Channel for TelegramChannel {
     fn account(&self) -> &str {
         &self.config.account
     }
@@ -154,13 +154,13 @@ impl Channel for Telegram {
     }
 
     fn webhook(&self) -> Option<Arc<dyn Webhook>> {
-        let Mode::Webhook { secret_token, .. } = &self.config.mode else { return None };
+        let TelegramUpdateMode::Webhook { secret_token, .. } = &self.config.mode else { return None };
         Some(Arc::new(TelegramWebhook {
             account: self.config.account.clone(),
             secret: secret_token.clone(),
             require_mention: self.config.require_mention,
             me: Arc::clone(&self.me),
-            chats: Arc::clone(&self.office.chats),
+            chats: Arc::clone(&self.state.chats),
             health: self.health.clone(),
         }))
     }
@@ -180,15 +180,15 @@ impl Channel for Telegram {
 
     fn listen<'a>(
         &'a self,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
         stop: CancellationToken,
     ) -> BoxFuture<'a, Result<(), ChannelError>> {
-        Box::pin(self.run(intake, stop))
+        Box::pin(self.run(sink, stop))
     }
 
-    fn open_reply(&self, placement: ReplyTarget, journal: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
-        let desk = self.desk(&placement.address, placement.private);
-        Box::new(PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, journal))
+    fn open_reply(&self, target: ReplyTarget, store: Box<dyn ReplyStore>) -> Box<dyn LiveReply> {
+        let chat_client = self.chat_client(&target.address, target.private);
+        Box::new(PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, store))
     }
 
     fn acknowledge<'a>(

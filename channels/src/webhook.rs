@@ -17,7 +17,7 @@ pub trait Webhook: Send + Sync {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse>;
 }
 

@@ -35,7 +35,7 @@ struct DeliveryLane {
 impl DeliveryLanes {
     /// Lets a delivery wait for its next try.
     pub(super) fn wait(&self, outbox: &Outbox, delivery: OutboxDelivery) {
-        let key = delivery.parcel.conversation.clone();
+        let key = delivery.item.conversation.clone();
         let mut lanes = self.lock();
         let lane = match lanes.entry(key.clone()) {
             Entry::Occupied(lane) => lane.into_mut(),

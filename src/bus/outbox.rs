@@ -7,7 +7,7 @@ use crate::{
 use pudu_channels::{
     BoxFuture, FinalView, Hurry, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, SendError,
 };
-use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, Shown, TurnId};
+use pudu_client::store::{Db, Delivered, InboxItemId, NewTurn, ShownReply, TurnId};
 use std::{
     sync::{
         Arc,
@@ -43,7 +43,7 @@ pub(crate) struct OutboxItem {
 
 /// A reply on its way, and how its tries went.
 pub(super) struct OutboxDelivery {
-    pub(super) parcel: OutboxItem,
+    pub(super) item: OutboxItem,
     reply: Box<dyn LiveReply>,
     view: FinalView,
     pub(super) hurry: Hurry,
@@ -120,9 +120,9 @@ impl Outbox {
         self.oldest.store(u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Returns the journal of a reply.
-    pub(crate) fn journal(&self, parcel: &OutboxItem) -> Box<dyn ReplyStore> {
-        Box::new(OutboxReplyStore { db: self.db.clone(), parcel: parcel.clone() })
+    /// Returns the store of a reply.
+    pub(crate) fn reply_store(&self, item: &OutboxItem) -> Box<dyn ReplyStore> {
+        Box::new(OutboxReplyStore { db: self.db.clone(), item: item.clone() })
     }
 
     /// Keeps a turn and makes the events its own. False when some of them are settled or another turn's.
@@ -138,11 +138,10 @@ impl Outbox {
     }
 
     /// Keeps the final view; returns the one to deliver, which is the first one kept.
-    pub(crate) async fn conclude(&self, parcel: &OutboxItem, view: FinalView) -> FinalView {
+    pub(crate) async fn conclude(&self, item: &OutboxItem, view: FinalView) -> FinalView {
         let kept = match serde_json::to_string(&view) {
             Ok(text) => {
-                retry_until_stored("a reply could not be kept", || self.db.conclude(&parcel.turn, &text))
-                    .await
+                retry_until_stored("a reply could not be kept", || self.db.conclude(&item.turn, &text)).await
             }
             Err(error) => {
                 tracing::error!(%error, "a reply cannot be written down");
@@ -156,21 +155,21 @@ impl Outbox {
     /// tried on in the reply's own time. `hurry` tells when somebody waits for that first try.
     pub(crate) async fn deliver(
         &self,
-        parcel: &OutboxItem,
+        item: &OutboxItem,
         mut reply: Box<dyn LiveReply>,
         view: &FinalView,
         hurry: &Hurry,
     ) {
         reply.hurry(hurry.clone());
-        self.lanes.precede(&parcel.conversation).await;
-        let early = u64::try_from(parcel.not_before.saturating_sub(clock::now())).unwrap_or(0);
+        self.lanes.precede(&item.conversation).await;
+        let early = u64::try_from(item.not_before.saturating_sub(clock::now())).unwrap_or(0);
         let mut delivery = OutboxDelivery {
-            parcel: parcel.clone(),
+            item: item.clone(),
             reply,
             view: view.clone(),
             hurry: hurry.clone(),
             // A word that a reply is too old comes late by itself.
-            fresh: !self.too_old(parcel),
+            fresh: !self.too_old(item),
             failures: 0,
             hastened: false,
             due: Instant::now() + Duration::from_millis(early).min(LONGEST_PAUSE),
@@ -189,15 +188,15 @@ impl Outbox {
 
     /// Tries to deliver a reply, once.
     pub(super) async fn attempt(&self, delivery: &mut OutboxDelivery) -> Attempt {
-        let OutboxDelivery { parcel, reply, view, hurry, fresh, .. } = delivery;
+        let OutboxDelivery { item, reply, view, hurry, fresh, .. } = delivery;
         let error = loop {
-            if *fresh && self.too_old(parcel) && !gives_up_files(view, hurry) {
-                self.park(parcel, "too old to be sent").await;
+            if *fresh && self.too_old(item) && !gives_up_files(view, hurry) {
+                self.park(item, "too old to be sent").await;
                 return Attempt::Settled;
             }
             let error = match reply.finish(view).await {
                 // Somebody chose something below it meanwhile: that is shown, too.
-                Ok(()) => match self.done(parcel, view).await {
+                Ok(()) => match self.done(item, view).await {
                     Some(newer) => {
                         *view = newer;
                         continue;
@@ -205,16 +204,16 @@ impl Outbox {
                     None => return Attempt::Settled,
                 },
                 Err(SendError::Refused(reason)) => {
-                    self.park(parcel, &reason).await;
+                    self.park(item, &reason).await;
                     return Attempt::Settled;
                 }
                 Err(error) => error,
             };
-            if !self.too_old(parcel) {
+            if !self.too_old(item) {
                 break error;
             }
             if !gives_up_files(view, hurry) {
-                self.park(parcel, &format!("too old to be sent: {error}")).await;
+                self.park(item, &format!("too old to be sent: {error}")).await;
                 return Attempt::Settled;
             }
         };
@@ -228,7 +227,7 @@ impl Outbox {
         delivery.failures += 1;
         delivery.due = Instant::now() + wait;
         delivery.asked_for = matches!(error, SendError::Later { .. });
-        let OutboxItem { account, chat, turn, .. } = &delivery.parcel;
+        let OutboxItem { account, chat, turn, .. } = &delivery.item;
         tracing::warn!(account, chat, turn = turn.0, %error, ?wait, "a reply could not be delivered and is tried again");
         let next = clock::now().saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
         if let Err(error) = self.db.failed(turn, &error.to_string(), next).await {
@@ -237,24 +236,24 @@ impl Outbox {
     }
 
     /// Returns whether a reply is too old to be sent.
-    pub(crate) fn too_old(&self, parcel: &OutboxItem) -> bool {
-        let age = clock::now().saturating_sub(parcel.created);
+    pub(crate) fn too_old(&self, item: &OutboxItem) -> bool {
+        let age = clock::now().saturating_sub(item.created);
         u64::try_from(age).is_ok_and(|age| age > self.oldest.load(Ordering::Relaxed))
     }
 
     /// Gives a reply up; the row stays for people to look at.
-    pub(crate) async fn park(&self, parcel: &OutboxItem, reason: &str) {
-        let OutboxItem { account, chat, turn, .. } = parcel;
+    pub(crate) async fn park(&self, item: &OutboxItem, reason: &str) {
+        let OutboxItem { account, chat, turn, .. } = item;
         tracing::error!(account, chat, turn = turn.0, reason, "a reply is given up");
-        let park = || self.db.park(&parcel.turn, reason, clock::now());
+        let park = || self.db.park(&item.turn, reason, clock::now());
         self.release(retry_until_stored("a reply could not be given up", park).await);
     }
 
     /// Marks a reply as delivered, unless it reads otherwise by now: then that is returned.
-    async fn done(&self, parcel: &OutboxItem, view: &FinalView) -> Option<FinalView> {
+    async fn done(&self, item: &OutboxItem, view: &FinalView) -> Option<FinalView> {
         let (mut shown, keep) = (serde_json::to_string(view).ok(), !view.choices.is_empty());
         loop {
-            let done = || self.db.delivered(&parcel.turn, shown.as_deref(), keep, clock::now());
+            let done = || self.db.delivered(&item.turn, shown.as_deref(), keep, clock::now());
             match retry_until_stored("a delivered reply could not be marked", done).await {
                 Some(Delivered::Outdated(newer)) => match serde_json::from_str::<FinalView>(&newer) {
                     Ok(newer) if newer != *view => return Some(newer),
@@ -286,27 +285,27 @@ fn wait(error: &SendError, attempt: u32) -> Duration {
 /// State that one reply keeps of itself.
 struct OutboxReplyStore {
     db: Db,
-    parcel: OutboxItem,
+    item: OutboxItem,
 }
 
 impl ReplyStore for OutboxReplyStore {
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
             let text = serde_json::to_string(handle).map_err(|error| ReplyStoreError(error.to_string()))?;
-            let shown = Shown {
+            let shown = ShownReply {
                 handle: text,
-                conversation: self.parcel.conversation.clone(),
-                account: self.parcel.account.clone(),
-                chat: self.parcel.chat.clone(),
+                conversation: self.item.conversation.clone(),
+                account: self.item.account.clone(),
+                chat: self.item.chat.clone(),
                 messages: handle.messages.clone(),
             };
-            let saved = self.db.save_handle(&self.parcel.turn, &shown, clock::now()).await;
+            let saved = self.db.save_handle(&self.item.turn, &shown, clock::now()).await;
             saved.map_err(|error| ReplyStoreError(error.to_string()))
         })
     }
 
     fn known<'a>(&'a self, since: i64) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        Box::pin(inbox::sightings(&self.db, &self.parcel.account, since))
+        Box::pin(inbox::sightings(&self.db, &self.item.account, since))
     }
 }
 
@@ -314,7 +313,7 @@ impl ReplyStore for OutboxReplyStore {
 mod tests {
     use super::*;
     use pudu_channels::ReplyView;
-    use pudu_client::store::Location;
+    use pudu_client::store::DbLocation;
     use std::sync::atomic::AtomicU32;
     use tokio_util::sync::CancellationToken;
 
@@ -355,11 +354,11 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_grew_too_old_while_it_waited_is_not_sent() {
         let home = tempfile::tempdir().unwrap();
-        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
         let (inbox, _taken) = Inbox::new(db.clone(), 8, &TaskTracker::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox, Duration::from_millis(400), tasks.clone());
-        let parcel = OutboxItem {
+        let item = OutboxItem {
             turn: TurnId("t".into()),
             conversation: "c".into(),
             account: "a".into(),
@@ -368,20 +367,20 @@ mod tests {
             not_before: 0,
         };
         let turn = NewTurn {
-            id: parcel.turn.clone(),
+            id: item.turn.clone(),
             conversation: "c".into(),
             account: "a".into(),
             thread: None,
             run: None,
-            placement: String::new(),
+            reply_target: String::new(),
             items: Vec::new(),
             final_view: None,
-            now: parcel.created,
+            now: item.created,
         };
         assert!(outbox.open(&turn).await);
         let tries = Arc::new(AtomicU32::new(0));
         let reply = Box::new(Busy(tries.clone(), Duration::from_millis(500)));
-        outbox.deliver(&parcel, reply, &FinalView::default(), &Hurry::default()).await;
+        outbox.deliver(&item, reply, &FinalView::default(), &Hurry::default()).await;
         assert_eq!(tries.load(Ordering::Relaxed), 1, "the conversation waits for one try");
         tasks.close();
         tasks.wait().await;

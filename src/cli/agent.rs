@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::agents::{Agents, Broken, LONGEST_SOUL, Persona, Profile};
+use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, LONGEST_SOUL};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -79,7 +79,7 @@ fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
         Verb::List { json: false } => chat::fitted(&list(agents)),
         Verb::Show { name } => show(&agents.find(name)?),
         Verb::New { name, description, soul, model, tool_groups, skills } => {
-            let profile = Profile {
+            let profile = AgentProfile {
                 about: description.clone(),
                 model: model.clone(),
                 tool_groups: tool_groups.as_deref().map(names),
@@ -98,7 +98,7 @@ fn act(start: &Start, loaded: &Loaded, verb: &Verb) -> Result<String> {
 }
 
 /// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
-fn known(start: &Start, loaded: &Loaded, profile: &Profile) -> Result<()> {
+fn known(start: &Start, loaded: &Loaded, profile: &AgentProfile) -> Result<()> {
     let (live, groups) = (&loaded.config.live, agent::groups(&loaded.config.live));
     let models: Vec<&str> = live.models.iter().map(|model| model.name.as_str()).collect();
     all_in("model", profile.model.iter(), &models)?;
@@ -124,7 +124,7 @@ fn all_in<'a>(kind: &str, mut wanted: impl Iterator<Item = &'a String>, known: &
 
 fn as_json(agents: &Agents) -> Value {
     let roster = agents.list();
-    let agent = |Persona { name, profile, legacy, odd }: &Persona| {
+    let agent = |CustomAgent { name, profile, legacy, odd }: &CustomAgent| {
         json!({
             "name": name,
             "description": profile.about,
@@ -135,7 +135,7 @@ fn as_json(agents: &Agents) -> Value {
             "notes": odd,
         })
     };
-    let broken = |Broken { name, why }: &Broken| json!({ "name": name, "problem": why });
+    let broken = |BrokenAgent { name, why }: &BrokenAgent| json!({ "name": name, "problem": why });
     json!({
         "agents": roster.agents.iter().map(agent).collect::<Vec<_>>(),
         "broken": roster.broken.iter().map(broken).collect::<Vec<_>>(),
@@ -146,7 +146,7 @@ fn list(agents: &Agents) -> String {
     let roster = agents.list();
     let mut out = String::new();
     let width = roster.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-    for Persona { name, profile, legacy, odd } in &roster.agents {
+    for CustomAgent { name, profile, legacy, odd } in &roster.agents {
         let about = crate::dispatch::command::brief(&profile.about);
         let legacy = if *legacy { " (in the older folder)" } else { "" };
         // Writing to a String cannot fail.
@@ -158,7 +158,7 @@ fn list(agents: &Agents) -> String {
     if roster.agents.is_empty() {
         out.push_str("no agents\n");
     }
-    for Broken { name, why } in &roster.broken {
+    for BrokenAgent { name, why } in &roster.broken {
         let _ = writeln!(out, "BROKEN  {name}\n        {why}");
     }
     if roster.more > 0 {
@@ -167,7 +167,7 @@ fn list(agents: &Agents) -> String {
     out
 }
 
-fn show(persona: &Persona) -> String {
+fn show(persona: &CustomAgent) -> String {
     let profile = &persona.profile;
     let mut out = format!("{}\n  {}\n", persona.name, profile.about);
     let mut line = |name: &str, value: &str| {

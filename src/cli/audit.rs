@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use pudu_client::{
     base::ThreadId,
     net::reqwest::Method,
-    store::{ABANDONED, Deed},
+    store::{ABANDONED, AuditEntry},
 };
 use serde_json::Value;
 
@@ -54,12 +54,13 @@ async fn read(start: &Start, thread: Option<&ThreadId>, most: u32) -> Result<Vec
         Backend::Sqlite { .. } | Backend::Postgres { .. } => {}
     }
     let db = daemon::open(&fixed.database, &fixed.home).await?;
-    let deeds = db.within(STORE_TIMEOUT).deeds(thread, most).await.context("the store cannot be read");
+    let deeds =
+        db.within(STORE_TIMEOUT).audit_entries(thread, most).await.context("the store cannot be read");
     db.close().await;
     // Nobody works here: what is open has ended with the daemon, and the next one will note it.
     let alone = matches!(fixed.database.backend, Backend::Sqlite { .. }) && !home::is_taken(&fixed.home);
-    let close = |deed: Deed| match deed.ended {
-        None if alone => Deed { code: Some(ABANDONED), ..deed },
+    let close = |deed: AuditEntry| match deed.ended {
+        None if alone => AuditEntry { code: Some(ABANDONED), ..deed },
         _ => deed,
     };
     Ok(deeds?.into_iter().map(close).map(|deed| gateway::audit::told(&deed)).collect())

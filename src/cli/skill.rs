@@ -6,7 +6,7 @@ use super::{chat, run, say};
 use crate::{config::Start, extensions, skills};
 use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
-use pudu_client::skills::{Broken, Entry, Hidden, Skills, Verdict};
+use pudu_client::skills::{BrokenSkill, CatalogEntry, Hidden, ScanVerdict, Skills};
 use serde_json::{Value, json};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -96,7 +96,7 @@ fn act(skills: &Skills, verb: &Verb) -> Result<String> {
 fn as_json(skills: &Skills) -> Value {
     let catalog = skills.read();
     let hidden = |Hidden { name, by, .. }: &Hidden| json!({ "name": name, "hidden_by": by });
-    let broken = |Broken { folder, why }: &Broken| json!({ "folder": folder, "problem": why });
+    let broken = |BrokenSkill { folder, why }: &BrokenSkill| json!({ "folder": folder, "problem": why });
     json!({
         "skills": catalog.entries.iter().map(|entry| facts(entry, false)).collect::<Vec<_>>(),
         "hidden": catalog.hidden.iter().map(hidden).collect::<Vec<_>>(),
@@ -104,7 +104,7 @@ fn as_json(skills: &Skills) -> Value {
     })
 }
 
-fn facts(entry: &Entry, whole: bool) -> Value {
+fn facts(entry: &CatalogEntry, whole: bool) -> Value {
     json!({
         "name": entry.name,
         "description": entry.about,
@@ -121,7 +121,7 @@ fn list(skills: &Skills) -> String {
     let catalog = skills.read();
     let mut out = String::new();
     let width = catalog.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    for Entry { name, about, category, enabled, .. } in &catalog.entries {
+    for CatalogEntry { name, about, category, enabled, .. } in &catalog.entries {
         let state = if *enabled { "on " } else { "off" };
         let about = crate::dispatch::command::brief(about);
         // Writing to a String cannot fail.
@@ -134,13 +134,13 @@ fn list(skills: &Skills) -> String {
         let _ =
             writeln!(out, "hidden       {name:width$}  it ships, and {} is used in its place", by.display());
     }
-    for Broken { folder, why } in &catalog.broken {
+    for BrokenSkill { folder, why } in &catalog.broken {
         let _ = writeln!(out, "BROKEN  {}\n        {why}", folder.display());
     }
     out
 }
 
-fn show(entry: &Entry) -> String {
+fn show(entry: &CatalogEntry) -> String {
     let mut out = format!("{}\n  {}\n", entry.name, entry.about);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "  {name:9} {value}");
@@ -159,8 +159,8 @@ fn install(skills: &Skills, file: &std::path::Path, replace: bool) -> Result<Str
     let mut out =
         format!("{} is installed: {} file(s), {} bytes\n", installed.name, installed.files, installed.bytes);
     match installed.report.verdict() {
-        Verdict::Allow => out.push_str("the scan found nothing\n"),
-        Verdict::Warn | Verdict::Block => {
+        ScanVerdict::Allow => out.push_str("the scan found nothing\n"),
+        ScanVerdict::Warn | ScanVerdict::Block => {
             let _ = writeln!(out, "the scan found what a person should look at:\n{}", installed.report);
         }
     }
@@ -174,6 +174,6 @@ fn install(skills: &Skills, file: &std::path::Path, replace: bool) -> Result<Str
     Ok(out)
 }
 
-fn switched(entry: &Entry) -> String {
+fn switched(entry: &CatalogEntry) -> String {
     format!("{} is {}\n", entry.name, if entry.enabled { "on" } else { "off" })
 }

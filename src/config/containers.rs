@@ -3,7 +3,7 @@
 #[cfg(feature = "kubernetes")]
 use super::elsewhere::Kubernetes;
 use super::{Start, elsewhere::Provisioner, reader::Section};
-use pudu_client::{base::Network, containers::Api, sandbox::Limits};
+use pudu_client::{base::Network, containers::ExecMethod, sandbox::CommandLimits};
 use std::{path::PathBuf, time::Duration};
 
 /// Sandboxes of commands. A change needs a restart: it decides the owner of threads' files.
@@ -31,7 +31,7 @@ pub(crate) struct Docker {
     /// The image.
     pub(crate) image: String,
     /// How commands come into a container.
-    pub(crate) api: Api,
+    pub(crate) api: ExecMethod,
     /// The first port that the image's API is published on; the engine chooses if none.
     pub(crate) port: Option<u16>,
     /// The address that it is published on.
@@ -64,7 +64,7 @@ impl Default for Keep {
 /// DeerFlow's image.
 const IMAGE: &str = "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest";
 const SOCKET: &str = "unix:///var/run/docker.sock";
-const APIS: &[(&str, Api)] = &[("aio", Api::Aio), ("exec", Api::Exec)];
+const APIS: &[(&str, ExecMethod)] = &[("aio", ExecMethod::Aio), ("exec", ExecMethod::Exec)];
 /// Keys that only containers have.
 pub(super) const KEYS: &[&str] =
     &["api", "container_prefix", "cpus", "docker_host", "idle_timeout", "image", "port", "replicas"];
@@ -72,7 +72,7 @@ pub(super) const KEYS: &[&str] =
 impl Provider {
     /// Whether commands run in the all-in-one image, which is a whole desktop.
     pub(super) fn is_aio(&self) -> bool {
-        matches!(self, Self::Docker(Docker { api: Api::Aio, .. }))
+        matches!(self, Self::Docker(Docker { api: ExecMethod::Aio, .. }))
     }
 
     /// Returns the default network access of commands. The all-in-one image is spoken to over the network.
@@ -86,9 +86,9 @@ impl Provider {
     }
 
     /// Returns the default resource limits of a command, or of a whole container.
-    pub(super) fn limits(&self) -> Limits {
-        let usual = Limits::default();
-        if self.is_aio() { Limits { memory: 8 << 30, processes: 4096, ..usual } } else { usual }
+    pub(super) fn limits(&self) -> CommandLimits {
+        let usual = CommandLimits::default();
+        if self.is_aio() { CommandLimits { memory: 8 << 30, processes: 4096, ..usual } } else { usual }
     }
 
     /// Refuses what cannot be had of this provider.
@@ -122,7 +122,7 @@ impl Provider {
                 "containers have no proxy for some domains",
                 "set `network: none` or `network: full`, or use deerflow.sandbox.local:LocalSandboxProvider",
             ),
-            (Network::None, Api::Aio) => section.refuse(
+            (Network::None, ExecMethod::Aio) => section.refuse(
                 "network",
                 "the all-in-one image is spoken to over the network",
                 "set `network: full`, or take an image with a shell and `api: exec`",
@@ -176,10 +176,10 @@ pub(super) fn container_prefix(section: &Section<'_>) -> String {
 }
 
 /// DeerFlow's own image, and the one that it was made of.
-fn usual(image: &str) -> Api {
+fn usual(image: &str) -> ExecMethod {
     match image.contains("all-in-one-sandbox") || image.contains("agent-infra/sandbox") {
-        true => Api::Aio,
-        false => Api::Exec,
+        true => ExecMethod::Aio,
+        false => ExecMethod::Exec,
     }
 }
 

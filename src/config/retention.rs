@@ -1,7 +1,7 @@
 //! How long what chats leave behind is kept, and how large it may become.
 
 use super::reader::Section;
-use pudu_client::{Limits, Retention};
+use pudu_client::{Retention, RetentionLimits};
 use std::time::Duration;
 
 const DAY: u64 = 24 * 60 * 60;
@@ -33,11 +33,11 @@ pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
     let bytes = |key: &str, usual: Option<u64>| limit(key, MAX_BYTES, usual);
     let rows = limit("audit_max_rows", MAX_ROWS, usual.audit_rows.map(u64::from));
     Retention {
-        threads: Limits {
+        threads: RetentionLimits {
             age: days("threads_max_age_days", usual.threads.age),
             bytes: bytes("threads_max_bytes", usual.threads.bytes),
         },
-        files: Limits {
+        files: RetentionLimits {
             age: days("files_max_age_days", usual.files.age),
             bytes: bytes("files_max_bytes", usual.files.bytes),
         },
@@ -49,5 +49,9 @@ pub(super) fn read(of: &Section<'_>, common: Option<&Retention>) -> Retention {
 /// The retention where nothing is said: what nobody has used for a year is of no use.
 fn usual() -> Retention {
     let days = |days: u64| Some(Duration::from_secs(days * DAY));
-    Retention { threads: Limits { age: days(365), bytes: None }, audit_age: days(90), ..Retention::default() }
+    Retention {
+        threads: RetentionLimits { age: days(365), bytes: None },
+        audit_age: days(90),
+        ..Retention::default()
+    }
 }

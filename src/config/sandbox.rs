@@ -13,7 +13,7 @@ use super::{
 use pudu_client::{
     base::Network,
     egress::Domain,
-    sandbox::{Limits, Mount},
+    sandbox::{CommandLimits, Mount},
 };
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Sandbox {
     /// Folders of this machine that all threads find.
     pub(crate) mounts: Vec<Mount>,
     /// Resource limits of a command.
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommandLimits,
     /// How long containers are kept, where there are any.
     pub(crate) keep: Keep,
     /// How many characters of a command's output are shown.
@@ -146,7 +146,7 @@ pub(super) fn limits(top: &Section<'_>, provider: &Provider) -> Sandbox {
         allowed_domains,
         environment: environment(&section),
         mounts: section.items("mounts").iter().filter_map(mount).collect(),
-        limits: Limits {
+        limits: CommandLimits {
             memory: section
                 .number("memory_limit", 64 * MIB..=1 << 50)
                 .or_told(limits.memory, &told(2 << 30, 8 << 30)),

@@ -1,7 +1,7 @@
 //! The sub-agents: the built-in ones with what the operator changes of them, and the operator's own.
 
 use super::{protections, reader::Section};
-use pudu_client::harness::{Bounds, subagent};
+use pudu_client::harness::{RunBounds, subagent};
 use std::time::Duration;
 
 /// A kind of sub-agent, before its model is looked up.
@@ -18,7 +18,7 @@ pub(crate) struct Subagent {
     pub(crate) skills: Vec<String>,
     /// A model's name; its parent's if not said.
     pub(crate) model: Option<String>,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: RunBounds,
 }
 
 /// What DeerFlow calls the parent's model.
@@ -46,7 +46,7 @@ pub(super) fn subagents(top: &Section<'_>) -> Vec<Subagent> {
             without: kind.without,
             skills: kind.skills,
             model: None,
-            bounds: Bounds { steps, time, ..Bounds::default() },
+            bounds: RunBounds { steps, time, ..RunBounds::default() },
         }
     });
     let custom = section.section("custom_agents");
@@ -79,10 +79,10 @@ fn own(section: &Section<'_>, name: &str) -> Option<Subagent> {
         without: section.names("disallowed_tools").or_told(Vec::new(), "none"),
         skills: section.names("skills").or_told(Vec::new(), "none"),
         model: model(section),
-        bounds: Bounds {
+        bounds: RunBounds {
             steps: section.number("max_turns", 1..=1000).or(TURNS),
             time: section.seconds("timeout_seconds", 1.0).or(TIME),
-            ..Bounds::default()
+            ..RunBounds::default()
         },
     })
 }

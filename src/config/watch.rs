@@ -265,14 +265,14 @@ mod tests {
 
     #[test]
     fn an_edit_counts_after_two_equal_looks() {
-        let mut desk = Desk::new();
-        desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
-        let watched = desk.watch();
+        let mut folder = Desk::new();
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+        let watched = folder.watch();
         let users = || watched.watcher.state().live.manners["telegram"].allowed_users.clone();
         let only = users();
-        desk.write("channels: {telegram: {bot_token: one}}\n");
+        folder.write("channels: {telegram: {bot_token: one}}\n");
         assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
-        desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n# whole\n");
         assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it is another one");
         assert_eq!(told(watched.look_after(SETTLING - Duration::from_millis(1))), "nothing", "too soon");
         assert_eq!(told(watched.look_after(Duration::from_millis(1))), "changed, restart: [], 0 problems");
@@ -283,10 +283,10 @@ mod tests {
     fn a_file_that_lost_all_its_accounts_is_a_mistake_and_one_that_switches_them_off_is_not() {
         let one = "channels: {telegram: {bot_token: one}}\n";
         let check = |edit: &str, expected: &str, accounts: usize| {
-            let mut desk = Desk::new();
-            desk.write(one);
-            let watched = desk.watch();
-            desk.write_raw(edit);
+            let mut folder = Desk::new();
+            folder.write(one);
+            let watched = folder.watch();
+            folder.write_raw(edit);
             assert_eq!(told(watched.look()), expected, "{edit:?}");
             assert_eq!(watched.current().accounts.len(), accounts, "{edit:?}");
         };
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn an_edit_that_opens_an_account_to_the_world_says_so_or_is_refused() {
         let check = |edit: &str, expected: &str| {
-            let mut desk = Desk::new();
-            desk.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
-            let watched = desk.watch();
-            desk.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
+            let mut folder = Desk::new();
+            folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
+            let watched = folder.watch();
+            folder.write(&format!("channels: {{telegram: {{bot_token: one{edit}}}}}\n"));
             let told = told(watched.look());
             assert!(told.starts_with(expected), "{edit:?}: {told}");
             let open = !watched.current().open_to_the_world().is_empty();
@@ -329,73 +329,73 @@ mod tests {
         check(", allowed_chats: [-5]", "changed, restart: [], 0 problems");
         check(", pairing: true", "changed, restart: [], 0 problems");
         // Nobody is let in who was not: it was open before.
-        let mut desk = Desk::new();
-        desk.write("channels: {telegram: {bot_token: one}}\n");
-        let watched = desk.watch();
-        desk.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
+        let mut folder = Desk::new();
+        folder.write("channels: {telegram: {bot_token: one}}\n");
+        let watched = folder.watch();
+        folder.write("channels: {telegram: {bot_token: one, follow_ups: steer}}\n");
         assert_eq!(told(watched.look()), "changed, restart: [], 0 problems");
     }
 
     #[test]
     fn an_edit_is_picked_up_once() {
-        let mut desk = Desk::new();
-        desk.write("uploads: {max_files: 1}\n");
-        let watcher = desk.watch();
+        let mut folder = Desk::new();
+        folder.write("uploads: {max_files: 1}\n");
+        let watcher = folder.watch();
         assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (1, "nothing".to_owned()));
-        desk.write("uploads: {max_files: 2}\ncolour: red\n");
+        folder.write("uploads: {max_files: 2}\ncolour: red\n");
         assert_eq!(told(watcher.look()), "changed, restart: [], 1 problems");
         assert_eq!((watcher.current().uploads.max_files, told(watcher.look())), (2, "nothing".to_owned()));
     }
 
     #[test]
     fn a_broken_edit_is_told_once_and_the_one_before_stays() {
-        let mut desk = Desk::new();
-        desk.write("uploads: {max_files: 1}\n");
-        let watcher = desk.watch();
-        desk.write("uploads: {max_files: many}\n");
+        let mut folder = Desk::new();
+        folder.write("uploads: {max_files: 1}\n");
+        let watcher = folder.watch();
+        folder.write("uploads: {max_files: many}\n");
         let expected = "broken: config.yaml:2:22: error: uploads.max_files: found \"many\", expected whole number, 0 to 1000";
         assert_eq!((told(watcher.look()).as_str(), told(watcher.look()).as_str()), (expected, "nothing"));
         assert_eq!(watcher.current().uploads.max_files, 1);
-        fs::remove_file(desk.dir.path().join("config.yaml")).unwrap();
+        fs::remove_file(folder.dir.path().join("config.yaml")).unwrap();
         assert_eq!(told(watcher.look()), "broken: config.yaml cannot be read");
         assert_eq!((told(watcher.look()).as_str(), watcher.current().uploads.max_files), ("nothing", 1));
-        desk.write("uploads: {max_files: 3}\n");
+        folder.write("uploads: {max_files: 3}\n");
         assert_eq!(watcher.current().uploads.max_files, 3);
     }
 
     #[test]
     fn what_needs_a_restart_is_named_once() {
-        let mut desk = Desk::new();
-        desk.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
-        let watcher = desk.watch();
-        desk.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
+        let mut folder = Desk::new();
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
+        let watcher = folder.watch();
+        folder.write("channels: {telegram: {bot_token: one, api_url: 'https://api.telegram.org/', allowed_users: [1]}}\n");
         assert_eq!(
             told(watcher.look()),
             "changed, restart: [], 0 problems",
             "a default that is written out is the same"
         );
-        desk.write(
+        folder.write(
             "database: {backend: memory}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
         );
         assert_eq!(told(watcher.look()), "changed, restart: [database.backend], 0 problems");
-        desk.write(
+        folder.write(
             "database: {backend: memory}\nuploads: {max_files: 2}\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n",
         );
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
-        desk.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
+        folder.write("channels: {telegram: {bot_token: one, allowed_users: []}}\n");
         assert_eq!(told(watcher.look()), "changed, restart: [], 0 problems");
-        desk.write("log_level: debug\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n");
+        folder.write("log_level: debug\nchannels: {telegram: {bot_token: two, allowed_users: []}}\n");
         assert_eq!(told(watcher.look()), "changed, restart: [log_level], 0 problems");
     }
 
     #[test]
     fn an_account_connects_anew_only_for_what_its_connection_is_made_of() {
         let prints = |two: &str| {
-            let mut desk = Desk::new();
-            desk.write(&format!(
+            let mut folder = Desk::new();
+            folder.write(&format!(
                 "channels: {{one: {{type: telegram, bot_token: a}}, two: {{type: telegram, bot_token: b{two}}}}}\n"
             ));
-            let live = desk.watch().current();
+            let live = folder.watch().current();
             live.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
         };
         let before = prints("");
@@ -409,10 +409,10 @@ mod tests {
 
     #[test]
     fn a_file_that_appears_is_picked_up() {
-        let mut desk = Desk::new();
-        let watcher = desk.watch();
+        let mut folder = Desk::new();
+        let watcher = folder.watch();
         assert_eq!(watcher.current().uploads.max_files, 10);
-        desk.write("uploads: {max_files: 7}\n");
+        folder.write("uploads: {max_files: 7}\n");
         assert_eq!(watcher.current().uploads.max_files, 7);
     }
 }

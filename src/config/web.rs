@@ -1,7 +1,7 @@
 //! The tools that reach out of the house: who searches and fetches for them, and what may be reached.
 
 use super::{env::Env, raw::Value, reader::Section};
-pub(crate) use pudu_client::tools::web::{Kind as WebKind, Provider, Safe as SafeSearch};
+pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
 use secrecy::SecretString;
 use std::{net::IpAddr, time::Duration};
 use url::Url;

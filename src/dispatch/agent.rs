@@ -11,7 +11,7 @@ use crate::{
 use pudu_channels::{Choice as Button, FinalView};
 use pudu_client::{
     Authoring,
-    agents::{LEAD, Persona, Roster, is_lead},
+    agents::{CustomAgent, LEAD, Roster, is_lead},
     base::Skill,
     harness::middleware::named,
     store::StoreError,
@@ -192,7 +192,7 @@ impl ConversationActor {
     }
 
     /// Returns the custom agent that answers a person here, if it is one and can be read.
-    pub(super) async fn persona(&self, person: &str) -> Option<Persona> {
+    pub(super) async fn persona(&self, person: &str) -> Option<CustomAgent> {
         self.shared.client.persona(&self.session(person).await.agent?).await.ok()
     }
 
@@ -268,7 +268,7 @@ impl Session {
 }
 
 /// Returns an agent's purpose, to stand behind its name.
-fn about(persona: &Persona) -> String {
+fn about(persona: &CustomAgent) -> String {
     match command::brief(&persona.profile.about) {
         about if about.is_empty() => String::new(),
         about => format!(": {about}"),

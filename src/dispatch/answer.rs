@@ -4,7 +4,7 @@ use super::{
     Mode,
     agent::{ACTION, BUTTONS},
     command::{self, Command},
-    conversation::{ConversationActor, new_turn, placement},
+    conversation::{ConversationActor, new_turn, reply_target},
     turn,
 };
 use crate::{bus::InboxItem, clock};
@@ -72,14 +72,14 @@ impl ConversationActor {
     /// Like `answer`; other events are done with it.
     #[allow(clippy::needless_pass_by_value, reason = "an event has one answer: it is used up")]
     pub(super) fn answer_with(&self, arrival: InboxItem, view: FinalView, mut items: Vec<InboxItemId>) {
-        let placement = placement(&arrival);
-        let parcel = self.parcel(&placement);
+        let reply_target = reply_target(&arrival);
+        let item = self.item(&reply_target);
         items.push(arrival.id);
-        let row = new_turn(&parcel, &placement, items, serde_json::to_string(&view).ok());
+        let row = new_turn(&item, &reply_target, items, serde_json::to_string(&view).ok());
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.shared.tasks.spawn(async move {
             if shared.outbox.open(&row).await {
-                turn::deliver(&shared, &account, &parcel, placement, &view, &Hurry::default()).await;
+                turn::deliver(&shared, &account, &item, reply_target, &view, &Hurry::default()).await;
             } else {
                 // Some are settled. The inbox hands the others out again.
                 shared.inbox.release(&row.items);

@@ -53,20 +53,20 @@ impl Shared {
         view: FinalView,
         now: i64,
     ) {
-        let Ok(placement) = serde_json::from_str::<ReplyTarget>(&offered.placement) else { return };
+        let Ok(reply_target) = serde_json::from_str::<ReplyTarget>(&offered.reply_target) else { return };
         let saved = offered.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let parcel = OutboxItem {
+        let item = OutboxItem {
             turn: offered.turn.clone(),
             conversation: offered.conversation.clone(),
-            account: placement.address.account.clone(),
+            account: reply_target.address.account.clone(),
             chat: chat.to_owned(),
             created: now,
             not_before: 0,
         };
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
-            let placement = ReplyTarget { saved, ..placement };
-            turn::deliver(&shared, &account, &parcel, placement, &view, &Hurry::default()).await;
+            let reply_target = ReplyTarget { saved, ..reply_target };
+            turn::deliver(&shared, &account, &item, reply_target, &view, &Hurry::default()).await;
         });
     }
 }

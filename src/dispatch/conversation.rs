@@ -314,15 +314,15 @@ impl ConversationActor {
     /// Opens a turn for what was said and starts it.
     pub(super) async fn open(&mut self, said: Vec<InboxItem>, policy: &Policy, again: bool) {
         let Some(newest) = said.last() else { return };
-        let placement = placement(newest);
-        let parcel = self.parcel(&placement);
+        let reply_target = reply_target(newest);
+        let item = self.item(&reply_target);
         let (thread, model, chosen) = self.thread(newest).await;
         let run = RunId::fresh();
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
             thread: Some(thread.clone()),
             run: Some(run.clone()),
-            ..new_turn(&parcel, &placement, items.clone(), None)
+            ..new_turn(&item, &reply_target, items.clone(), None)
         };
         if !self.shared.outbox.open(&turn).await {
             // Some are settled. The inbox hands the others out again.
@@ -331,9 +331,9 @@ impl ConversationActor {
         }
         let control = Control::default();
         let session =
-            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &placement.sender).await;
+            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), &reply_target.sender).await;
         let cut = Interruption::Never;
-        self.start(TurnJob { parcel, placement, thread, run, model, session, said, again, cut, control });
+        self.start(TurnJob { item, reply_target, thread, run, model, session, said, again, cut, control });
     }
 
     /// Performs a turn, now or when the one at work is over.
@@ -343,7 +343,7 @@ impl ConversationActor {
             return;
         }
         let (turn, control, session) =
-            (job.parcel.turn.clone(), job.control.clone(), Some(job.session.clone()));
+            (job.item.turn.clone(), job.control.clone(), Some(job.session.clone()));
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.run(turn, control, session, |delivering| turn::perform(shared, account, job, delivering));
     }
@@ -354,11 +354,11 @@ impl ConversationActor {
             self.later.push_back(ConversationEvent::Redeliver(Box::new(reply)));
             return;
         }
-        let (parcel, placement, view) = reply;
+        let (item, reply_target, view) = reply;
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        self.run(parcel.turn.clone(), Control::default(), None, |delivering| async move {
+        self.run(item.turn.clone(), Control::default(), None, |delivering| async move {
             delivering.begin();
-            turn::deliver(&shared, &account, &parcel, placement, &view, &delivering.hurry).await;
+            turn::deliver(&shared, &account, &item, reply_target, &view, &delivering.hurry).await;
             TurnEnd::default()
         });
     }
@@ -417,7 +417,7 @@ impl ConversationActor {
     }
 
     /// Returns what is stored of the conversation.
-    pub(super) async fn record(&self) -> Option<store::Conversation> {
+    pub(super) async fn record(&self) -> Option<store::ConversationRow> {
         let read = || self.shared.db.conversation(&self.key);
         retry_until_stored("a conversation could not be read", read).await.flatten()
     }
@@ -428,12 +428,12 @@ impl ConversationActor {
         chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
-    pub(super) fn parcel(&self, placement: &ReplyTarget) -> OutboxItem {
+    pub(super) fn item(&self, reply_target: &ReplyTarget) -> OutboxItem {
         OutboxItem {
             turn: TurnId(MessageId::fresh().to_string()),
             conversation: self.key.clone(),
-            account: placement.address.account.clone(),
-            chat: placement.address.chat.clone(),
+            account: reply_target.address.account.clone(),
+            chat: reply_target.address.chat.clone(),
             created: clock::now(),
             not_before: 0,
         }
@@ -441,7 +441,7 @@ impl ConversationActor {
 }
 
 /// Returns where the answer to an arrival goes.
-pub(super) fn placement(arrival: &InboxItem) -> ReplyTarget {
+pub(super) fn reply_target(arrival: &InboxItem) -> ReplyTarget {
     let inbound = &arrival.inbound;
     ReplyTarget {
         address: inbound.address.clone(),
@@ -455,21 +455,21 @@ pub(super) fn placement(arrival: &InboxItem) -> ReplyTarget {
 
 /// Returns a turn's row.
 pub(super) fn new_turn(
-    parcel: &OutboxItem,
-    placement: &ReplyTarget,
+    item: &OutboxItem,
+    reply_target: &ReplyTarget,
     items: Vec<InboxItemId>,
     final_view: Option<String>,
 ) -> NewTurn {
     NewTurn {
-        id: parcel.turn.clone(),
-        conversation: parcel.conversation.clone(),
-        account: parcel.account.clone(),
+        id: item.turn.clone(),
+        conversation: item.conversation.clone(),
+        account: item.account.clone(),
         thread: None,
         run: None,
-        placement: serde_json::to_string(placement).unwrap_or_default(),
+        reply_target: serde_json::to_string(reply_target).unwrap_or_default(),
         items,
         final_view,
-        now: parcel.created,
+        now: item.created,
     }
 }
 

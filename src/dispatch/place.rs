@@ -9,7 +9,7 @@
 use super::{Account, Shared, command::Command};
 use crate::{bus::retry_until_stored, clock};
 use pudu_channels::{Address, Inbound, InboundKind, ReplyTarget};
-use pudu_client::store::Room;
+use pudu_client::store::ChatConversations;
 use std::sync::Arc;
 
 /// Returns the key of the conversation, and remembers that the message belongs to it.
@@ -86,19 +86,20 @@ async fn begin(shared: &Shared, inbound: &Inbound, command: bool, threads: bool)
     }
 }
 
-fn room<'a>(address: &'a Address, base: &'a str, topics: bool) -> Room<'a> {
-    Room { account: &address.account, chat: &address.chat, base, topics }
+fn room<'a>(address: &'a Address, base: &'a str, topics: bool) -> ChatConversations<'a> {
+    ChatConversations { account: &address.account, chat: &address.chat, base, topics }
 }
 
 /// Returns the conversations of a room in which a question of a person is worked on, newest first.
-async fn at_work(shared: &Shared, room: Room<'_>, person: &str) -> Vec<String> {
+async fn at_work(shared: &Shared, room: ChatConversations<'_>, person: &str) -> Vec<String> {
     let works = || shared.db.at_work(room);
     let found =
         retry_until_stored("what is worked on in a chat could not be read", works).await.unwrap_or_default();
-    let theirs = |placement: &str| {
-        serde_json::from_str(placement).is_ok_and(|placement: ReplyTarget| placement.sender == person)
+    let theirs = |reply_target: &str| {
+        serde_json::from_str(reply_target)
+            .is_ok_and(|reply_target: ReplyTarget| reply_target.sender == person)
     };
-    found.into_iter().filter(|(_, placement)| theirs(placement)).map(|(key, _)| key).collect()
+    found.into_iter().filter(|(_, reply_target)| theirs(reply_target)).map(|(key, _)| key).collect()
 }
 
 /// Not waited for: it is needed when somebody answers the message, and no person is that fast.

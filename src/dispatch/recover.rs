@@ -90,7 +90,7 @@ impl Shared {
             return;
         };
         let account = &account;
-        let parcel = |chat: String| OutboxItem {
+        let item = |chat: String| OutboxItem {
             turn: row.id.clone(),
             conversation: row.conversation.clone(),
             account: row.account.clone(),
@@ -98,16 +98,16 @@ impl Shared {
             created: row.created,
             not_before: row.next_at,
         };
-        let Some(placement) = placement(&row) else {
-            self.outbox.park(&parcel(String::new()), "its record cannot be read").await;
+        let Some(reply_target) = reply_target(&row) else {
+            self.outbox.park(&item(String::new()), "its record cannot be read").await;
             return;
         };
-        let parcel = parcel(placement.address.chat.clone());
+        let item = item(reply_target.address.chat.clone());
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
-        let late = self.outbox.too_old(&parcel);
+        let late = self.outbox.too_old(&item);
         // A word in its place would count as all of it.
         if late && view.as_ref().is_some_and(|view| view.whole) {
-            self.outbox.park(&parcel, "too old to be sent").await;
+            self.outbox.park(&item, "too old to be sent").await;
             return;
         }
         let view = match late {
@@ -116,12 +116,12 @@ impl Shared {
             false => view,
         };
         match (view, &row.run) {
-            (Some(view), None) => self.redeliver(account, parcel, placement, view),
+            (Some(view), None) => self.redeliver(account, item, reply_target, view),
             (Some(view), Some(_)) => {
                 let key = row.conversation.clone();
-                self.post(account, &key, ConversationEvent::Redeliver(Box::new((parcel, placement, view))));
+                self.post(account, &key, ConversationEvent::Redeliver(Box::new((item, reply_target, view))));
             }
-            (None, _) => self.resume(account, row, parcel, placement, said).await,
+            (None, _) => self.resume(account, row, item, reply_target, said).await,
         }
     }
 
@@ -129,14 +129,14 @@ impl Shared {
     fn redeliver(
         self: &Arc<Self>,
         account: &Arc<Account>,
-        parcel: OutboxItem,
-        placement: ReplyTarget,
+        item: OutboxItem,
+        reply_target: ReplyTarget,
         view: FinalView,
     ) {
         let (shared, account) = (self.clone(), account.clone());
         let hurry = if view.whole { Hurry::waiting() } else { Hurry::default() };
         self.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &parcel, placement, &view, &hurry).await;
+            turn::deliver(&shared, &account, &item, reply_target, &view, &hurry).await;
         });
     }
 
@@ -144,12 +144,12 @@ impl Shared {
         self: &Arc<Self>,
         account: &Arc<Account>,
         row: TurnRow,
-        parcel: OutboxItem,
-        placement: ReplyTarget,
+        item: OutboxItem,
+        reply_target: ReplyTarget,
         said: Vec<InboxItem>,
     ) {
         let (Some(thread), Some(run)) = (row.thread, row.run) else {
-            self.outbox.park(&parcel, "its record is not whole").await;
+            self.outbox.park(&item, "its record is not whole").await;
             return;
         };
         retry_until_stored("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
@@ -157,10 +157,10 @@ impl Shared {
         let known = retry_until_stored("a conversation could not be read", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
         let policy = account.policy();
-        let session = agent::settle(self, &policy, &row.conversation, chosen, &placement.sender).await;
+        let session = agent::settle(self, &policy, &row.conversation, chosen, &reply_target.sender).await;
         let job = TurnJob {
-            parcel,
-            placement,
+            item,
+            reply_target,
             thread,
             run,
             model: known.and_then(|known| known.model),
@@ -175,10 +175,10 @@ impl Shared {
 }
 
 /// Returns where a turn's reply goes, with what is there of it.
-pub(super) fn placement(row: &TurnRow) -> Option<ReplyTarget> {
-    let placement: ReplyTarget = serde_json::from_str(&row.placement).ok()?;
+pub(super) fn reply_target(row: &TurnRow) -> Option<ReplyTarget> {
+    let reply_target: ReplyTarget = serde_json::from_str(&row.reply_target).ok()?;
     let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Some(ReplyTarget { saved, ..placement })
+    Some(ReplyTarget { saved, ..reply_target })
 }
 
 fn asks_again(arrival: &InboxItem) -> bool {

@@ -12,8 +12,8 @@ use pudu_channels::{
     Attachment, BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError,
 };
 use pudu_client::{
-    Asker, Control, Ended, Run, Task,
-    base::{Human, MessageId, Reading, RunId, SharedFile, ThreadId},
+    Asker, Control, Run, RunEnd, RunTask,
+    base::{Human, MessageId, ReadOutcome, RunId, SharedFile, ThreadId},
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
@@ -47,9 +47,9 @@ pub(super) enum Interruption {
 /// A turn to perform.
 pub(super) struct TurnJob {
     /// The outbox's record of it.
-    pub(super) parcel: OutboxItem,
+    pub(super) item: OutboxItem,
     /// Target of the reply.
-    pub(super) placement: ReplyTarget,
+    pub(super) reply_target: ReplyTarget,
     /// The thread.
     pub(super) thread: ThreadId,
     /// The run; the same again after a restart.
@@ -71,15 +71,15 @@ pub(super) struct TurnJob {
 impl TurnJob {
     /// The one who is answered.
     fn asker(&self, policy: &Policy) -> Asker {
-        let (account, person) = (self.placement.address.account.clone(), self.placement.sender.clone());
+        let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
         let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
-        let unheard = self.placement.private && policy.has_others_decide(&person);
-        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, unheard }
+        let unheard = self.reply_target.private && policy.has_others_decide(&person);
+        Asker { account, name: name.unwrap_or_else(|| person.clone()), person, cannot_approve: unheard }
     }
 
     /// Returns the run's task: people's choice of a model comes before the account's session.
-    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> Task {
+    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
         let Session { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker(policy));
@@ -87,7 +87,7 @@ impl TurnJob {
         let first = self.said.first().map(message_id);
         let at = Some(policy.now());
         let suspended = self.cut == Interruption::Stop;
-        Task { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
+        RunTask { thread, run, input, first, suspended, again, at, model, agent, authoring, asker, steps }
     }
 }
 
@@ -141,23 +141,23 @@ pub(super) async fn perform(
     match end {
         Ok(end) => end,
         Err(_) => {
-            tracing::error!(turn = job.parcel.turn.0, "a turn broke down");
+            tracing::error!(turn = job.item.turn.0, "a turn broke down");
             let text =
                 "⚠️ Something in me broke while I answered. Whoever runs this bot finds it in the log.";
             let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
-            let view = shared.outbox.conclude(&job.parcel, view).await;
-            let placement = shown(&shared.db, &job.parcel.turn, job.placement).await;
-            deliver(&shared, &account, &job.parcel, placement, &view, &delivering.hurry).await;
+            let view = shared.outbox.conclude(&job.item, view).await;
+            let reply_target = shown(&shared.db, &job.item.turn, job.reply_target).await;
+            deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
             TurnEnd::default()
         }
     }
 }
 
 /// Returns where a turn's reply goes, with what is there of it already: the word of its end takes its place.
-async fn shown(db: &Db, turn: &TurnId, placement: ReplyTarget) -> ReplyTarget {
+async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
     let turns = retry_until_stored("what a turn showed cannot be read", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
-    row.and_then(|row| recover::placement(&row)).unwrap_or(placement)
+    row.and_then(|row| recover::reply_target(&row)).unwrap_or(reply_target)
 }
 
 async fn work(
@@ -166,15 +166,15 @@ async fn work(
     job: &TurnJob,
     delivering: &Delivering,
 ) -> TurnEnd {
-    let journal = shared.outbox.journal(&job.parcel);
-    let mut reply = account.channel().open_reply(job.placement.clone(), journal);
+    let reply_store = shared.outbox.reply_store(&job.item);
+    let mut reply = account.channel().open_reply(job.reply_target.clone(), reply_store);
     let (input, notes) = hear(shared, account, job).await;
     let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
     let policy = account.policy();
-    let others = policy.has_others_decide(&job.placement.sender);
+    let others = policy.has_others_decide(&job.reply_target.sender);
     let task = job.task(&policy, input, again);
     let mut run = shared.client.start(task, job.control.clone());
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
@@ -186,10 +186,10 @@ async fn work(
     }
     let unused: Vec<MessageId> = ended.unused.into_iter().map(|human| human.id).collect();
     let late: Vec<InboxItemId> = unused.iter().filter_map(item_id).collect();
-    shared.outbox.give_back(&job.parcel.turn, &late).await;
+    shared.outbox.give_back(&job.item.turn, &late).await;
     delivering.begin();
-    let view = shared.outbox.conclude(&job.parcel, view).await;
-    shared.outbox.deliver(&job.parcel, reply, &view, &delivering.hurry).await;
+    let view = shared.outbox.conclude(&job.item, view).await;
+    shared.outbox.deliver(&job.item, reply, &view, &delivering.hurry).await;
     TurnEnd { unused }
 }
 
@@ -202,7 +202,7 @@ async fn extended(shared: &Shared, job: &TurnJob) -> bool {
         () = job.control.cancel.cancelled() => {}
         () = shared.drain.cancelled() => return false,
         () = sleep(EXTENSIONS_TIMEOUT) => {
-            tracing::warn!(turn = job.parcel.turn.0, "a turn goes on without the tools of MCP servers that are slow");
+            tracing::warn!(turn = job.item.turn.0, "a turn goes on without the tools of MCP servers that are slow");
         }
     }
     true
@@ -215,7 +215,7 @@ async fn show<'a>(
     reply: &mut dyn LiveReply,
     others: bool,
     hand_over: impl Fn(&str, &str) -> BoxFuture<'a, ()>,
-) -> Option<Ended> {
+) -> Option<RunEnd> {
     let (mut ticks, mut handed) = (run.replay.ticks(), None);
     let mut shown = view::waiting();
     let mut fate = fate_of(reply.update(&shown).await);
@@ -270,16 +270,16 @@ fn hand_over<'a>(
         let text = format!("📄 This is all of what I ask for.{link}");
         let files = vec![OutFile { name: sent::ASKED.to_owned(), path }];
         let view = FinalView { text, files, whole: true, ..FinalView::default() };
-        let parcel = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.parcel.clone() };
-        let placement = account.channel().beside(&job.placement);
-        let row = new_turn(&parcel, &placement, Vec::new(), serde_json::to_string(&view).ok());
+        let item = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.item.clone() };
+        let reply_target = account.channel().beside(&job.reply_target);
+        let row = new_turn(&item, &reply_target, Vec::new(), serde_json::to_string(&view).ok());
         if !shared.outbox.open(&row).await {
             return;
         }
         let (shared, account) = (shared.clone(), account.clone());
         shared.tasks.clone().spawn(async move {
             // Who approves waits for it: what cannot be sent as a file is said in words.
-            deliver(&shared, &account, &parcel, placement, &view, &Hurry::waiting()).await
+            deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
         });
     })
 }
@@ -376,7 +376,7 @@ async fn hear(shared: &Shared, account: &Account, job: &TurnJob) -> (Vec<Human>,
 
 /// Returns the note on a document that could not be read.
 fn unread(file: &SharedFile) -> Option<String> {
-    let Some(Reading::Failed { reason }) = &file.reading else { return None };
+    let Some(ReadOutcome::Failed { reason }) = &file.reading else { return None };
     Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
 }
 
@@ -449,26 +449,26 @@ impl<'a> Basket<'a> {
 pub(super) async fn deliver(
     shared: &Shared,
     account: &Account,
-    parcel: &OutboxItem,
-    placement: ReplyTarget,
+    item: &OutboxItem,
+    reply_target: ReplyTarget,
     view: &FinalView,
     hurry: &Hurry,
 ) {
-    let reply = account.channel().open_reply(placement, shared.outbox.journal(parcel));
-    shared.outbox.deliver(parcel, reply, view, hurry).await;
+    let reply = account.channel().open_reply(reply_target, shared.outbox.reply_store(item));
+    shared.outbox.deliver(item, reply, view, hurry).await;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use pudu_channels::{Address, ReplyHandle};
-    use pudu_client::store::{Location, NewTurn, Shown};
+    use pudu_client::store::{DbLocation, NewTurn, ShownReply};
 
     #[tokio::test]
     async fn what_a_turn_showed_before_it_broke_down_is_found_again() {
         let home = tempfile::tempdir().unwrap();
-        let db = Db::open(&Location::Sqlite(home.path().join("pudu.db"))).await.unwrap();
-        let placement = ReplyTarget {
+        let db = Db::open(&DbLocation::Sqlite(home.path().join("pudu.db"))).await.unwrap();
+        let reply_target = ReplyTarget {
             address: Address { account: "a".into(), chat: "1".into(), topic: None },
             private: true,
             reply_to: Some("7".into()),
@@ -482,15 +482,15 @@ mod tests {
             account: "a".into(),
             thread: None,
             run: None,
-            placement: serde_json::to_string(&placement).unwrap(),
+            reply_target: serde_json::to_string(&reply_target).unwrap(),
             items: Vec::new(),
             final_view: None,
             now: 1,
         };
         db.open_turn(&turn).await.unwrap();
-        assert_eq!(shown(&db, &turn.id, placement.clone()).await, placement);
+        assert_eq!(shown(&db, &turn.id, reply_target.clone()).await, reply_target);
         let handle = ReplyHandle { state: serde_json::json!({"id": 8}), messages: vec!["8".into()] };
-        let kept = Shown {
+        let kept = ShownReply {
             handle: serde_json::to_string(&handle).unwrap(),
             conversation: "c".into(),
             account: "a".into(),
@@ -498,7 +498,7 @@ mod tests {
             messages: handle.messages.clone(),
         };
         db.save_handle(&turn.id, &kept, 2).await.unwrap();
-        let expect = ReplyTarget { saved: Some(handle), ..placement.clone() };
-        assert_eq!(shown(&db, &turn.id, placement).await, expect);
+        let expect = ReplyTarget { saved: Some(handle), ..reply_target.clone() };
+        assert_eq!(shown(&db, &turn.id, reply_target).await, expect);
     }
 }

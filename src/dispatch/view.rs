@@ -4,7 +4,7 @@ use super::{Shared, approval};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{
-    Ended,
+    RunEnd,
     base::{Decision, Finish, MOST_FILES, Outcome, Question, SandboxError, ThreadId},
     harness::{Activity, Progress, Working},
     net::scrub,
@@ -92,7 +92,8 @@ fn working(tasks: &[Working]) -> Option<String> {
 
 /// Returns the lines about decisions.
 fn decisions(decisions: &[Decision]) -> String {
-    let line = |Decision { wish, approved, by, unasked }: &Decision| match (approved, by) {
+    let line = |Decision { request: wish, approved, by, not_asked: unasked }: &Decision| match (approved, by)
+    {
         _ if *unasked => format!("⛔ {wish} was not done. {UNHEARD}"),
         (true, by) => format!("✅ {} approved {wish}", by.as_deref().unwrap_or("Somebody")),
         (false, Some(by)) => format!("⛔ {by} did not allow {wish}"),
@@ -149,7 +150,7 @@ pub(super) async fn finished(
     shared: &Shared,
     limits: ChannelLimits,
     thread: &ThreadId,
-    ended: &Ended,
+    ended: &RunEnd,
 ) -> FinalView {
     let (files, missing) = files(shared, limits, thread, &ended.artifacts).await;
     let (question, options) = ended.question.as_ref().map(asked).unwrap_or_default();

@@ -11,7 +11,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use pudu_client::agents::{AgentError, Agents, Change, Persona, Profile, normal};
+use pudu_client::agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ pub(super) async fn create(State(gateway): State<Gateway>, Json(wish): Json<Wish
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }
-    let profile = Profile { about, model, tool_groups, skills, soul };
+    let profile = AgentProfile { about, model, tool_groups, skills, soul };
     told(StatusCode::CREATED, work(&gateway, move |agents| agents.create(&name, &profile)).await)
 }
 
@@ -110,7 +110,7 @@ pub(super) async fn update(
     if let Some(refusal) = unknown_model(&gateway, model.as_ref().and_then(Option::as_deref)) {
         return refusal;
     }
-    let change = Change { about, model, tool_groups, skills, soul, only_less: false };
+    let change = AgentChange { about, model, tool_groups, skills, soul, only_less: false };
     told(StatusCode::OK, work(&gateway, move |agents| agents.update(&name, change)).await)
 }
 
@@ -143,14 +143,14 @@ async fn work<T: Send + 'static>(
     })
 }
 
-fn told(status: StatusCode, done: Result<Persona, AgentError>) -> Told {
+fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> Told {
     match done {
         Ok(persona) => (status, Json(shown(&persona))),
         Err(error) => refused(&error),
     }
 }
 
-fn shown(persona: &Persona) -> Value {
+fn shown(persona: &CustomAgent) -> Value {
     let profile = &persona.profile;
     json!({
         "name": persona.name,

@@ -7,7 +7,7 @@ use axum::{
     extract::{Query, State},
     http::StatusCode,
 };
-use pudu_client::{killed, store::Deed};
+use pudu_client::{killed, store::AuditEntry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(super) async fn list(
 ) -> (StatusCode, Json<Value>) {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
     let thread = asked.thread.map(Into::into);
-    match gateway.0.shared.db.within(STORE_TIMEOUT).deeds(thread.as_ref(), most).await {
+    match gateway.0.shared.db.within(STORE_TIMEOUT).audit_entries(thread.as_ref(), most).await {
         Ok(deeds) => (StatusCode::OK, Json(json!({ "deeds": deeds.iter().map(told).collect::<Vec<_>>() }))),
         Err(error) => {
             tracing::error!(%error, "the audit could not be read");
@@ -37,7 +37,7 @@ pub(super) async fn list(
 }
 
 /// Writes a deed as the API tells it.
-pub(crate) fn told(deed: &Deed) -> Value {
+pub(crate) fn told(deed: &AuditEntry) -> Value {
     let killed = deed.code.and_then(killed);
     json!({
         "at": clock::text(deed.at),

@@ -13,7 +13,7 @@ use axum::{
 use futures_util::{Stream, stream};
 use pudu_client::{
     base::RunId,
-    harness::{Gap, Item, Progress, Reader},
+    harness::{Gap, Progress, ReplayItem, ReplayReader},
 };
 use serde_json::{Value, json};
 use std::{convert::Infallible, time::Duration};
@@ -43,21 +43,21 @@ pub(super) async fn events(
     ([("x-accel-buffering", "no")], Sse::new(following).keep_alive(keep)).into_response()
 }
 
-fn follow(reader: Reader, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
+fn follow(reader: ReplayReader, stop: CancellationToken) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold((reader, stop), |(mut reader, stop)| async move {
         let item = stop.run_until_cancelled(reader.next()).await??;
         Some((Ok(event(&item)), (reader, stop)))
     })
 }
 
-fn event(item: &Item) -> Event {
+fn event(item: &ReplayItem) -> Event {
     match item {
-        Item::Event(id, happened) => {
+        ReplayItem::Event(id, happened) => {
             let data = serde_json::to_value(&**happened).unwrap_or_default();
             let name = data.get("type").and_then(Value::as_str).unwrap_or("event").to_owned();
             Event::default().id(id.to_string()).event(name).data(data.to_string())
         }
-        Item::Gap(Gap { missed, next, progress: so_far }) => {
+        ReplayItem::Gap(Gap { missed, next, progress: so_far }) => {
             let data = json!({ "missed": missed, "next": next, "progress": progress(so_far) });
             Event::default().id(next.saturating_sub(1).to_string()).event("gap").data(data.to_string())
         }

@@ -12,7 +12,7 @@ use axum::{
 };
 use pudu_client::{
     base::SandboxError,
-    skills::{Entry, Finding, Installed, Severity, SkillError, Skills},
+    skills::{CatalogEntry, Finding, FindingSeverity, Installed, SkillError, Skills},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn work<T: Send + 'static>(
     })
 }
 
-fn shown(entry: &Entry) -> Value {
+fn shown(entry: &CatalogEntry) -> Value {
     json!({
         "name": entry.name,
         "description": entry.about,
@@ -119,8 +119,8 @@ fn shown(entry: &Entry) -> Value {
 
 fn finding(finding: &Finding) -> Value {
     let severity = match finding.severity {
-        Severity::Warn => "warn",
-        Severity::Block => "block",
+        FindingSeverity::Warn => "warn",
+        FindingSeverity::Block => "block",
     };
     json!({ "severity": severity, "file": finding.file, "line": finding.line, "rule": finding.rule, "what": finding.what })
 }

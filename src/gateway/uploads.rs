@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pudu_client::{
-    base::{MessageId, Reading, SharedFile, ThreadId},
+    base::{MessageId, ReadOutcome, SharedFile, ThreadId},
     sandbox::Upload,
 };
 use serde_json::{Map, Value, json};
@@ -184,14 +184,14 @@ fn shown(thread: &ThreadId, file: &SharedFile, called: &str) -> Value {
     }
     match &file.reading {
         None => {}
-        Some(Reading::Text(text)) => {
+        Some(ReadOutcome::Text(text)) => {
             let name = text.path.rsplit('/').next().unwrap_or_default();
             info.insert("markdown_file".to_owned(), name.into());
             info.insert("markdown_path".to_owned(), text.path.as_str().into());
             info.insert("markdown_virtual_path".to_owned(), text.path.as_str().into());
             info.insert("markdown_artifact_url".to_owned(), artifact(thread, &text.path).into());
         }
-        Some(Reading::Failed { reason }) => {
+        Some(ReadOutcome::Failed { reason }) => {
             info.insert("markdown_error".to_owned(), reason.as_str().into());
         }
     }

@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 pub(super) struct Reply {
     room: Arc<Room>,
-    journal: Box<dyn ReplyStore>,
+    reply_store: Box<dyn ReplyStore>,
     line: Option<String>,
     shown: Option<Instant>,
 }
 
 impl Reply {
-    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, journal: Box<dyn ReplyStore>) -> Self {
+    pub(super) fn new(room: Arc<Room>, saved: Option<ReplyHandle>, reply_store: Box<dyn ReplyStore>) -> Self {
         let line = saved.and_then(|handle| handle.messages.into_iter().next());
-        Self { room, journal, line, shown: None }
+        Self { room, reply_store, line, shown: None }
     }
 
     /// Returns the line's id; it is kept before the line is shown.
@@ -26,7 +26,7 @@ impl Reply {
         }
         let line = MessageId::fresh().to_string();
         let handle = ReplyHandle { messages: vec![line.clone()], ..ReplyHandle::default() };
-        self.journal.save(&handle).await?;
+        self.reply_store.save(&handle).await?;
         Ok(self.line.insert(line).clone())
     }
 }

@@ -6,7 +6,7 @@ use crate::config::{Provisioner, Sandbox};
 use pudu_client::{
     base::Network,
     containers,
-    sandbox::{Folders, Limits, Mount},
+    sandbox::{CommandLimits, Folders, Mount},
 };
 
 /// The part of the configuration that such sandboxes are made of; when it changes, so do they.
@@ -15,7 +15,7 @@ pub(super) struct Wanted {
     network: Network,
     environment: Vec<(String, String)>,
     mounts: Vec<Mount>,
-    limits: Limits,
+    limits: CommandLimits,
 }
 
 impl Wanted {
@@ -30,9 +30,9 @@ pub(super) fn provisioner(
     provisioner: &Provisioner,
     folders: &Folders,
     wanted: Wanted,
-) -> containers::Provisioner {
+) -> containers::ProvisionerEngine {
     let Provisioner { url, key, shared } = provisioner.clone();
-    containers::Provisioner::new(containers::provisioner::Settings {
+    containers::ProvisionerEngine::new(containers::provisioner::ProvisionerSettings {
         url,
         key,
         shared,
@@ -57,8 +57,8 @@ pub(super) fn kubernetes(
     kubernetes: &Kubernetes,
     folders: &Folders,
     wanted: Wanted,
-) -> containers::Kubernetes {
-    use containers::kubernetes::{Settings, Volume, owner};
+) -> containers::KubernetesEngine {
+    use containers::kubernetes::{PodSettings, Volume, owner};
     let Kubernetes { kubeconfig, context, namespace, home, prefix, image, pull_secret, run_as } =
         kubernetes.clone();
     let volume = match home {
@@ -67,7 +67,7 @@ pub(super) fn kubernetes(
     };
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let user = folders.owner().or_else(|| run_as.map(|user| (user, user))).unwrap_or(own);
-    containers::Kubernetes::new(Settings {
+    containers::KubernetesEngine::new(PodSettings {
         kubeconfig,
         context,
         namespace,

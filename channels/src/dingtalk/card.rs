@@ -1,10 +1,10 @@
 //! The calls of one card: made and delivered, streamed into, changed.
 
 use super::{
-    api::Api,
-    failure::Failure,
-    page::{Page, digest},
-    robot::Target,
+    api::DingTalkApi,
+    failure::DingError,
+    page::{DingTalkPage, digest},
+    robot::RobotTarget,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -28,17 +28,17 @@ pub struct CardStyle {
 }
 
 /// A card. Its name carries all of its state.
-pub(super) struct Card<'a> {
-    pub(super) api: &'a Api,
+pub(super) struct DingTalkCard<'a> {
+    pub(super) api: &'a DingTalkApi,
     pub(super) style: &'a CardStyle,
     pub(super) robot_code: &'a str,
     /// Its `outTrackId`: the same name makes no second card.
     pub(super) name: &'a str,
 }
 
-impl Card<'_> {
+impl DingTalkCard<'_> {
     /// Makes the card in a chat. HTTP 200 does not mean that anybody sees it.
-    pub(super) async fn make(&self, target: &Target, page: &Page) -> Result<(), Failure> {
+    pub(super) async fn make(&self, target: &RobotTarget, page: &DingTalkPage) -> Result<(), DingError> {
         let mut body = json!({
             "cardTemplateId": self.style.template,
             "outTrackId": self.name,
@@ -49,23 +49,25 @@ impl Card<'_> {
             "userIdType": 1,
         });
         match target {
-            Target::Group(group) => {
+            RobotTarget::Group(group) => {
                 body["openSpaceId"] = format!("dtv1.card//IM_GROUP.{group}").into();
                 body["imGroupOpenDeliverModel"] = json!({"robotCode": self.robot_code});
             }
-            Target::Person(staff) => {
+            RobotTarget::Person(staff) => {
                 body["openSpaceId"] = format!("dtv1.card//IM_ROBOT.{staff}").into();
                 body["imRobotOpenDeliverModel"] =
                     json!({"spaceType": "IM_ROBOT", "robotCode": self.robot_code});
             }
-            Target::Session => return Err(Failure::Refused("no card reaches this person".to_owned())),
+            RobotTarget::Session => {
+                return Err(DingError::Refused("no card reaches this person".to_owned()));
+            }
         }
         let answer = self.call(Method::POST, "/v1.0/card/instances/createAndDeliver", &body).await?;
         delivered(&answer)
     }
 
     /// Makes the card without delivering it to anybody.
-    pub(super) async fn make_unseen(&self) -> Result<(), Failure> {
+    pub(super) async fn make_unseen(&self) -> Result<(), DingError> {
         let body = json!({
             "cardTemplateId": self.style.template, "outTrackId": self.name, "callbackType": "STREAM",
             "cardData": {"cardParamMap": {}},
@@ -75,7 +77,7 @@ impl Card<'_> {
 
     /// Shows a page in place of the one before. The same change twice counts once: its name is made of what
     /// it is and of which one it is.
-    pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), Failure> {
+    pub(super) async fn stream(&self, text: &str, finish: bool, nth: u32) -> Result<(), DingError> {
         let guid = digest(&[self.name, &nth.to_string(), text, if finish { "end" } else { "" }]);
         let body = json!({
             "outTrackId": self.name, "guid": guid, "key": self.style.content_key, "content": text,
@@ -86,19 +88,19 @@ impl Card<'_> {
     }
 
     /// Changes the buttons, if the template has any.
-    pub(super) async fn set_buttons(&self, page: &Page) -> Result<(), Failure> {
+    pub(super) async fn set_buttons(&self, page: &DingTalkPage) -> Result<(), DingError> {
         let Some(key) = &self.style.buttons_key else { return Ok(()) };
         self.put(Map::from_iter([(key.clone(), page.buttons().into())])).await
     }
 
     /// Changes everything of a card that is finished already.
-    pub(super) async fn replace(&self, page: &Page) -> Result<(), Failure> {
+    pub(super) async fn replace(&self, page: &DingTalkPage) -> Result<(), DingError> {
         let mut values = self.values(page);
         values.insert("flowStatus".to_owned(), "3".into());
         self.put(values).await
     }
 
-    async fn put(&self, values: Map<String, Value>) -> Result<(), Failure> {
+    async fn put(&self, values: Map<String, Value>) -> Result<(), DingError> {
         let body = json!({
             "outTrackId": self.name, "cardData": {"cardParamMap": values},
             "cardUpdateOptions": {"updateCardDataByKey": true},
@@ -108,17 +110,17 @@ impl Card<'_> {
 
     /// Makes an idempotent call, and repeats it at once where its outcome is unknown. A try that was perhaps
     /// done keeps the result uncertain, whatever the last try met.
-    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, DingError> {
         let mut lost = None;
         let mut result = self.api.call(method.clone(), path, body).await;
         for pause in RETRY_DELAYS {
             match &result {
-                Err(failure @ Failure::Unknown(_)) => {
+                Err(failure @ DingError::Unknown(_)) => {
                     lost = Some(failure.clone());
                     sleep(pause).await;
                 }
-                Err(Failure::Unconnected(_)) => sleep(pause).await,
-                Err(Failure::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
+                Err(DingError::Unconnected(_)) => sleep(pause).await,
+                Err(DingError::Wait(wait)) if *wait <= SHORT_WAIT => sleep(*wait).await,
                 _ => break,
             }
             result = self.api.call(method.clone(), path, body).await;
@@ -127,7 +129,7 @@ impl Card<'_> {
     }
 
     /// The template's variables: texts, every one.
-    fn values(&self, page: &Page) -> Map<String, Value> {
+    fn values(&self, page: &DingTalkPage) -> Map<String, Value> {
         let mut values = Map::from_iter([(self.style.content_key.clone(), self.text(page).into())]);
         if let Some(key) = &self.style.buttons_key {
             values.insert(key.clone(), page.buttons().into());
@@ -136,27 +138,27 @@ impl Card<'_> {
     }
 
     /// The words: what can be chosen stands among them where the template has no buttons.
-    pub(super) fn text(&self, page: &Page) -> String {
+    pub(super) fn text(&self, page: &DingTalkPage) -> String {
         if self.style.buttons_key.is_some() { page.text.clone() } else { page.words.clone() }
     }
 }
 
 /// HTTP 200 does not mean that it was done.
-fn succeeded(answer: Value) -> Result<Value, Failure> {
+fn succeeded(answer: Value) -> Result<Value, DingError> {
     if answer["success"] != false {
         return Ok(answer);
     }
     let why: String = answer["errorMsg"].as_str().unwrap_or("no reason given").chars().take(300).collect();
-    Err(Failure::Refused(format!("DingTalk did not take the card's change: {why}")))
+    Err(DingError::Refused(format!("DingTalk did not take the card's change: {why}")))
 }
 
-fn delivered(answer: &Value) -> Result<(), Failure> {
+fn delivered(answer: &Value) -> Result<(), DingError> {
     let results = answer["result"]["deliverResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     let failed = results.iter().find(|result| result["success"] == false);
     match failed {
         Some(result) => {
             let why: String = result["errorMsg"].as_str().unwrap_or_default().chars().take(300).collect();
-            Err(Failure::Refused(format!("the card was not delivered: {why}")))
+            Err(DingError::Refused(format!("the card was not delivered: {why}")))
         }
         None => Ok(()),
     }
@@ -165,7 +167,7 @@ fn delivered(answer: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dingtalk::loopback::{Loopback, failed};
+    use crate::dingtalk::loopback::{DingTalkLoopback, failed};
 
     #[test]
     fn http_200_can_say_that_nobody_sees_the_card() {
@@ -174,29 +176,29 @@ mod tests {
         assert_eq!(delivered(&answer(json!([]))), Ok(()));
         assert_eq!(delivered(&json!({})), Ok(()));
         assert!(succeeded(json!({"success": true})).is_ok() && succeeded(json!({})).is_ok());
-        assert!(matches!(succeeded(json!({"success": false})), Err(Failure::Refused(_))));
+        assert!(matches!(succeeded(json!({"success": false})), Err(DingError::Refused(_))));
         let failed = delivered(&answer(json!([{"success": false, "errorMsg": "spaceId is illegal"}])));
-        assert_eq!(failed, Err(Failure::Refused("the card was not delivered: spaceId is illegal".into())));
+        assert_eq!(failed, Err(DingError::Refused("the card was not delivered: spaceId is illegal".into())));
     }
 
     #[tokio::test]
     async fn what_was_perhaps_done_stays_so_whatever_the_next_try_meets() {
-        let check = async |answers: [&'static str; 3], expected: fn(&Failure) -> bool| {
+        let check = async |answers: [&'static str; 3], expected: fn(&DingError) -> bool| {
             let mut answers = answers.into_iter();
-            let server = Loopback::start(move |path, _| match path {
+            let server = DingTalkLoopback::start(move |path, _| match path {
                 "/v1.0/card/streaming" => answers.next().map_or((200, json!({})), failed),
                 _ => (200, json!({})),
             })
             .await;
-            let office = server.office(true);
-            let style = office.style.as_ref().unwrap();
-            let card = Card { api: &office.api, style, robot_code: "r", name: "p-k-s" };
+            let state = server.state(true);
+            let style = state.style.as_ref().unwrap();
+            let card = DingTalkCard { api: &state.api, style, robot_code: "r", name: "p-k-s" };
             let result = card.stream("words", false, 1).await;
             assert!(result.as_ref().is_err_and(expected), "{result:?}");
         };
-        let unknown = |failure: &Failure| matches!(failure, Failure::Unknown(_));
-        let wait = |failure: &Failure| matches!(failure, Failure::Wait(_));
-        let refused = |failure: &Failure| matches!(failure, Failure::Refused(_));
+        let unknown = |failure: &DingError| matches!(failure, DingError::Unknown(_));
+        let wait = |failure: &DingError| matches!(failure, DingError::Wait(_));
+        let refused = |failure: &DingError| matches!(failure, DingError::Refused(_));
         tokio::join!(
             check(["InternalError", "QpsLimit", "QpsLimit"], unknown),
             check(["InternalError", "invalidParameter", ""], unknown),

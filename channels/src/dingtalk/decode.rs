@@ -1,6 +1,6 @@
 //! From DingTalk's events to what a person did. Every part of an event may be missing or strange.
 
-use super::seal::Seal;
+use super::seal::NameSeal;
 use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender, name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,15 +25,15 @@ pub enum GroupConversations {
 }
 
 /// Reads events for one account.
-pub(super) struct Decoder {
+pub(super) struct DingTalkDecoder {
     pub(super) account: String,
     pub(super) groups: GroupConversations,
-    pub(super) seal: Seal,
+    pub(super) seal: NameSeal,
 }
 
 /// Data of a message that its answer needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hint {
+pub(super) struct DingTalkHint {
     /// Whether the person has a staff id, without which no robot message reaches them.
     pub(super) staff: bool,
     /// The message's own address for answers.
@@ -44,7 +44,7 @@ pub(super) struct Hint {
     pub(super) until: i64,
 }
 
-impl Decoder {
+impl DingTalkDecoder {
     /// Reads a bot message. `None` for one that nobody can mean for us.
     pub(super) fn message(&self, data: &Value) -> Option<Inbound> {
         let id = text(data, "msgId");
@@ -62,7 +62,7 @@ impl Decoder {
         let (words, attachments) = content(data)?;
         // A file cannot have words with it: those come as the next message, and belong to it.
         let album = (words.is_empty() && private).then(|| id.clone());
-        let hint = Hint {
+        let hint = DingTalkHint {
             staff: !staff.is_empty(),
             session: text(data, "sessionWebhook"),
             until: number(&data["sessionWebhookExpiredTime"]).unwrap_or(0),
@@ -85,7 +85,7 @@ impl Decoder {
     /// Reads a press on a card. The place is the one that the card's name proves.
     pub(super) fn press(&self, frame: &str, data: &Value, now: i64) -> Option<Inbound> {
         let (card, person) = (text(data, "outTrackId"), text(data, "userId"));
-        let private = Seal::private(&card)?;
+        let private = NameSeal::private(&card)?;
         let space = text(data, "spaceId");
         let group = space.rsplit_once("IM_GROUP.").map_or(space.as_str(), |(_, group)| group).to_owned();
         if person.is_empty() || (!private && group.is_empty()) {
@@ -109,7 +109,7 @@ impl Decoder {
             sender: Sender { id: person.clone(), name: person },
             addressed: true,
             at: now,
-            hint: serde_json::to_value(Hint { staff: true, ..Hint::default() }).ok(),
+            hint: serde_json::to_value(DingTalkHint { staff: true, ..DingTalkHint::default() }).ok(),
             kind: InboundKind::Press { action },
         })
     }

@@ -1,6 +1,6 @@
 //! Doctor checks of an account, made against DingTalk's API.
 
-use super::{DingTalk, card::Card, failure::Failure, listen::KEEPALIVE};
+use super::{DingTalkChannel, card::DingTalkCard, failure::DingError, listen::KEEPALIVE};
 use crate::{Check, socket::Socket};
 use pudu_net::reqwest::Method;
 use secrecy::ExposeSecret;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 const UNUSED: &str = "/v1.0/graph/api/invoke";
 
 /// Looks at credentials, clock, stream, and the permissions to send.
-pub(super) async fn check(dingtalk: &DingTalk) -> Vec<Check> {
+pub(super) async fn check(dingtalk: &DingTalkChannel) -> Vec<Check> {
     let clock = match dingtalk.api.ask_token().await {
         Ok((_, clock)) => clock,
         Err(error) => return vec![credentials(&error)],
@@ -21,7 +21,7 @@ pub(super) async fn check(dingtalk: &DingTalk) -> Vec<Check> {
         Check::clock(there, SystemTime::now(), "addresses for answers look good or bad that are not")
     }));
     found.push(stream(dingtalk).await);
-    let body = json!({"robotCode": dingtalk.office.robot_code});
+    let body = json!({"robotCode": dingtalk.state.robot_code});
     let sending = dingtalk.api.call(Method::POST, "/v1.0/robot/groupMessages/send", &body).await;
     found.push(permission(
         "sending messages",
@@ -32,9 +32,9 @@ pub(super) async fn check(dingtalk: &DingTalk) -> Vec<Check> {
     found
 }
 
-fn credentials(error: &Failure) -> Check {
+fn credentials(error: &DingError) -> Check {
     match error {
-        Failure::Credentials(why) => Check::bad(
+        DingError::Credentials(why) => Check::bad(
             "credentials",
             why,
             "copy Client ID and Client Secret from the app's page \"Credentials and basic information\"",
@@ -47,7 +47,7 @@ fn credentials(error: &Failure) -> Check {
     }
 }
 
-async fn stream(dingtalk: &DingTalk) -> Check {
+async fn stream(dingtalk: &DingTalkChannel) -> Check {
     let what = "stream";
     let mend =
         "open the app's page \"Events and callbacks\", choose Stream mode, and publish the app's version";
@@ -69,27 +69,28 @@ async fn stream(dingtalk: &DingTalk) -> Check {
     }
 }
 
-async fn cards(dingtalk: &DingTalk) -> Check {
+async fn cards(dingtalk: &DingTalkChannel) -> Check {
     let what = "cards";
-    let Some(style) = &dingtalk.office.style else {
+    let Some(style) = &dingtalk.state.style else {
         let mend = "make an AI card template and set `card_template_id`: answers then grow in place";
         return Check::poor(what, "no `card_template_id`: answers come whole, at the end", mend);
     };
     // A card that is delivered to nobody: it is made and finished as those of answers are.
     let name = format!("pudu-doctor-{:016x}", fastrand::u64(..));
-    let card = Card { api: &dingtalk.api, style, robot_code: &dingtalk.office.robot_code, name: &name };
+    let card =
+        DingTalkCard { api: &dingtalk.api, style, robot_code: &dingtalk.state.robot_code, name: &name };
     let tried = match card.make_unseen().await {
         Ok(()) => card.stream("pudu doctor", true, 0).await,
         made => made,
     };
     match tried {
         Ok(()) => Check::good(what, "a card can be made and written"),
-        Err(Failure::Strange(why)) => Check::bad(
+        Err(DingError::Strange(why)) => Check::bad(
             what,
             why,
             "see that `card_content_key` is the name of the template's Markdown variable, and that streaming is on",
         ),
-        Err(Failure::Refused(why)) => {
+        Err(DingError::Refused(why)) => {
             Check::bad(what, why, "see that `card_template_id` is the id of a published template of this app")
         }
         Err(error) => permission(what, "Card.Streaming.Write and Card.Instance.Write", Some(error)),
@@ -97,14 +98,14 @@ async fn cards(dingtalk: &DingTalk) -> Check {
 }
 
 /// Any answer but one about permissions says that there is the permission.
-fn permission(what: &str, name: &str, error: Option<Failure>) -> Check {
+fn permission(what: &str, name: &str, error: Option<DingError>) -> Check {
     match error {
-        Some(Failure::Forbidden(why)) => {
+        Some(DingError::Forbidden(why)) => {
             let mend =
                 format!("apply for {name} on the app's page \"Permissions\", then publish the app's version");
             Check::bad(what, why, mend)
         }
-        Some(Failure::Unconnected(why) | Failure::Unknown(why)) => {
+        Some(DingError::Unconnected(why) | DingError::Unknown(why)) => {
             Check::poor(what, why, "run the doctor again")
         }
         _ => Check::good(what, "permitted"),
@@ -120,10 +121,10 @@ mod tests {
     fn what_is_wrong_comes_with_its_mend() {
         let good = |check: Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(permission("x", "y", None)));
-        assert!(good(permission("x", "y", Some(Failure::Refused("a part is missing".into())))));
-        let check = permission("x", "y", Some(Failure::Forbidden("no".into())));
+        assert!(good(permission("x", "y", Some(DingError::Refused("a part is missing".into())))));
+        let check = permission("x", "y", Some(DingError::Forbidden("no".into())));
         assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("apply for y")));
-        let check = credentials(&Failure::Credentials("no".into()));
+        let check = credentials(&DingError::Credentials("no".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Client Secret")));
     }
 }

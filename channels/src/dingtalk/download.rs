@@ -1,10 +1,10 @@
 //! Files on their way from DingTalk, never more of them than was asked for.
 
-use super::{api::Api, failure::Failure};
+use super::{api::DingTalkApi, failure::DingError};
 use crate::{
     Attachment, SendError,
     fetch::{self, check},
-    live::CallError,
+    reply::CallError,
 };
 use pudu_net::reqwest::Method;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(super) const MAX_DOWNLOAD_BYTES: u64 = 50_000_000;
 
 /// Fetches a file to `to`, which is made.
 pub(super) async fn file(
-    api: &Api,
+    api: &DingTalkApi,
     robot_code: &str,
     attachment: &Attachment,
     to: &Path,
@@ -41,13 +41,13 @@ pub(super) async fn file(
 }
 
 /// Asks where the file is. The address stands for the right to it: no token goes there.
-async fn find(api: &Api, robot_code: &str, code: &str) -> Result<Url, Failure> {
+async fn find(api: &DingTalkApi, robot_code: &str, code: &str) -> Result<Url, DingError> {
     let body = json!({"downloadCode": code, "robotCode": robot_code});
     let answer = api.call(Method::POST, "/v1.0/robot/messageFiles/download", &body).await?;
     let url = answer["downloadUrl"].as_str().and_then(|url| Url::parse(url).ok());
-    let url = url.ok_or_else(|| Failure::Refused("the file is not there".to_owned()))?;
+    let url = url.ok_or_else(|| DingError::Refused("the file is not there".to_owned()))?;
     if !is_safe(&api.api_url, &url) {
-        return Err(Failure::Refused("the file's address is not a safe one".to_owned()));
+        return Err(DingError::Refused("the file's address is not a safe one".to_owned()));
     }
     Ok(url)
 }
@@ -71,11 +71,11 @@ mod tests {
     async fn no_file_is_fetched_from_within_the_network() {
         let url = |text: &str| Url::parse(text).unwrap();
         let (base, other) = (url("https://api.dingtalk.com"), url("https://oapi.dingtalk.com"));
-        let api = Api::new("id".into(), "s".into(), base, other).unwrap();
+        let api = DingTalkApi::new("id".into(), "s".into(), base, other).unwrap();
         for inside in ["https://127.0.0.1/a", "https://169.254.169.254/a", "https://[fd00::1]/a"] {
             let refused = api.fetch(url(inside), std::time::Duration::from_secs(5)).await.unwrap_err();
             assert!(
-                matches!(&refused, Failure::Refused(why) if why.contains("open internet")),
+                matches!(&refused, DingError::Refused(why) if why.contains("open internet")),
                 "{inside}: {refused:?}"
             );
         }

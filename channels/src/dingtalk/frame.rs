@@ -9,7 +9,7 @@ pub(super) const CARDS: &str = "/v1.0/card/instances/callback";
 
 /// A frame of the stream, by its meaning.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Frame {
+pub(super) enum StreamFrame {
     /// A person wrote to the bot.
     Message(Ticket, Value),
     /// A person pressed a button of a card.
@@ -37,7 +37,7 @@ impl Ticket {
 }
 
 /// Reads a frame. Anything can come; what cannot be read is nothing.
-pub(super) fn read(text: &str) -> Frame {
+pub(super) fn read(text: &str) -> StreamFrame {
     let frame: Value = serde_json::from_str(text).unwrap_or_default();
     let word = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
     let headers = &frame["headers"];
@@ -45,17 +45,20 @@ pub(super) fn read(text: &str) -> Frame {
     let data = word(&frame, "data");
     let content = || serde_json::from_str(&data).unwrap_or(Value::Null);
     match (kind.as_str(), topic.as_str()) {
-        ("SYSTEM", "disconnect") => Frame::Disconnect,
+        ("SYSTEM", "disconnect") => StreamFrame::Disconnect,
         // What came in the ping goes back in its answer.
-        ("SYSTEM", _) if !id.is_empty() => Frame::Answer(ack(200, "OK", &id, &data)),
-        (_, _) if id.is_empty() => Frame::Nothing,
-        ("CALLBACK", MESSAGES) => Frame::Message(Ticket { id }, content()),
-        ("CALLBACK", CARDS) => Frame::Press(Ticket { id }, content()),
-        ("CALLBACK", _) => Frame::Answer(ack(404, "not handled here", &id, "{}")),
-        ("EVENT", _) => {
-            Frame::Answer(ack(200, "OK", &id, &json!({"status": "SUCCESS", "message": "ok"}).to_string()))
-        }
-        _ => Frame::Nothing,
+        ("SYSTEM", _) if !id.is_empty() => StreamFrame::Answer(ack(200, "OK", &id, &data)),
+        (_, _) if id.is_empty() => StreamFrame::Nothing,
+        ("CALLBACK", MESSAGES) => StreamFrame::Message(Ticket { id }, content()),
+        ("CALLBACK", CARDS) => StreamFrame::Press(Ticket { id }, content()),
+        ("CALLBACK", _) => StreamFrame::Answer(ack(404, "not handled here", &id, "{}")),
+        ("EVENT", _) => StreamFrame::Answer(ack(
+            200,
+            "OK",
+            &id,
+            &json!({"status": "SUCCESS", "message": "ok"}).to_string(),
+        )),
+        _ => StreamFrame::Nothing,
     }
 }
 
@@ -77,9 +80,11 @@ mod tests {
         json!({"specVersion": "1.0", "type": kind, "headers": headers, "data": data.to_string()}).to_string()
     }
 
-    fn answer(code: u16, message: &str, id: &str, data: &str) -> Frame {
+    fn answer(code: u16, message: &str, id: &str, data: &str) -> StreamFrame {
         let headers = json!({"messageId": id, "contentType": "application/json"});
-        Frame::Answer(json!({"code": code, "headers": headers, "message": message, "data": data}).to_string())
+        StreamFrame::Answer(
+            json!({"code": code, "headers": headers, "message": message, "data": data}).to_string(),
+        )
     }
 
     #[test]
@@ -89,10 +94,13 @@ mod tests {
         let said = json!({"msgId": "x"});
         let cases = [
             (frame("SYSTEM", "ping", Some("p1"), &ping), answer(200, "OK", "p1", &ping.to_string())),
-            (frame("SYSTEM", "KEEPALIVE", None, &json!({})), Frame::Nothing),
-            (frame("SYSTEM", "disconnect", None, &json!({"reason": "x"})), Frame::Disconnect),
-            (frame("CALLBACK", MESSAGES, Some("m1"), &said), Frame::Message(ticket.clone(), said.clone())),
-            (frame("CALLBACK", CARDS, Some("m1"), &said), Frame::Press(ticket, said)),
+            (frame("SYSTEM", "KEEPALIVE", None, &json!({})), StreamFrame::Nothing),
+            (frame("SYSTEM", "disconnect", None, &json!({"reason": "x"})), StreamFrame::Disconnect),
+            (
+                frame("CALLBACK", MESSAGES, Some("m1"), &said),
+                StreamFrame::Message(ticket.clone(), said.clone()),
+            ),
+            (frame("CALLBACK", CARDS, Some("m1"), &said), StreamFrame::Press(ticket, said)),
             (
                 frame("CALLBACK", "/other", Some("m1"), &json!({})),
                 answer(404, "not handled here", "m1", "{}"),
@@ -101,10 +109,10 @@ mod tests {
                 frame("EVENT", "user_add_org", Some("e1"), &json!({})),
                 answer(200, "OK", "e1", "{\"message\":\"ok\",\"status\":\"SUCCESS\"}"),
             ),
-            (frame("CALLBACK", MESSAGES, None, &json!({})), Frame::Nothing),
-            ("{\"type\":\"CALLBACK\"".to_owned(), Frame::Nothing),
-            ("[1,2]".to_owned(), Frame::Nothing),
-            (String::new(), Frame::Nothing),
+            (frame("CALLBACK", MESSAGES, None, &json!({})), StreamFrame::Nothing),
+            ("{\"type\":\"CALLBACK\"".to_owned(), StreamFrame::Nothing),
+            ("[1,2]".to_owned(), StreamFrame::Nothing),
+            (String::new(), StreamFrame::Nothing),
         ];
         for (text, expected) in cases {
             assert_eq!(read(&text), expected, "{text}");
@@ -116,7 +124,7 @@ mod tests {
         let text = json!({
             "type": "CALLBACK", "headers": {"topic": MESSAGES, "messageId": "m1"}, "data": "{\"cut",
         });
-        assert_eq!(read(&text.to_string()), Frame::Message(Ticket { id: "m1".into() }, Value::Null));
+        assert_eq!(read(&text.to_string()), StreamFrame::Message(Ticket { id: "m1".into() }, Value::Null));
     }
 
     proptest! {

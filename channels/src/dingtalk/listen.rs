@@ -4,9 +4,9 @@
 //! at the moment is held and tried again for a while, because DingTalk is not certain to repeat it.
 
 use super::{
-    DingTalk,
-    failure::Failure,
-    frame::{self, Frame, Ticket},
+    DingTalkChannel,
+    failure::DingError,
+    frame::{self, StreamFrame, Ticket},
 };
 use crate::{
     ChannelError, EventSink, HealthCell, Inbound,
@@ -39,17 +39,17 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How many events may wait to be kept. Further ones are left to DingTalk's repetition.
 const HELD: usize = 256;
 
-impl DingTalk {
+impl DingTalkChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
-        self.attend(&Held::new(intake, &self.health), &stop).await
+        self.attend(&UnstoredEvents::new(sink, &self.health), &stop).await
     }
 
     /// Stays connected. What is held outlives every socket: DingTalk is not certain to repeat it.
-    async fn attend(&self, held: &Held<'_>, stop: &CancellationToken) -> Result<(), ChannelError> {
+    async fn attend(&self, held: &UnstoredEvents<'_>, stop: &CancellationToken) -> Result<(), ChannelError> {
         tokio::select! {
             result = supervise(&self.health, stop, || self.connect(held, stop)) => result,
             never = held.persist() => match never {},
@@ -57,7 +57,7 @@ impl DingTalk {
     }
 
     /// Connects, listens, and changes to a new socket as often as DingTalk wants it.
-    async fn connect(&self, held: &Held<'_>, stop: &CancellationToken) -> ConnectionEnd {
+    async fn connect(&self, held: &UnstoredEvents<'_>, stop: &CancellationToken) -> ConnectionEnd {
         let opened = tokio::select! {
             opened = self.open() => opened,
             () = stop.cancelled() => return ConnectionEnd::Renew,
@@ -116,12 +116,12 @@ impl DingTalk {
     }
 
     /// Listens until the socket ends.
-    async fn hear(&self, socket: &mut Socket, held: &Held<'_>) -> Left {
+    async fn hear(&self, socket: &mut Socket, held: &UnstoredEvents<'_>) -> Left {
         loop {
             let answer = tokio::select! {
                 heard = socket.next() => match heard {
                     Ok(Heard::Text(text)) => match frame::read(&text) {
-                        Frame::Disconnect => return Left::Announced,
+                        StreamFrame::Disconnect => return Left::Announced,
                         frame => self.take(frame, held).await,
                     },
                     Ok(Heard::Binary(_)) => None,
@@ -139,18 +139,18 @@ impl DingTalk {
     }
 
     /// Has an event kept; returns what to answer, if anything.
-    async fn take(&self, frame: Frame, held: &Held<'_>) -> Option<String> {
+    async fn take(&self, frame: StreamFrame, held: &UnstoredEvents<'_>) -> Option<String> {
         let (ticket, inbound) = match frame {
-            Frame::Message(ticket, data) => {
+            StreamFrame::Message(ticket, data) => {
                 let inbound = self.message(&data);
                 (ticket, inbound)
             }
-            Frame::Press(ticket, data) => {
+            StreamFrame::Press(ticket, data) => {
                 let inbound = self.decoder.press(&ticket.id, &data, now());
                 (ticket, inbound)
             }
-            Frame::Answer(answer) => return Some(answer),
-            Frame::Disconnect | Frame::Nothing => return None,
+            StreamFrame::Answer(answer) => return Some(answer),
+            StreamFrame::Disconnect | StreamFrame::Nothing => return None,
         };
         self.health.event(now());
         match inbound {
@@ -161,7 +161,7 @@ impl DingTalk {
 
     fn message(&self, data: &Value) -> Option<Inbound> {
         let inbound = self.decoder.message(data)?;
-        Some(self.office.offers.resolve(inbound))
+        Some(self.state.numbered.resolve(inbound))
     }
 }
 
@@ -176,11 +176,11 @@ enum Left {
 }
 
 /// Events that could not be kept yet.
-struct Held<'a> {
-    intake: &'a dyn EventSink,
+struct UnstoredEvents<'a> {
+    sink: &'a dyn EventSink,
     /// Receives the errors of events that could not be stored.
     health: &'a HealthCell,
-    queue: Mutex<Queue>,
+    queue: Mutex<EventQueue>,
     /// Something began to wait.
     waits: Notify,
     /// Something that waited is kept.
@@ -188,19 +188,19 @@ struct Held<'a> {
 }
 
 #[derive(Default)]
-struct Queue {
+struct EventQueue {
     /// Oldest first.
     waiting: VecDeque<(Ticket, Inbound)>,
     /// Acknowledgements that no socket has taken yet, oldest first.
     answers: VecDeque<String>,
 }
 
-impl<'a> Held<'a> {
-    fn new(intake: &'a dyn EventSink, health: &'a HealthCell) -> Self {
-        Self { intake, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
+impl<'a> UnstoredEvents<'a> {
+    fn new(sink: &'a dyn EventSink, health: &'a HealthCell) -> Self {
+        Self { sink, health, queue: Mutex::default(), waits: Notify::new(), kept: Notify::new() }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, EventQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Held<'a> {
         // In a person's order: what waits goes first.
         let first = self.queue().waiting.is_empty();
         if first {
-            match self.intake.accept(inbound.clone()).await {
+            match self.sink.accept(inbound.clone()).await {
                 Ok(_) => return Some(ticket.taken()),
                 Err(error) => {
                     tracing::warn!(%error, "a message cannot be kept now; trying again");
@@ -241,7 +241,7 @@ impl<'a> Held<'a> {
     /// kept, and at that moment its acknowledgement is there.
     async fn again(&self) {
         while let Some(inbound) = self.oldest() {
-            if let Err(error) = self.intake.accept(inbound).await {
+            if let Err(error) = self.sink.accept(inbound).await {
                 // Also where a new connection has just called itself well.
                 self.health.not_kept(error);
                 return;
@@ -280,10 +280,12 @@ impl<'a> Held<'a> {
 }
 
 /// Words a call for a connection that failed.
-fn unopened(failure: Failure) -> ConnectionEnd {
+fn unopened(failure: DingError) -> ConnectionEnd {
     match failure {
-        Failure::Credentials(what) | Failure::Token(what) => ConnectionEnd::Fatal(ChannelError::Auth(what)),
-        Failure::Wait(wait) | Failure::Flooded(wait) => {
+        DingError::Credentials(what) | DingError::Token(what) => {
+            ConnectionEnd::Fatal(ChannelError::Auth(what))
+        }
+        DingError::Wait(wait) | DingError::Flooded(wait) => {
             ConnectionEnd::Later("DingTalk asks to wait".to_owned(), wait)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -1,6 +1,6 @@
 //! An API on the loopback: records what is asked and answers what a test says.
 
-use super::{CardStyle, Config, DingTalk, GroupConversations, Office};
+use super::{CardStyle, DingTalkAccountState, DingTalkChannel, DingTalkConfig, GroupConversations};
 use axum::{
     Router,
     body::Bytes,
@@ -14,16 +14,16 @@ use std::{
     time::Duration,
 };
 
-type Script = dyn FnMut(&str, &Value) -> (u16, Value) + Send;
+type DingTalkScript = dyn FnMut(&str, &Value) -> (u16, Value) + Send;
 
 #[derive(Clone)]
-pub(super) struct Loopback {
-    script: Arc<Mutex<Box<Script>>>,
+pub(super) struct DingTalkLoopback {
+    script: Arc<Mutex<Box<DingTalkScript>>>,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
     url: String,
 }
 
-impl Loopback {
+impl DingTalkLoopback {
     /// Starts a server, which gives everybody a token. The script gets the path and the body.
     pub(super) async fn start(script: impl FnMut(&str, &Value) -> (u16, Value) + Send + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -35,8 +35,8 @@ impl Loopback {
     }
 
     /// Returns the state that the replies of a bot with this API share.
-    pub(super) fn office(&self, cards: bool) -> Arc<Office> {
-        channel(&self.url, cards).office
+    pub(super) fn state(&self, cards: bool) -> Arc<DingTalkAccountState> {
+        channel(&self.url, cards).state
     }
 
     /// Returns the last parts of the paths that were asked so far, without the token's.
@@ -47,9 +47,9 @@ impl Loopback {
 }
 
 /// A bot whose API is at this address.
-pub(super) fn channel(url: &str, cards: bool) -> DingTalk {
+pub(super) fn channel(url: &str, cards: bool) -> DingTalkChannel {
     let style = CardStyle { template: "t".into(), content_key: "content".into(), buttons_key: None };
-    let config = Config {
+    let config = DingTalkConfig {
         account: "dingtalk".into(),
         client_id: "ding1".into(),
         client_secret: "secret".into(),
@@ -60,7 +60,7 @@ pub(super) fn channel(url: &str, cards: bool) -> DingTalk {
         stream_interval: Duration::from_millis(800),
         group_conversations: GroupConversations::Group,
     };
-    DingTalk::new(config).unwrap()
+    DingTalkChannel::new(config).unwrap()
 }
 
 /// The answer that says this code.
@@ -73,7 +73,7 @@ pub(super) fn failed(code: &str) -> (u16, Value) {
     (status, json!({"code": code, "message": "m"}))
 }
 
-async fn answer(State(server): State<Loopback>, uri: Uri, body: Bytes) -> Response {
+async fn answer(State(server): State<DingTalkLoopback>, uri: Uri, body: Bytes) -> Response {
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let (status, told) = (server.script.lock().unwrap())(uri.path(), &body);
     if status == 200 && uri.path().ends_with("/accessToken") {

@@ -12,17 +12,17 @@
 mod kept;
 
 use super::{
-    Office,
-    card::Card,
-    decode::Hint,
-    failure::Failure,
-    page::{Page, digest},
-    robot::{Content, Robot, Target},
+    DingTalkAccountState,
+    card::DingTalkCard,
+    decode::DingTalkHint,
+    failure::DingError,
+    page::{DingTalkPage, digest},
+    robot::{Robot, RobotContent, RobotTarget},
 };
 use crate::{
     Address, OutFile, ReplyTarget, SendError,
-    live::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages, SendIntent},
     name::is_picture,
+    reply::{CallError, MessageDraft, MessageHistory, NumberedChoices, PlatformMessages},
     split::{Limit, Unit},
 };
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-use kept::{Mark, Posted, Tries, posted_message};
+use kept::{DingDedupKey, DingIntent, DingMessageRef, StoredDedupKey, posted_message};
 
 /// The largest file that DingTalk takes, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20_000_000;
@@ -57,7 +57,7 @@ const MOVED: &str = "⤵";
 
 /// The messages of one reply.
 pub(super) struct DingMessages {
-    office: Arc<Office>,
+    state: Arc<DingTalkAccountState>,
     address: Address,
     private: bool,
     robot: Robot,
@@ -81,21 +81,21 @@ pub(super) struct DingMessages {
 }
 
 impl DingMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
-        let hint = placement.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
-        let hint = hint.unwrap_or(Hint { staff: true, ..Hint::default() });
-        let chat = placement.address.chat.clone();
-        let target = match (placement.private, hint.staff) {
-            (false, _) => Target::Group(chat),
-            (true, true) => Target::Person(chat),
-            (true, false) => Target::Session,
+    pub(super) fn new(state: Arc<DingTalkAccountState>, reply_target: &ReplyTarget) -> Self {
+        let hint = reply_target.hint.clone().and_then(|hint| serde_json::from_value(hint).ok());
+        let hint = hint.unwrap_or(DingTalkHint { staff: true, ..DingTalkHint::default() });
+        let chat = reply_target.address.chat.clone();
+        let target = match (reply_target.private, hint.staff) {
+            (false, _) => RobotTarget::Group(chat),
+            (true, true) => RobotTarget::Person(chat),
+            (true, false) => RobotTarget::Session,
         };
-        let plain = target == Target::Session;
-        let robot = Robot { code: office.robot_code.clone(), target, hint };
+        let plain = target == RobotTarget::Session;
+        let robot = Robot { code: state.robot_code.clone(), target, hint };
         Self {
-            office,
-            address: placement.address.clone(),
-            private: placement.private,
+            state,
+            address: reply_target.address.clone(),
+            private: reply_target.private,
             robot,
             plain,
             carded: false,
@@ -110,68 +110,72 @@ impl DingMessages {
 
     /// Whether the reply is shown in cards now.
     fn in_cards(&self) -> bool {
-        !self.plain && self.office.style.is_some() && (self.carded || !self.office.cards_rest())
+        !self.plain && self.state.style.is_some() && (self.carded || !self.state.cards_rest())
     }
 
-    fn card<'a>(&'a self, name: &'a str) -> Option<Card<'a>> {
-        let style = self.office.style.as_ref()?;
-        Some(Card { api: &self.office.api, style, robot_code: &self.office.robot_code, name })
+    fn card<'a>(&'a self, name: &'a str) -> Option<DingTalkCard<'a>> {
+        let style = self.state.style.as_ref()?;
+        Some(DingTalkCard { api: &self.state.api, style, robot_code: &self.state.robot_code, name })
     }
 
     /// Counts a call against what the chat and the app may be given.
     fn spend(&self) {
-        self.office.pacer.spend(&self.address.chat, self.interval());
-        self.office.pacer.spend(&self.office.everybody, Office::PER_CALL);
+        self.state.pacer.spend(&self.address.chat, self.interval());
+        self.state.pacer.spend(&self.state.everybody, DingTalkAccountState::PER_CALL);
     }
 
     /// Changes come slower the more there were: a reply that works for hours costs a few hundred calls.
     fn interval(&self) -> Duration {
-        let slower = self.office.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
-        slower.min(MAX_REFRESH_INTERVAL.max(self.office.interval))
+        let slower = self.state.interval.saturating_mul(1 << (self.changes / SLOWER).min(10));
+        slower.min(MAX_REFRESH_INTERVAL.max(self.state.interval))
     }
 
-    fn failed(&self, failure: Failure) -> CallError {
-        if let Failure::Wait(wait) = failure {
-            self.office.pacer.hold(&self.office.everybody, wait);
+    fn failed(&self, failure: DingError) -> CallError {
+        if let DingError::Wait(wait) = failure {
+            self.state.pacer.hold(&self.state.everybody, wait);
         }
         failure.into()
     }
 
     /// Gives cards up for this reply; for a while for all, where the fault is not this chat's.
-    fn give_up_cards(&mut self, failure: &Failure) {
+    fn give_up_cards(&mut self, failure: &DingError) {
         self.plain = true;
-        let general = matches!(failure, Failure::Strange(_) | Failure::Forbidden(_));
+        let general = matches!(failure, DingError::Strange(_) | DingError::Forbidden(_));
         tracing::warn!(
             error = %failure,
             "a card could not be used; the reply goes on as messages. Check `card_template_id`, \
              `card_content_key` and the app's card permissions"
         );
         if general {
-            self.office.rest_cards();
+            self.state.rest_cards();
         }
     }
 
-    async fn post_card(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Option<Posted>, CallError> {
-        let name = self.office.seal.name(&slot.key, self.private, &self.address);
+    async fn post_card(
+        &mut self,
+        intent: &DingIntent,
+        page: &DingTalkPage,
+    ) -> Result<Option<DingMessageRef>, CallError> {
+        let name = self.state.seal.name(&intent.key, self.private, &self.address);
         let Some(card) = self.card(&name) else { return Ok(None) };
         let made = card.make(&self.robot.target, page).await;
         let there = made.is_ok();
         let sent = self.posted_card(name.clone(), page);
         let made = match made {
             // It was perhaps there already, and shows something else: the change that follows sees to it.
-            Ok(()) if slot.again => {
+            Ok(()) if intent.again => {
                 let (shows, buttons) = (String::new(), String::new());
-                let ending = slot.dedup_key.as_ref().is_some_and(|tries| tries.done);
-                return Ok(Some(Posted { shows, buttons, done: false, ending, ..sent }));
+                let ending = intent.dedup_key.as_ref().is_some_and(|tries| tries.done);
+                return Ok(Some(DingMessageRef { shows, buttons, done: false, ending, ..sent }));
             }
             Ok(()) if page.done => card.stream(&card.text(page), true, 0).await,
             result => result,
         };
         match made {
             Ok(()) => Ok(Some(sent)),
-            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                 self.give_up_cards(&error);
-                if there || slot.again {
+                if there || intent.again {
                     self.leave(&name).await;
                 }
                 Ok(None)
@@ -185,8 +189,8 @@ impl DingMessages {
         }
     }
 
-    fn posted_card(&self, id: String, page: &Page) -> Posted {
-        Posted {
+    fn posted_card(&self, id: String, page: &DingTalkPage) -> DingMessageRef {
+        DingMessageRef {
             id,
             card: true,
             done: page.done,
@@ -200,7 +204,7 @@ impl DingMessages {
     /// Ends a card whose words are elsewhere, as far as that can be done.
     async fn leave(&self, name: &str) {
         let Some(card) = self.card(name) else { return };
-        let page = Page {
+        let page = DingTalkPage {
             text: MOVED.to_owned(),
             words: MOVED.to_owned(),
             title: String::new(),
@@ -216,32 +220,40 @@ impl DingMessages {
     }
 
     /// Ends the card that an earlier try perhaps made, where the words go elsewhere now.
-    async fn leave_perhaps(&self, slot: &SendIntent<Mark>) {
-        if slot.again && self.robot.target != Target::Session {
-            self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
+    async fn leave_perhaps(&self, intent: &DingIntent) {
+        if intent.again && self.robot.target != RobotTarget::Session {
+            self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
         }
     }
 
-    async fn post_message(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
-        let content = Content::Markdown { title: page.title.clone(), text: page.message() };
+    async fn post_message(
+        &mut self,
+        intent: &DingIntent,
+        page: &DingTalkPage,
+    ) -> Result<DingMessageRef, CallError> {
+        let content = RobotContent::Markdown { title: page.title.clone(), text: page.message() };
         if !page.done {
             return self.post_sign(&content, page).await;
         }
-        if slot.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
+        if intent.dedup_key.as_ref().is_some_and(|tries| tries.lost >= OFTEN) {
             self.rarely()?;
         }
         self.lost = None;
-        let sent = self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error));
+        let sent = self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error));
         self.lost = Some(page.done && sent.as_ref().is_err_and(CallError::may_be_done));
         sent.map(|id| posted_message(id, page))
     }
 
     /// Holds the place, by a message that can be taken back: never at the address that the asking came with.
-    async fn post_sign(&mut self, content: &Content, page: &Page) -> Result<Posted, CallError> {
-        match self.robot.send_retrievable(&self.office.api, content).await {
+    async fn post_sign(
+        &mut self,
+        content: &RobotContent,
+        page: &DingTalkPage,
+    ) -> Result<DingMessageRef, CallError> {
+        match self.robot.send_retrievable(&self.state.api, content).await {
             Ok(id) => Ok(posted_message(id, page)),
             Err(failure) => {
-                self.signless = matches!(failure, Failure::Refused(_) | Failure::Forbidden(_));
+                self.signless = matches!(failure, DingError::Refused(_) | DingError::Forbidden(_));
                 Err(self.failed(failure))
             }
         }
@@ -258,13 +270,18 @@ impl DingMessages {
     }
 
     /// Makes a card show a page; `streams` tells that it is not finished.
-    async fn change(&mut self, sent: &mut Posted, page: &Page, streams: bool) -> Result<(), Failure> {
+    async fn change(
+        &mut self,
+        sent: &mut DingMessageRef,
+        page: &DingTalkPage,
+        streams: bool,
+    ) -> Result<(), DingError> {
         let name = sent.id.clone();
-        let Some(card) = self.card(&name) else { return Err(Failure::Refused("no cards".to_owned())) };
+        let Some(card) = self.card(&name) else { return Err(DingError::Refused("no cards".to_owned())) };
         if streams {
             match card.stream(&card.text(page), page.done, sent.nth).await {
                 // An older record does not tell that it may be finished: what is can still be replaced.
-                Err(Failure::Refused(_)) => card.replace(page).await?,
+                Err(DingError::Refused(_)) => card.replace(page).await?,
                 streamed => streamed?,
             }
         } else {
@@ -274,40 +291,41 @@ impl DingMessages {
         if sent.buttons != buttons && streams {
             match card.set_buttons(page).await {
                 // The words are there, which counts.
-                Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+                Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                     tracing::warn!(%error, "a card's buttons could not be changed: check `card_buttons_key`");
                 }
                 result => result?,
             }
         }
-        *sent = Posted { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
+        *sent =
+            DingMessageRef { nth: sent.nth + 1, done: page.done || !streams, ..self.posted_card(name, page) };
         Ok(())
     }
 }
 
 impl PlatformMessages for DingMessages {
-    type Page = Page;
-    type Sent = Posted;
-    type Mark = Mark;
+    type Page = DingTalkPage;
+    type Ref = DingMessageRef;
+    type DedupKey = StoredDedupKey;
 
     const PLATFORM: &'static str = "DingTalk";
     /// Cards with more than about 3,000 characters were seen to stay blank.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 2800 };
     const MAX_FILE_BYTES: u64 = LARGEST_FILE;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
+    fn page(&self, draft: &MessageDraft) -> DingTalkPage {
         self.finished.store(draft.done, Ordering::Relaxed);
-        Page::new(draft)
+        DingTalkPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &DingTalkPage) -> bool {
         page.is_overfull()
     }
 
     /// Returns the first form of a page: unfinished, since a card is finished by a change whose record is
     /// kept first.
-    fn first(&self, page: &Page) -> Page {
-        Page { done: false, ..page.clone() }
+    fn first(&self, page: &DingTalkPage) -> DingTalkPage {
+        DingTalkPage { done: false, ..page.clone() }
     }
 
     fn editable(&self) -> bool {
@@ -319,24 +337,26 @@ impl PlatformMessages for DingMessages {
         !self.in_cards()
     }
 
-    async fn abandon(&mut self, slot: &SendIntent<Mark>) {
-        self.leave(&self.office.seal.name(&slot.key, self.private, &self.address)).await;
+    async fn abandon(&mut self, intent: &DingIntent) {
+        self.leave(&self.state.seal.name(&intent.key, self.private, &self.address)).await;
     }
 
     async fn holds_a_place(&mut self) -> bool {
-        self.robot.target != Target::Session && !self.signless && self.office.takes_back(&self.robot).await
+        self.robot.target != RobotTarget::Session
+            && !self.signless
+            && self.state.takes_back(&self.robot).await
     }
 
     fn buttons(&self) -> bool {
-        self.in_cards() && self.office.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
+        self.in_cards() && self.state.style.as_ref().is_some_and(|style| style.buttons_key.is_some())
     }
 
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
-        Some(&self.office.offers)
+        Some(&self.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.office.api.recovery().clone())
+        Some(self.state.api.recovery().clone())
     }
 
     fn doubtful(&self) -> bool {
@@ -344,33 +364,29 @@ impl PlatformMessages for DingMessages {
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.office.everybody, Office::PER_CALL).await;
-        self.office.pacer.ready(&self.address.chat, self.interval()).await;
+        self.state.pacer.ready(&self.state.everybody, DingTalkAccountState::PER_CALL).await;
+        self.state.pacer.ready(&self.address.chat, self.interval()).await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.office.pacer.held(&self.office.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+        self.state.pacer.held(&self.state.everybody).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Counts answers that were perhaps sent. What another process began and did not record was perhaps sent.
     async fn dedup_key(
         &mut self,
-        before: Option<Mark>,
+        before: Option<Self::DedupKey>,
         _since: i64,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<Mark, SendError> {
+        _: &MessageHistory<'_>,
+    ) -> Result<Self::DedupKey, SendError> {
         let last = self.lost.take();
-        let count = |tries: Tries| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
+        let count = |tries: DingDedupKey| tries.lost.saturating_add(u8::from(last.unwrap_or(tries.answer)));
         let (finished, before) = (self.finished.load(Ordering::Relaxed), before.flatten());
         let done = finished || before.as_ref().is_some_and(|tries| tries.done);
-        Ok(Some(Tries { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
+        Ok(Some(DingDedupKey { lost: before.map_or(0, count), answer: finished && !self.in_cards(), done }))
     }
 
-    async fn find(
-        &mut self,
-        _slot: &SendIntent<Mark>,
-        _ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Posted>, SendError> {
+    async fn find(&mut self, _: &DingIntent, _: &MessageHistory<'_>) -> Result<Option<Self::Ref>, SendError> {
         Ok(None)
     }
 
@@ -378,24 +394,24 @@ impl PlatformMessages for DingMessages {
         self.in_cards()
     }
 
-    async fn post(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
+    async fn post(&mut self, intent: &DingIntent, page: &DingTalkPage) -> Result<Self::Ref, CallError> {
         self.lost = Some(false);
         self.check_rate_limit()?;
         self.spend();
         if self.in_cards() {
-            if let Some(posted) = self.post_card(slot, page).await? {
+            if let Some(posted) = self.post_card(intent, page).await? {
                 self.carded = true;
                 return Ok(posted);
             }
         } else {
-            self.leave_perhaps(slot).await;
+            self.leave_perhaps(intent).await;
         }
         // What began as messages goes on so.
         self.plain = true;
-        self.post_message(slot, page).await
+        self.post_message(intent, page).await
     }
 
-    async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Self::Ref, page: &DingTalkPage) -> Result<(), CallError> {
         let same = sent.shows == digest(&[&page.words]) && sent.buttons == digest(&[&page.buttons()]);
         if same && sent.done == page.done {
             return Ok(());
@@ -425,7 +441,7 @@ impl PlatformMessages for DingMessages {
         self.changes += 1;
         match self.change(sent, page, streams).await {
             Ok(()) => Ok(()),
-            Err(error @ (Failure::Refused(_) | Failure::Forbidden(_) | Failure::Strange(_))) => {
+            Err(error @ (DingError::Refused(_) | DingError::Forbidden(_) | DingError::Strange(_))) => {
                 self.give_up_cards(&error);
                 Err(CallError::Gone)
             }
@@ -433,7 +449,7 @@ impl PlatformMessages for DingMessages {
         }
     }
 
-    async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
+    async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
         if sent.card {
             self.leave(&sent.id).await;
             return Ok(());
@@ -441,51 +457,42 @@ impl PlatformMessages for DingMessages {
         if sent.id.is_empty() {
             return Ok(());
         }
-        let recalled = self.robot.recall(&self.office.api, &sent.id).await;
-        if matches!(recalled, Err(Failure::Refused(_) | Failure::Forbidden(_))) {
-            self.office.takes_nothing_back();
+        let recalled = self.robot.recall(&self.state.api, &sent.id).await;
+        if matches!(recalled, Err(DingError::Refused(_) | DingError::Forbidden(_))) {
+            self.state.takes_nothing_back();
         }
         recalled.map_err(|error| self.failed(error))
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         self.check_rate_limit()?;
-        if self.robot.target == Target::Session {
+        if self.robot.target == RobotTarget::Session {
             let why = "DingTalk takes no files for people outside the organisation";
             return Err(CallError::Refused(why.to_owned()));
         }
         self.spend();
         let picture = is_picture(&file.name);
         let kind = if picture { "image" } else { "file" };
-        let id = self.office.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
+        let id = self.state.api.upload(file, size, kind).await.map_err(|error| self.failed(error))?;
         let ending = Path::new(&file.name).extension().map(|ending| ending.to_string_lossy().into_owned());
         let content = if picture {
-            Content::Picture(id)
+            RobotContent::Picture(id)
         } else {
-            Content::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
+            RobotContent::File(id, file.name.clone(), ending.unwrap_or_else(|| "txt".to_owned()))
         };
-        self.robot.send(&self.office.api, &content).await.map_err(|error| self.failed(error))
+        self.robot.send(&self.state.api, &content).await.map_err(|error| self.failed(error))
     }
 
     fn platform_state(&self) -> Value {
-        if self.plain && self.robot.target != Target::Session { json!({"plain": true}) } else { Value::Null }
+        if self.plain && self.robot.target != RobotTarget::Session {
+            json!({"plain": true})
+        } else {
+            Value::Null
+        }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         self.plain |= memo["plain"] == true;
-    }
-}
-
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Wait(wait) | Failure::Flooded(wait) => Self::Wait(wait),
-            Failure::Refused(what) | Failure::Forbidden(what) => Self::Refused(what),
-            Failure::Token(_) | Failure::Credentials(_) | Failure::Unconnected(_) => {
-                Self::Unconnected(failure.to_string())
-            }
-            Failure::Strange(what) | Failure::Unknown(what) => Self::Unknown(what),
-        }
     }
 }
 

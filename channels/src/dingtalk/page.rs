@@ -2,8 +2,8 @@
 
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::dingtalk::markdown,
+    reply::{MessageDraft, SIGN},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ const MAX_TEXT_BYTES: usize = 16_000;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct DingTalkPage {
     /// The words, as Markdown.
     pub(super) text: String,
     /// The same where nothing can be pressed: with what to type.
@@ -33,7 +33,7 @@ pub(super) struct Page {
     pub(super) asks: bool,
 }
 
-impl Page {
+impl DingTalkPage {
     pub(super) fn new(draft: &MessageDraft) -> Self {
         let first = draft.rich.text.lines().find(|line| !line.trim().is_empty()).unwrap_or(SIGN);
         Self {
@@ -93,10 +93,10 @@ mod tests {
             first: Some(1),
             ..MessageDraft::default()
         };
-        let page = Page::new(&draft);
+        let page = DingTalkPage::new(&draft);
         assert_eq!(page.message(), "**It** failed  \nbadly\n\n1. Try again (`/retry`)  \n2. Stop (`/stop`)");
         assert_eq!(page.title, "It failed");
-        let growing = Page::new(&MessageDraft { done: false, ..draft });
+        let growing = DingTalkPage::new(&MessageDraft { done: false, ..draft });
         assert_eq!(growing.message(), SIGN);
         let stop = vec![choice("Stop", "/stop")];
         let sign = MessageDraft {
@@ -105,7 +105,7 @@ mod tests {
             choices: stop,
             ..MessageDraft::default()
         };
-        assert_eq!(Page::new(&sign).message(), "⏳ Thinking…\n\nStop: `/stop`");
+        assert_eq!(DingTalkPage::new(&sign).message(), "⏳ Thinking…\n\nStop: `/stop`");
         let buttons: Value = serde_json::from_str(&page.buttons()).unwrap();
         assert_eq!((&buttons[1]["text"], &buttons[1]["id"]), (&json!("Stop"), &json!("/stop")));
     }

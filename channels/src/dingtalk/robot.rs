@@ -1,6 +1,6 @@
 //! Ordinary messages: to a person, to a group, or to the address that one message came with.
 
-use super::{api::Api, decode::Hint, failure::Failure};
+use super::{api::DingTalkApi, decode::DingTalkHint, failure::DingError};
 use crate::clock::now;
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const SESSION_RESERVE: i64 = 60_000;
 
 /// Recipient of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum RobotTarget {
     /// A person of the organisation, by staff id.
     Person(String),
     /// A group, by conversation id.
@@ -27,7 +27,7 @@ pub(super) enum Target {
 
 /// Content of an outgoing message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum RobotContent {
     /// Words.
     Markdown { title: String, text: String },
     /// A picture that was uploaded.
@@ -36,7 +36,7 @@ pub(super) enum Content {
     File(String, String, String),
 }
 
-impl Content {
+impl RobotContent {
     fn key(&self) -> &'static str {
         match self {
             Self::Markdown { .. } => "sampleMarkdown",
@@ -57,25 +57,31 @@ impl Content {
 /// Sends as one robot to one chat.
 pub(super) struct Robot {
     pub(super) code: String,
-    pub(super) target: Target,
-    pub(super) hint: Hint,
+    pub(super) target: RobotTarget,
+    pub(super) hint: DingTalkHint,
 }
 
 impl Robot {
     /// Sends something that can be taken back; returns the key for that.
-    pub(super) async fn send_retrievable(&self, api: &Api, content: &Content) -> Result<String, Failure> {
+    pub(super) async fn send_retrievable(
+        &self,
+        api: &DingTalkApi,
+        content: &RobotContent,
+    ) -> Result<String, DingError> {
         match &self.target {
-            Target::Person(staff) => self.to_person(api, staff, content).await,
-            Target::Group(group) => self.to_group(api, group, content).await,
-            Target::Session => Err(Failure::Refused("the person is not in the organisation".to_owned())),
+            RobotTarget::Person(staff) => self.to_person(api, staff, content).await,
+            RobotTarget::Group(group) => self.to_group(api, group, content).await,
+            RobotTarget::Session => {
+                Err(DingError::Refused("the person is not in the organisation".to_owned()))
+            }
         }
     }
 
     /// Sends something; returns the key by which it can be taken back, empty where there is none.
-    pub(super) async fn send(&self, api: &Api, content: &Content) -> Result<String, Failure> {
+    pub(super) async fn send(&self, api: &DingTalkApi, content: &RobotContent) -> Result<String, DingError> {
         match self.send_retrievable(api, content).await {
             // The message's own address needs no permission and counts no calls.
-            Err(error @ (Failure::Forbidden(_) | Failure::Refused(_))) => match self.session(api) {
+            Err(error @ (DingError::Forbidden(_) | DingError::Refused(_))) => match self.session(api) {
                 Some(url) => {
                     tracing::debug!(%error, "the answer goes to the message's own address");
                     self.to_session(api, url, content).await
@@ -86,7 +92,12 @@ impl Robot {
         }
     }
 
-    async fn to_person(&self, api: &Api, staff: &str, content: &Content) -> Result<String, Failure> {
+    async fn to_person(
+        &self,
+        api: &DingTalkApi,
+        staff: &str,
+        content: &RobotContent,
+    ) -> Result<String, DingError> {
         let mut body = self.body(content);
         body["userIds"] = json!([staff]);
         let answer = api.post("/v1.0/robot/oToMessages/batchSend", &body).await?;
@@ -94,16 +105,26 @@ impl Robot {
         Ok(key(&answer))
     }
 
-    async fn to_group(&self, api: &Api, group: &str, content: &Content) -> Result<String, Failure> {
+    async fn to_group(
+        &self,
+        api: &DingTalkApi,
+        group: &str,
+        content: &RobotContent,
+    ) -> Result<String, DingError> {
         let mut body = self.body(content);
         body["openConversationId"] = group.into();
         let answer = api.post("/v1.0/robot/groupMessages/send", &body).await?;
         Ok(key(&answer))
     }
 
-    async fn to_session(&self, api: &Api, url: Url, content: &Content) -> Result<String, Failure> {
-        let Content::Markdown { title, text } = content else {
-            return Err(Failure::Refused(
+    async fn to_session(
+        &self,
+        api: &DingTalkApi,
+        url: Url,
+        content: &RobotContent,
+    ) -> Result<String, DingError> {
+        let RobotContent::Markdown { title, text } = content else {
+            return Err(DingError::Refused(
                 "DingTalk takes no files where it lets the robot send no messages".to_owned(),
             ));
         };
@@ -114,42 +135,42 @@ impl Robot {
     }
 
     /// Takes a message back.
-    pub(super) async fn recall(&self, api: &Api, key: &str) -> Result<(), Failure> {
+    pub(super) async fn recall(&self, api: &DingTalkApi, key: &str) -> Result<(), DingError> {
         let mut body = json!({"robotCode": self.code, "processQueryKeys": [key]});
         let path = match &self.target {
-            Target::Person(_) => "/v1.0/robot/otoMessages/batchRecall",
-            Target::Group(group) => {
+            RobotTarget::Person(_) => "/v1.0/robot/otoMessages/batchRecall",
+            RobotTarget::Group(group) => {
                 body["openConversationId"] = group.as_str().into();
                 "/v1.0/robot/groupMessages/recall"
             }
-            Target::Session => return Ok(()),
+            RobotTarget::Session => return Ok(()),
         };
         let answer = api.call(Method::POST, path, &body).await?;
         match answer["failedResult"].get(key) {
             // HTTP 200 does not mean that it is gone.
-            Some(why) => Err(Failure::Refused(format!("the message is not taken back: {why}"))),
+            Some(why) => Err(DingError::Refused(format!("the message is not taken back: {why}"))),
             None => Ok(()),
         }
     }
 
     /// Returns whether messages can be taken back here, by recalling one that does not exist; `None` where
     /// that cannot be determined now.
-    pub(super) async fn takes_back(&self, api: &Api) -> Option<bool> {
+    pub(super) async fn takes_back(&self, api: &DingTalkApi) -> Option<bool> {
         match self.recall(api, NOTHING).await {
-            Ok(()) | Err(Failure::Refused(_)) => Some(true),
-            Err(Failure::Forbidden(_)) => Some(false),
+            Ok(()) | Err(DingError::Refused(_)) => Some(true),
+            Err(DingError::Forbidden(_)) => Some(false),
             Err(_) => None,
         }
     }
 
     /// The message's own address, while it is good. It came from outside: only our hosts get an answer.
-    fn session(&self, api: &Api) -> Option<Url> {
+    fn session(&self, api: &DingTalkApi) -> Option<Url> {
         let url = Url::parse(&self.hint.session).ok()?;
         let ours = [&api.oapi_url, &api.api_url].iter().any(|base| base.origin() == url.origin());
         (ours && self.hint.until - SESSION_RESERVE > now()).then_some(url)
     }
 
-    fn body(&self, content: &Content) -> Value {
+    fn body(&self, content: &RobotContent) -> Value {
         json!({"robotCode": self.code, "msgKey": content.key(), "msgParam": content.param().to_string()})
     }
 }
@@ -159,18 +180,18 @@ fn key(answer: &Value) -> String {
 }
 
 /// HTTP 200 does not mean that the one person got it.
-fn arrived(answer: &Value) -> Result<(), Failure> {
+fn arrived(answer: &Value) -> Result<(), DingError> {
     let names = |name: &str| answer[name].as_array().is_some_and(|people| !people.is_empty());
     if names("flowControlledStaffIdList") {
-        return Err(Failure::Flooded(FLOODED));
+        return Err(DingError::Flooded(FLOODED));
     }
     if names("invalidStaffIdList") {
-        return Err(Failure::Refused(
+        return Err(DingError::Refused(
             "DingTalk does not know this person's staff id, or it is not in the robot's scope".to_owned(),
         ));
     }
     if names("filteredStaffIdList") {
-        return Err(Failure::Refused("DingTalk filters the robot's messages to this person".to_owned()));
+        return Err(DingError::Refused("DingTalk filters the robot's messages to this person".to_owned()));
     }
     Ok(())
 }
@@ -181,17 +202,17 @@ mod tests {
 
     #[test]
     fn http_200_can_name_who_did_not_get_it() {
-        let check = |answer: Value, expected: Option<Failure>| assert_eq!(arrived(&answer).err(), expected);
+        let check = |answer: Value, expected: Option<DingError>| assert_eq!(arrived(&answer).err(), expected);
         check(json!({"processQueryKey": "k"}), None);
         check(json!({"processQueryKey": "k", "invalidStaffIdList": []}), None);
-        check(json!({"flowControlledStaffIdList": ["a"]}), Some(Failure::Flooded(FLOODED)));
-        assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(Failure::Refused(_))));
-        assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(Failure::Refused(_))));
+        check(json!({"flowControlledStaffIdList": ["a"]}), Some(DingError::Flooded(FLOODED)));
+        assert!(matches!(arrived(&json!({"invalidStaffIdList": ["a"]})), Err(DingError::Refused(_))));
+        assert!(matches!(arrived(&json!({"filteredStaffIdList": ["a"]})), Err(DingError::Refused(_))));
     }
 
     #[test]
     fn only_our_hosts_get_an_answer_and_only_while_the_address_is_good() {
-        let api = Api::new(
+        let api = DingTalkApi::new(
             "id".into(),
             "secret".into(),
             Url::parse("https://api.dingtalk.com").unwrap(),
@@ -199,8 +220,8 @@ mod tests {
         )
         .unwrap();
         let check = |session: &str, until: i64, good: bool| {
-            let hint = Hint { staff: false, session: session.into(), until };
-            let robot = Robot { code: "r".into(), target: Target::Session, hint };
+            let hint = DingTalkHint { staff: false, session: session.into(), until };
+            let robot = Robot { code: "r".into(), target: RobotTarget::Session, hint };
             assert_eq!(robot.session(&api).is_some(), good, "{session}");
         };
         let later = now() + 3_600_000;

@@ -14,9 +14,9 @@ const KEPT: usize = 8;
 
 /// Makes names, and tells whether a name is one of ours for a place.
 #[derive(Clone)]
-pub(super) struct Seal(SecretString);
+pub(super) struct NameSeal(SecretString);
 
-impl Seal {
+impl NameSeal {
     pub(super) fn new(secret: SecretString) -> Self {
         Self(secret)
     }
@@ -65,22 +65,22 @@ mod tests {
 
     #[test]
     fn a_name_fits_its_own_place_and_no_other() {
-        let seal = Seal::new("secret".into());
+        let seal = NameSeal::new("secret".into());
         let place = |chat: &str, topic: Option<&str>| Address {
             account: "dingtalk".into(),
             chat: chat.into(),
             topic: topic.map(Into::into),
         };
         let name = seal.name("key1", false, &place("cid1", None));
-        assert_eq!(Seal::private(&name), Some(false));
+        assert_eq!(NameSeal::private(&name), Some(false));
         assert!(name.len() < 64 && seal.fits(&name, &place("cid1", None)), "{name}");
         assert!(!seal.fits(&name, &place("cid2", None)));
         assert!(!seal.fits(&name, &place("cid1", Some("u1"))));
         assert!(!seal.fits(&name.replacen('g', "p", 1), &place("cid1", None)));
-        assert!(!Seal::new("other".into()).fits(&name, &place("cid1", None)));
+        assert!(!NameSeal::new("other".into()).fits(&name, &place("cid1", None)));
         for garbage in ["", "g", "g-key1", "g-key1-", "x-y-z", "-"] {
             assert!(!seal.fits(garbage, &place("cid1", None)), "{garbage}");
         }
-        assert_eq!(Seal::private("x-y-z"), None);
+        assert_eq!(NameSeal::private("x-y-z"), None);
     }
 }

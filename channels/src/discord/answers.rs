@@ -3,7 +3,9 @@
 //! Discord waits three seconds for the first of these, whatever becomes of the connection over which the
 //! event came. They run on their own for that reason.
 
-use super::{Discord, ears::Todo, failure::ApiError, office::Lane};
+use super::{
+    DiscordChannel, account_state::ApiRoute, event_handler::EventResponse, failure::DiscordApiError,
+};
 use crate::ChatCommand;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pudu_net::reqwest::Method;
@@ -21,9 +23,9 @@ pub(super) const MAX_CONCURRENT_RESPONSES: usize = 256;
 /// Longest description of a command, in characters.
 const DESCRIPTION: usize = 100;
 
-impl Discord {
+impl DiscordChannel {
     /// Does what is to be done, as long as somebody may say so.
-    pub(super) async fn work(&self, mut todos: mpsc::Receiver<Todo>) {
+    pub(super) async fn work(&self, mut todos: mpsc::Receiver<EventResponse>) {
         let registered = AtomicBool::new(false);
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -37,30 +39,30 @@ impl Discord {
         }
     }
 
-    async fn see_to(&self, todo: Todo, registered: &AtomicBool) {
+    async fn see_to(&self, todo: EventResponse, registered: &AtomicBool) {
         match todo {
-            Todo::Nothing => {}
-            Todo::Register => self.register(registered).await,
+            EventResponse::Nothing => {}
+            EventResponse::Register => self.register(registered).await,
             // So that it is not shown as pending.
-            Todo::Press { id, token } => {
+            EventResponse::Press { id, token } => {
                 self.answer(&id, &token, 6).await;
             }
-            Todo::Command { id, token } => self.defer(id, token).await,
+            EventResponse::Command { id, token } => self.defer(id, token).await,
         }
     }
 
     /// Shows "thinking…", and takes it away if no reply comes.
     async fn defer(&self, id: String, token: String) {
-        let office = &self.ears.office;
+        let state = &self.handler.state;
         let taken = self.answer(&id, &token, 5).await;
-        office.deferred.taken(&token, taken);
+        state.deferred.taken(&token, taken);
         sleep(UNANSWERED).await;
-        let (Some(me), false) = (office.me.get(), office.deferred.is_answered(&token) || !taken) else {
+        let (Some(me), false) = (state.me.get(), state.deferred.is_answered(&token) || !taken) else {
             return;
         };
         let path = ["webhooks", &me.application, &token, "messages", "@original"];
         // Whoever took it away before did the same.
-        if let Err(error) = office.call::<Value>(Lane::Delete, Method::DELETE, &path, &Value::Null).await {
+        if let Err(error) = state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await {
             tracing::debug!(%error, "a command that gets no answer still says that it is thought about");
         }
     }
@@ -71,11 +73,11 @@ impl Discord {
         let mut perhaps = false;
         for _ in 0..2 {
             let body = json!({"type": kind});
-            match self.ears.office.call::<Value>(Lane::Sign, Method::POST, &path, &body).await {
-                Ok(_) | Err(ApiError::Done(_)) => return true,
+            match self.handler.state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &body).await {
+                Ok(_) | Err(DiscordApiError::Done(_)) => return true,
                 // It may have been taken or not. Saying it again does no harm, and the reply finds out.
-                Err(ApiError::Unknown(_)) => perhaps = true,
-                Err(ApiError::Unconnected(_)) => {}
+                Err(DiscordApiError::Unknown(_)) => perhaps = true,
+                Err(DiscordApiError::Unconnected(_)) => {}
                 Err(error) => {
                     tracing::debug!(%error, perhaps, "an interaction could not be answered");
                     return perhaps;
@@ -90,11 +92,11 @@ impl Discord {
         if self.config.commands.is_empty() || registered.swap(true, Ordering::Relaxed) {
             return;
         }
-        let Some(me) = self.ears.office.me.get() else { return };
+        let Some(me) = self.handler.state.me.get() else { return };
         let commands: Vec<Value> = self.config.commands.iter().map(command).collect();
         let path = ["applications", &me.application, "commands"];
         if let Err(error) =
-            self.ears.office.call::<Value>(Lane::Sign, Method::PUT, &path, &commands.into()).await
+            self.handler.state.call::<Value>(ApiRoute::Sign, Method::PUT, &path, &commands.into()).await
         {
             tracing::warn!(%error, "the commands could not be registered; they can be typed all the same");
             registered.store(false, Ordering::Relaxed);
@@ -113,14 +115,14 @@ fn command(ChatCommand { name, argument, help }: &ChatCommand) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discord::loopback::Loopback;
+    use crate::discord::loopback::DiscordLoopback;
     use std::sync::Mutex;
 
     #[tokio::test]
     async fn a_deferral_that_was_perhaps_taken_stays_so_whatever_the_next_try_meets() {
         let check = async |statuses: &'static [u16], taken: bool| {
             let left = Mutex::new(statuses.iter());
-            let server = Loopback::start(move |_, _| {
+            let server = DiscordLoopback::start(move |_, _| {
                 let status = left.lock().unwrap().next().copied().unwrap_or(204);
                 (status, json!({"message": "m", "code": if status == 404 { 10_062 } else { 0 }}))
             })

@@ -7,11 +7,11 @@
 //! and what was taken back.
 
 use super::{
-    Discord,
-    ears::NotKept,
-    failure::ApiError,
-    office::Lane,
-    wire::{Message, id_at},
+    DiscordChannel,
+    account_state::ApiRoute,
+    event_handler::DiscordAcceptError,
+    failure::DiscordApiError,
+    wire::{DiscordMessage, id_at},
 };
 use crate::{EventSink, KnownMessage, clock::now};
 use std::{
@@ -31,7 +31,7 @@ const PLACES: usize = 60;
 const PAGES: usize = 5;
 const PAGE: &str = "100";
 
-impl Discord {
+impl DiscordChannel {
     /// Everything up to now was heard, unless the history is still to be read.
     pub(super) fn alive(&self) {
         if !self.is_behind() {
@@ -57,8 +57,8 @@ impl Discord {
     }
 
     /// Offers what was missed. False when it has to be looked for again.
-    pub(super) async fn catch_up(&self, intake: &dyn EventSink) -> bool {
-        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), intake).await;
+    pub(super) async fn catch_up(&self, sink: &dyn EventSink) -> bool {
+        let complete = self.read_missed(self.heard.load(Ordering::Relaxed), sink).await;
         if complete {
             self.behind.store(false, Ordering::Relaxed);
         }
@@ -66,31 +66,31 @@ impl Discord {
     }
 
     /// Offers what was missed since `heard`, in milliseconds since 1970; 0 where this process never listened.
-    async fn read_missed(&self, heard: i64, intake: &dyn EventSink) -> bool {
-        let sightings = match intake.known(&self.ears.account, now() - LATELY).await {
-            Ok(sightings) => sightings,
+    async fn read_missed(&self, heard: i64, sink: &dyn EventSink) -> bool {
+        let known_messages = match sink.known(&self.handler.account, now() - LATELY).await {
+            Ok(known_messages) => known_messages,
             Err(error) => {
                 tracing::warn!(%error, "what was missed cannot be looked for");
                 return false;
             }
         };
         let mut newest: HashMap<String, u64> = HashMap::new();
-        for seen in &sightings {
+        for seen in &known_messages {
             let known = newest.entry(seen.chat.clone()).or_default();
             *known = number(&seen.message).max(*known);
         }
-        let last = last_before(self.made, &sightings);
+        let last = last_before(self.made, &known_messages);
         let Some(after) = boundary(heard, last) else { return true };
-        if let Err(error) = self.ears.learn_all().await {
+        if let Err(error) = self.handler.learn_all().await {
             tracing::warn!(%error, "what was missed is looked for again later");
             return false;
         }
-        self.read_all(self.places(newest, after), after, intake).await
+        self.read_all(self.places(newest, after), after, sink).await
     }
 
     /// Returns the channels and threads in which something may have been said, those of late first.
     fn places(&self, mut newest: HashMap<String, u64>, after: u64) -> Vec<String> {
-        let places = &self.ears.office.places;
+        let places = &self.handler.state.places;
         let chats: HashSet<String> = newest.keys().cloned().collect();
         for thread in places.threads_of(&chats) {
             let told = places.get(&thread).map_or(0, |place| place.newest);
@@ -107,11 +107,13 @@ impl Discord {
         newest.into_iter().map(|(channel, _)| channel).take(PLACES).collect()
     }
 
-    async fn read_all(&self, channels: Vec<String>, after: u64, intake: &dyn EventSink) -> bool {
+    async fn read_all(&self, channels: Vec<String>, after: u64, sink: &dyn EventSink) -> bool {
         for channel in channels {
-            match self.read(&channel, after, intake).await {
+            match self.read(&channel, after, sink).await {
                 Ok(()) => {}
-                Err(NotKept::Unknown(ApiError::Refused(why) | ApiError::Gone(why))) => {
+                Err(DiscordAcceptError::Unknown(
+                    DiscordApiError::Refused(why) | DiscordApiError::Gone(why),
+                )) => {
                     tracing::debug!(why, channel, "a channel's history cannot be read");
                 }
                 Err(error) => {
@@ -124,23 +126,28 @@ impl Discord {
     }
 
     /// Offers what is newer than `after` in a channel, oldest first.
-    async fn read(&self, channel: &str, mut after: u64, intake: &dyn EventSink) -> Result<(), NotKept> {
-        let office = &self.ears.office;
-        let Some(me) = office.me.get() else { return Ok(()) };
+    async fn read(
+        &self,
+        channel: &str,
+        mut after: u64,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
+        let state = &self.handler.state;
+        let Some(me) = state.me.get() else { return Ok(()) };
         // The history does not say to which server a message belongs, and whether it is private at all.
-        let guild = match office.places.get(channel) {
+        let guild = match state.places.get(channel) {
             Some(place) => place.guild,
-            None => self.ears.look(channel).await?.guild,
+            None => self.handler.look(channel).await?.guild,
         };
         for _ in 0..PAGES {
             let from = after.to_string();
             let path = ["channels", channel, "messages"];
-            let told = office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let mut page: Vec<Message> = office.heed(Lane::Read, channel, told)?;
+            let told = state.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+            let mut page: Vec<DiscordMessage> = state.heed(ApiRoute::Read, channel, told)?;
             page.sort_by_key(|message| message.id.parse::<u64>().unwrap_or(u64::MAX));
             for message in &mut page {
                 message.guild_id.clone_from(&guild);
-                self.ears.told(me, message, intake).await?;
+                self.handler.told(me, message, sink).await?;
             }
             let Some(last) = page.last().and_then(|message| message.id.parse().ok()) else { break };
             after = last;
@@ -158,8 +165,8 @@ fn number(id: &str) -> u64 {
 
 /// Returns the newest id that was there before `made`, in milliseconds since 1970. What came or was sent since,
 /// a reply that a restart cut for one, tells nothing of when the process before this one ended.
-fn last_before(made: i64, sightings: &[KnownMessage]) -> u64 {
-    let ids = sightings.iter().map(|seen| number(&seen.message));
+fn last_before(made: i64, known_messages: &[KnownMessage]) -> u64 {
+    let ids = known_messages.iter().map(|seen| number(&seen.message));
     ids.filter(|id| *id < id_at(made)).max().unwrap_or(0)
 }
 

@@ -3,7 +3,7 @@
 //! Our own, over the HTTP client that everything shares: a wait has to come back to the caller as such, files
 //! are streamed from the disk, and `api_url` may have a path.
 
-use super::failure::{ApiError, failure, unreachable, unread, unreadable};
+use super::failure::{DiscordApiError, failure, unreachable, unread, unreadable};
 use crate::{
     http,
     recovery::{CALL_TIMEOUT, Recovery},
@@ -23,7 +23,7 @@ const AGENT: &str =
 const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /// Discord's API with one bot's token.
-pub(super) struct Client {
+pub(super) struct DiscordClient {
     http: reqwest::Client,
     api_url: Url,
     token: SecretString,
@@ -32,7 +32,7 @@ pub(super) struct Client {
 }
 
 /// An answer.
-pub(super) struct Told<T> {
+pub(super) struct DiscordResponse<T> {
     pub(super) body: T,
     /// How long calls of this kind have to wait now: the last that may go was this one.
     pub(super) full: Option<Duration>,
@@ -40,7 +40,7 @@ pub(super) struct Told<T> {
     pub(super) date: Option<String>,
 }
 
-impl Client {
+impl DiscordClient {
     pub(super) fn new(api_url: Url, token: SecretString) -> Result<Self, String> {
         let http = pudu_net::client().map_err(|error| error.without_url().to_string())?;
         Ok(Self { http, api_url, token, recovery: Recovery::default(), reads: Recovery::default() })
@@ -61,10 +61,10 @@ impl Client {
     }
 
     /// Begins a call. Parts of the path that came from outside are escaped.
-    pub(super) fn request(&self, verb: Method, path: &[&str]) -> Result<RequestBuilder, ApiError> {
+    pub(super) fn request(&self, verb: Method, path: &[&str]) -> Result<RequestBuilder, DiscordApiError> {
         let mut url = self.api_url.clone();
         url.path_segments_mut()
-            .map_err(|()| ApiError::Refused("api_url is no base".to_owned()))?
+            .map_err(|()| DiscordApiError::Refused("api_url is no base".to_owned()))?
             .pop_if_empty()
             .push("v10")
             .extend(path);
@@ -82,10 +82,10 @@ impl Client {
         &self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<Told<T>, ApiError> {
+    ) -> Result<DiscordResponse<T>, DiscordApiError> {
         let told = exchange(self.request(Method::GET, path)?.query(query)).await;
-        self.recovery.note_read(&told, ApiError::is_outage);
-        self.reads.note(&told, ApiError::is_outage);
+        self.recovery.note_read(&told, DiscordApiError::is_outage);
+        self.reads.note(&told, DiscordApiError::is_outage);
         told
     }
 
@@ -96,7 +96,7 @@ impl Client {
         path: &[&str],
         form: Form,
         patience: Duration,
-    ) -> Result<Told<T>, ApiError> {
+    ) -> Result<DiscordResponse<T>, DiscordApiError> {
         self.send(self.request(verb, path)?.multipart(form).timeout(patience)).await
     }
 
@@ -104,18 +104,19 @@ impl Client {
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
-    ) -> Result<Told<T>, ApiError> {
+    ) -> Result<DiscordResponse<T>, DiscordApiError> {
         let told = exchange(request).await;
-        self.recovery.note(&told, ApiError::is_outage);
-        self.reads.note(&told, ApiError::is_outage);
+        self.recovery.note(&told, DiscordApiError::is_outage);
+        self.reads.note(&told, DiscordApiError::is_outage);
         told
     }
 
     /// Fetches a file. Its address is the right to it: the token goes nowhere but to the API.
-    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, ApiError> {
-        let url = Url::parse(url).map_err(|_| ApiError::Refused("the file has no address".to_owned()))?;
+    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, DiscordApiError> {
+        let url =
+            Url::parse(url).map_err(|_| DiscordApiError::Refused("the file has no address".to_owned()))?;
         if !self.keeps(&url) {
-            return Err(ApiError::Refused("the file is not kept by Discord".to_owned()));
+            return Err(DiscordApiError::Refused("the file is not kept by Discord".to_owned()));
         }
         self.http.get(url).timeout(patience).send().await.map_err(unreachable)
     }
@@ -128,7 +129,9 @@ impl Client {
     }
 }
 
-async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T>, ApiError> {
+async fn exchange<T: DeserializeOwned>(
+    request: RequestBuilder,
+) -> Result<DiscordResponse<T>, DiscordApiError> {
     let response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
     let header_wait = pudu_net::retry::after(response.headers(), SystemTime::now());
@@ -144,7 +147,7 @@ async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T
     }
     let bytes = if bytes.is_empty() { b"null" } else { bytes.as_slice() };
     let body = serde_json::from_slice(bytes).map_err(|_| unreadable(status, header_wait))?;
-    Ok(Told { body, full, date })
+    Ok(DiscordResponse { body, full, date })
 }
 
 fn seconds(word: Option<&str>) -> Option<Duration> {
@@ -155,8 +158,8 @@ fn seconds(word: Option<&str>) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn client(api: &str) -> Client {
-        Client::new(api.parse().unwrap(), "secret".into()).unwrap()
+    fn client(api: &str) -> DiscordClient {
+        DiscordClient::new(api.parse().unwrap(), "secret".into()).unwrap()
     }
 
     #[test]

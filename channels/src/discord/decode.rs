@@ -3,12 +3,12 @@
 //! Deliberately absent: who may speak. That is decided by id in one place for all platforms.
 
 use super::{
-    deferred::{Hint, given},
+    account_state::DiscordIdentity,
+    deferred::{DiscordHint, given},
     download::handle,
-    office::Me,
-    places::{Place, Places},
+    guild_cache::{CachedChannel, GuildCache},
     text::{name, words},
-    wire::{File, Interaction, Message, made},
+    wire::{DiscordAttachment, DiscordMessage, Interaction, made},
 };
 use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender, name::clean};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const NAME: usize = 80;
 
 /// How an account listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ListenRules {
     /// The servers that it listens to; all, and private messages, where there is no list.
     pub guilds: Option<BTreeSet<String>>,
     /// Whether a message in a channel has to address the bot.
@@ -35,17 +35,17 @@ pub struct Rules {
 
 /// Decodes the events of one account.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decoder<'a> {
+pub(super) struct DiscordDecoder<'a> {
     pub(super) account: &'a str,
-    pub(super) me: &'a Me,
-    pub(super) rules: &'a Rules,
-    pub(super) places: &'a Places,
+    pub(super) me: &'a DiscordIdentity,
+    pub(super) rules: &'a ListenRules,
+    pub(super) places: &'a GuildCache,
     pub(super) commands: &'a [ChatCommand],
 }
 
-impl Decoder<'_> {
+impl DiscordDecoder<'_> {
     /// Decodes a message; `None` for one that does not concern the bot. `place` is where it stands.
-    pub(super) fn message(&self, message: &Message, place: &Place) -> Option<Inbound> {
+    pub(super) fn message(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let mut said = self.heard(message, place)?;
         let text = self.text(message);
         let attachments = attachments(message);
@@ -58,14 +58,14 @@ impl Decoder<'_> {
     }
 
     /// Decodes a change of a message. Previews that come later change it too, and are none.
-    pub(super) fn edit(&self, message: &Message, place: &Place) -> Option<Inbound> {
+    pub(super) fn edit(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let edited = message.edited_timestamp.as_ref()?;
         let said = self.heard(message, place)?;
         let key = EventKey(format!("e{}:{edited}", message.id));
         Some(Inbound { key, kind: InboundKind::Edit { text: self.text(message) }, ..said })
     }
 
-    fn heard(&self, message: &Message, place: &Place) -> Option<Inbound> {
+    fn heard(&self, message: &DiscordMessage, place: &CachedChannel) -> Option<Inbound> {
         let author = message.author.as_ref().filter(|author| !author.bot && author.id != self.me.user)?;
         if message.webhook_id.is_some()
             || !SAID.contains(&message.kind)
@@ -80,7 +80,7 @@ impl Decoder<'_> {
         if self.rules.threads && addressed && !private && place.threads && !self.commands(message) {
             // The thread that will begin here has the message's number.
             address.topic = Some(message.id.clone());
-            hint = Hint::Thread { name: self.title(message) }.keep();
+            hint = DiscordHint::Thread { name: self.title(message) }.keep();
         }
         let nick = message.member.as_ref().and_then(|member| member.nick.clone());
         Some(Inbound {
@@ -105,7 +105,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn addressed(&self, message: &Message, place: &Place) -> bool {
+    fn addressed(&self, message: &DiscordMessage, place: &CachedChannel) -> bool {
         let me = &self.me.user;
         let open = |channel: &String| self.rules.open_channels.contains(channel);
         let named = message.mentions.iter().any(|person| person.id == *me)
@@ -119,7 +119,7 @@ impl Decoder<'_> {
             || place.parent.as_ref().is_some_and(open)
     }
 
-    fn address(&self, channel: &str, place: &Place) -> Address {
+    fn address(&self, channel: &str, place: &CachedChannel) -> Address {
         let account = self.account.to_owned();
         match &place.parent {
             Some(parent) => Address { account, chat: parent.clone(), topic: Some(channel.to_owned()) },
@@ -128,7 +128,7 @@ impl Decoder<'_> {
     }
 
     /// The words of a message, of what it passes on, and the names of its stickers.
-    fn text(&self, message: &Message) -> String {
+    fn text(&self, message: &DiscordMessage) -> String {
         let read = |content: &str| words(content, &self.me.user, &message.mentions, self.places).text;
         let passed = message.message_snapshots.iter().map(|passed| read(&passed.message.content));
         let passed = passed.filter(|text| !text.is_empty()).map(|text| {
@@ -143,14 +143,14 @@ impl Decoder<'_> {
     }
 
     /// Returns whether a message is one of the bot's commands: these need no thread.
-    fn commands(&self, message: &Message) -> bool {
+    fn commands(&self, message: &DiscordMessage) -> bool {
         let text = self.text(message);
         let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
         name.is_some_and(|name| self.commands.iter().any(|command| command.name.eq_ignore_ascii_case(name)))
     }
 
     /// Makes a name for a thread: the first words of what is asked.
-    fn title(&self, message: &Message) -> String {
+    fn title(&self, message: &DiscordMessage) -> String {
         let text = self.text(message);
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("pudu").trim();
         if line.chars().count() <= NAME {
@@ -162,15 +162,17 @@ impl Decoder<'_> {
     }
 
     /// Decodes a pressed button or a command that was taken. `now` is in milliseconds since 1970.
-    pub(super) fn interaction(&self, told: &Interaction, place: &Place, now: i64) -> Option<Inbound> {
+    pub(super) fn interaction(&self, told: &Interaction, place: &CachedChannel, now: i64) -> Option<Inbound> {
         let person = told.member.as_ref().and_then(|member| member.user.as_deref()).or(told.user.as_ref())?;
         if person.bot || !self.listens(told.guild_id.as_deref()) {
             return None;
         }
         let (message, kind, hint) = match told.kind {
-            2 => {
-                (told.id.clone(), self.command(told)?, Hint::answer(&told.token, given(&told.id, now)).keep())
-            }
+            2 => (
+                told.id.clone(),
+                self.command(told)?,
+                DiscordHint::answer(&told.token, given(&told.id, now)).keep(),
+            ),
             3 => {
                 let message = told.message.as_ref().filter(|message| self.is_own(message))?;
                 let action = told.data.custom_id.clone();
@@ -193,7 +195,7 @@ impl Decoder<'_> {
         })
     }
 
-    fn is_own(&self, message: &Message) -> bool {
+    fn is_own(&self, message: &DiscordMessage) -> bool {
         let author = message.author.as_ref();
         author.is_some_and(|author| author.id == self.me.user)
             || message.application_id.as_ref() == Some(&self.me.application)
@@ -214,14 +216,14 @@ impl Decoder<'_> {
 }
 
 /// Returns the message that one answers. One that passes another on answers nothing.
-fn answered(message: &Message) -> Option<String> {
+fn answered(message: &DiscordMessage) -> Option<String> {
     let reference = message.message_reference.as_ref().filter(|reference| reference.kind != PASSED_ON)?;
     reference.message_id.clone()
 }
 
-fn attachments(message: &Message) -> Vec<Attachment> {
+fn attachments(message: &DiscordMessage) -> Vec<Attachment> {
     let passed = message.message_snapshots.iter().flat_map(|passed| &passed.message.attachments);
-    let attachment = |file: &File| {
+    let attachment = |file: &DiscordAttachment| {
         let name = match clean(&file.filename) {
             name if name.is_empty() => format!("file-{}", clean(&file.id)),
             name => name,

@@ -24,7 +24,7 @@ const MAX_DEFERRED_COMMANDS: usize = 256;
 /// The channel's own note from an event to its reply. Stored: a change must read the old.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Hint {
+pub(super) enum DiscordHint {
     /// A thread is to begin from the message that is answered.
     Thread {
         /// Its name.
@@ -39,7 +39,7 @@ pub(super) enum Hint {
     },
 }
 
-impl Hint {
+impl DiscordHint {
     pub(super) fn answer(token: &str, at: i64) -> Self {
         Self::Answer { token: token.to_owned(), at }
     }
@@ -65,10 +65,10 @@ pub(super) fn given(id: &str, now: i64) -> i64 {
 
 /// The commands of late.
 #[derive(Debug, Default)]
-pub(super) struct Deferred(Mutex<VecDeque<Entry>>);
+pub(super) struct Deferred(Mutex<VecDeque<DeferredCommand>>);
 
 #[derive(Debug)]
-struct Entry {
+struct DeferredCommand {
     token: String,
     /// Whether Discord took the deferral; nothing while that is under way.
     taken: watch::Sender<Option<bool>>,
@@ -87,7 +87,7 @@ impl Deferred {
                 entries.pop_front();
             }
             let taken = watch::Sender::new(None);
-            entries.push_back(Entry { token: token.to_owned(), taken, answered: false });
+            entries.push_back(DeferredCommand { token: token.to_owned(), taken, answered: false });
         });
     }
 
@@ -117,7 +117,7 @@ impl Deferred {
     /// Waits until the command is deferred. False where that failed; a command of an earlier process is
     /// taken to be.
     pub(super) async fn ready(&self, token: &str) -> bool {
-        let entry = |entries: &mut VecDeque<Entry>| {
+        let entry = |entries: &mut VecDeque<DeferredCommand>| {
             entries.iter().find(|entry| entry.token == token).map(|entry| entry.taken.subscribe())
         };
         let Some(mut taken) = self.with(entry) else { return true };
@@ -127,7 +127,7 @@ impl Deferred {
         }
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut VecDeque<Entry>) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut VecDeque<DeferredCommand>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -140,14 +140,14 @@ mod tests {
     #[test]
     fn the_note_is_stored_like_this() {
         let cases = [
-            (Hint::Thread { name: "story".into() }, json!({"thread": {"name": "story"}})),
-            (Hint::answer("t", 5), json!({"answer": {"token": "t", "at": 5}})),
+            (DiscordHint::Thread { name: "story".into() }, json!({"thread": {"name": "story"}})),
+            (DiscordHint::answer("t", 5), json!({"answer": {"token": "t", "at": 5}})),
         ];
         for (hint, stored) in cases {
             assert_eq!(hint.keep(), Some(stored.clone()));
-            assert_eq!(Hint::read(Some(&stored)), Some(hint));
+            assert_eq!(DiscordHint::read(Some(&stored)), Some(hint));
         }
-        assert_eq!(Hint::read(Some(&json!({"of another version": 1}))), None);
+        assert_eq!(DiscordHint::read(Some(&json!({"of another version": 1}))), None);
     }
 
     #[test]

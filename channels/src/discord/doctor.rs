@@ -1,10 +1,10 @@
 //! Doctor checks of an account, made against Discord's API.
 
 use super::{
-    Discord,
-    client::Told,
-    failure::{ApiError, mend_token},
-    wire::{Application, User},
+    DiscordChannel,
+    client::DiscordResponse,
+    failure::{DiscordApiError, mend_token},
+    wire::{Application, DiscordUser},
 };
 use crate::{
     Check,
@@ -33,28 +33,28 @@ const PERMISSIONS: [(u32, &str); 7] = [
 const ADMINISTRATOR: u64 = 1 << 3;
 
 #[derive(Deserialize)]
-struct Where {
+struct GatewayProbe {
     url: String,
-    session_start_limit: Option<Starts>,
+    session_start_limit: Option<RemainingStarts>,
 }
 
 /// A server that the bot is on, with what it may do there where no channel says otherwise.
 #[derive(Deserialize)]
-struct Server {
+struct BotGuild {
     name: String,
     permissions: String,
 }
 
 #[derive(Deserialize)]
-struct Starts {
+struct RemainingStarts {
     remaining: u64,
     total: u64,
 }
 
 /// Looks at token, clock, intent and gateway.
-pub(super) async fn check(discord: &Discord) -> Vec<Check> {
-    let client = &discord.ears.office.client;
-    let me: Told<User> = match client.get(&["users", "@me"], &[]).await {
+pub(super) async fn check(discord: &DiscordChannel) -> Vec<Check> {
+    let client = &discord.handler.state.client;
+    let me: DiscordResponse<DiscordUser> = match client.get(&["users", "@me"], &[]).await {
         Ok(me) => me,
         Err(error) => return vec![token(&error)],
     };
@@ -67,11 +67,11 @@ pub(super) async fn check(discord: &Discord) -> Vec<Check> {
         }
         Err(error) => found.push(Check::poor("intents", error.to_string(), "try again later")),
     }
-    match client.get::<Vec<Server>>(&["users", "@me", "guilds"], &[]).await {
+    match client.get::<Vec<BotGuild>>(&["users", "@me", "guilds"], &[]).await {
         Ok(told) => found.extend(servers(&told.body)),
         Err(error) => found.push(Check::poor("servers", error.to_string(), "try again later")),
     }
-    match client.get::<Where>(&["gateway", "bot"], &[]).await {
+    match client.get::<GatewayProbe>(&["gateway", "bot"], &[]).await {
         Ok(told) => {
             found.extend(told.body.session_start_limit.as_ref().and_then(starts));
             found.push(gateway(&told.body.url).await);
@@ -81,9 +81,9 @@ pub(super) async fn check(discord: &Discord) -> Vec<Check> {
     found
 }
 
-fn token(error: &ApiError) -> Check {
+fn token(error: &DiscordApiError) -> Check {
     match error {
-        ApiError::Auth(why) => Check::bad("token", why, mend_token("Discord refuses it")),
+        DiscordApiError::Auth(why) => Check::bad("token", why, mend_token("Discord refuses it")),
         other => Check::bad(
             "connection",
             other.to_string(),
@@ -113,13 +113,13 @@ fn invitation(application: &str) -> String {
 }
 
 /// Names the servers where something is not permitted.
-fn servers(servers: &[Server]) -> Vec<Check> {
-    let lacks = |server: &Server| {
+fn servers(servers: &[BotGuild]) -> Vec<Check> {
+    let lacks = |server: &BotGuild| {
         let has: u64 = server.permissions.parse().unwrap_or_default();
         let lacks = |(bit, _): &&(u32, &str)| has & (ADMINISTRATOR | 1 << bit) == 0;
         PERMISSIONS.iter().filter(lacks).map(|(_, name)| *name).collect::<Vec<_>>()
     };
-    let poor = |server: &Server| {
+    let poor = |server: &BotGuild| {
         let (what, lacks) = (format!("server {}", server.name), lacks(server));
         let mend = "invite the bot anew by the address above, or permit it to its role there";
         (!lacks.is_empty()).then(|| Check::poor(what, format!("the bot may not: {}", lacks.join(", ")), mend))
@@ -132,7 +132,7 @@ fn servers(servers: &[Server]) -> Vec<Check> {
     }
 }
 
-fn starts(starts: &Starts) -> Option<Check> {
+fn starts(starts: &RemainingStarts) -> Option<Check> {
     (starts.remaining < starts.total / 10).then(|| {
         Check::poor(
             "sessions",
@@ -173,11 +173,11 @@ mod tests {
     fn what_is_wrong_comes_with_its_mend() {
         let good = |check: &Check| matches!(check.found, CheckResult::Good(_));
         assert!(good(&intent(1 << 18)) && good(&intent(1 << 19)) && !good(&intent(1 << 15)));
-        assert!(starts(&Starts { remaining: 900, total: 1000 }).is_none());
-        assert!(starts(&Starts { remaining: 99, total: 1000 }).is_some());
-        let check = token(&ApiError::Auth("401".into()));
+        assert!(starts(&RemainingStarts { remaining: 900, total: 1000 }).is_none());
+        assert!(starts(&RemainingStarts { remaining: 99, total: 1000 }).is_some());
+        let check = token(&DiscordApiError::Auth("401".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("Reset Token")));
-        let server = |permissions: u64| Server { name: "s".into(), permissions: permissions.to_string() };
+        let server = |permissions: u64| BotGuild { name: "s".into(), permissions: permissions.to_string() };
         let all = PERMISSIONS.iter().map(|(bit, _)| 1 << bit).sum();
         assert!(good(&servers(&[server(all), server(ADMINISTRATOR)])[0]));
         let [check] = servers(&[server(all), server(all & !(1 << 11))]).try_into().unwrap();

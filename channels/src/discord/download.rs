@@ -2,7 +2,7 @@
 //!
 //! A file's address is good for a day or so. One that has grown stale is asked for anew, by the message.
 
-use super::{client::Client, failure::unreachable, wire::File, wire::Message};
+use super::{client::DiscordClient, failure::unreachable, wire::DiscordAttachment, wire::DiscordMessage};
 use crate::{
     Attachment, SendError,
     fetch::{self, check},
@@ -24,7 +24,7 @@ struct Handle {
 }
 
 /// Makes the handle of a file.
-pub(super) fn handle(channel: &str, message: &str, file: &File) -> String {
+pub(super) fn handle(channel: &str, message: &str, file: &DiscordAttachment) -> String {
     let handle = Handle {
         channel: channel.to_owned(),
         message: message.to_owned(),
@@ -36,7 +36,7 @@ pub(super) fn handle(channel: &str, message: &str, file: &File) -> String {
 
 /// Fetches a file to `to`, which is made.
 pub(super) async fn file(
-    client: &Client,
+    client: &DiscordClient,
     attachment: &Attachment,
     to: &Path,
     limit: u64,
@@ -65,9 +65,9 @@ fn is_stale(response: &Response) -> bool {
     matches!(response.status().as_u16(), 401 | 403 | 404 | 410)
 }
 
-async fn renewed(client: &Client, handle: &Handle) -> Result<String, SendError> {
+async fn renewed(client: &DiscordClient, handle: &Handle) -> Result<String, SendError> {
     let path = ["channels", &handle.channel, "messages", &handle.message];
-    let message: Message = client.get(&path, &[]).await?.body;
+    let message: DiscordMessage = client.get(&path, &[]).await?.body;
     let passed = message.message_snapshots.into_iter().flat_map(|passed| passed.message.attachments);
     let found = message.attachments.into_iter().chain(passed).find(|file| file.id == handle.file);
     found.map(|file| file.url).ok_or_else(|| SendError::Refused("the file is not there any more".to_owned()))

@@ -3,14 +3,14 @@
 use crate::{
     ChannelError, SendError,
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use serde::Deserialize;
 use std::time::Duration;
 
 /// Why a call failed, named by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ApiError {
+pub(super) enum DiscordApiError {
     /// Too many calls: of this kind, or of all. Nothing was done.
     #[error("Discord asks to wait {0:?}")]
     Wait(Duration, Reach),
@@ -37,7 +37,7 @@ pub(super) enum ApiError {
     Unknown(String),
 }
 
-impl ApiError {
+impl DiscordApiError {
     /// Returns whether Discord, or the way to it, does not work now.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))
@@ -55,7 +55,7 @@ pub(super) enum Reach {
 
 /// The body of an error.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Told {
+pub(super) struct DiscordErrorBody {
     #[serde(default)]
     pub(super) code: u64,
     #[serde(default)]
@@ -71,49 +71,51 @@ pub(super) struct Told {
 const WAIT: Duration = Duration::from_secs(2);
 
 /// Classifies an answer that is not a success. `header` is what `Retry-After` says.
-pub(super) fn failure(status: u16, body: &[u8], header: Option<Duration>) -> ApiError {
-    let Ok(told) = serde_json::from_slice::<Told>(body) else { return unreadable(status, header) };
+pub(super) fn failure(status: u16, body: &[u8], header: Option<Duration>) -> DiscordApiError {
+    let Ok(told) = serde_json::from_slice::<DiscordErrorBody>(body) else {
+        return unreadable(status, header);
+    };
     let what = describe(status, &told);
     match told.code {
         // The message, the thread that was closed, the interaction and its token; a message that is not ours to
         // change.
-        10_008 | 50_083 | 10_015 | 10_062 | 50_027 | 50_005 | 50_021 => return ApiError::Gone(what),
-        40_060 | 160_004 => return ApiError::Done(what),
-        160_002 => return ApiError::NoReply(what),
-        50_035 if told.errors.get("message_reference").is_some() => return ApiError::NoReply(what),
+        10_008 | 50_083 | 10_015 | 10_062 | 50_027 | 50_005 | 50_021 => return DiscordApiError::Gone(what),
+        40_060 | 160_004 => return DiscordApiError::Done(what),
+        160_002 => return DiscordApiError::NoReply(what),
+        50_035 if told.errors.get("message_reference").is_some() => return DiscordApiError::NoReply(what),
         // The wall before the API, in the API's words.
-        40_333 => return ApiError::Unconnected(what),
-        130_000 => return ApiError::Wait(wait(&told, header), Reach::Kind),
+        40_333 => return DiscordApiError::Unconnected(what),
+        130_000 => return DiscordApiError::Wait(wait(&told, header), Reach::Kind),
         _ => {}
     }
     match status {
-        401 => ApiError::Auth(what),
-        429 => ApiError::Wait(wait(&told, header), if told.global { Reach::All } else { Reach::Kind }),
-        408 | 500.. => ApiError::Unknown(what),
-        _ => ApiError::Refused(what),
+        401 => DiscordApiError::Auth(what),
+        429 => DiscordApiError::Wait(wait(&told, header), if told.global { Reach::All } else { Reach::Kind }),
+        408 | 500.. => DiscordApiError::Unknown(what),
+        _ => DiscordApiError::Refused(what),
     }
 }
 
 /// Classifies an answer that is not the API's own: something on the way made it, or cut it. The wall before
 /// the API answers so when an address makes too many calls; it is that of all.
-pub(super) fn unreadable(status: u16, header: Option<Duration>) -> ApiError {
+pub(super) fn unreadable(status: u16, header: Option<Duration>) -> DiscordApiError {
     match status {
-        401 => ApiError::Auth("HTTP 401".to_owned()),
-        413 => ApiError::Refused("the request is too large".to_owned()),
-        429 => ApiError::Wait(header.unwrap_or(WAIT * 5), Reach::All),
-        403 => ApiError::Unconnected("something on the way to Discord refuses (HTTP 403)".to_owned()),
-        _ => ApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
+        401 => DiscordApiError::Auth("HTTP 401".to_owned()),
+        413 => DiscordApiError::Refused("the request is too large".to_owned()),
+        429 => DiscordApiError::Wait(header.unwrap_or(WAIT * 5), Reach::All),
+        403 => DiscordApiError::Unconnected("something on the way to Discord refuses (HTTP 403)".to_owned()),
+        _ => DiscordApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
     }
 }
 
-fn wait(told: &Told, header: Option<Duration>) -> Duration {
+fn wait(told: &DiscordErrorBody, header: Option<Duration>) -> Duration {
     let told = told.retry_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     // A little more: clocks differ, and a call that comes too early counts.
     told.or(header).unwrap_or(WAIT) + Duration::from_millis(50)
 }
 
 /// Describes an error: its words and its code, and of a form the first field that is wrong.
-fn describe(status: u16, told: &Told) -> String {
+fn describe(status: u16, told: &DiscordErrorBody) -> String {
     let words: String = told.message.chars().take(200).collect();
     let field = told.errors.as_object().and_then(|fields| fields.keys().next());
     let field = field.map(|field| format!(" at {field}")).unwrap_or_default();
@@ -124,35 +126,37 @@ fn describe(status: u16, told: &Told) -> String {
 }
 
 /// Describes an error of the HTTP client without the URL, in which the token of an interaction may stand.
-pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> ApiError {
+pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> DiscordApiError {
     let before = error.is_connect() || error.is_builder();
     let text = http::words(error);
-    if before { ApiError::Unconnected(text) } else { ApiError::Unknown(text) }
+    if before { DiscordApiError::Unconnected(text) } else { DiscordApiError::Unknown(text) }
 }
 
 /// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> ApiError {
+pub(super) fn unread(error: Unread) -> DiscordApiError {
     match error {
         Unread::Lost(error) => unreachable(error),
-        Unread::TooLarge => ApiError::Unknown(Unread::TooLarge.to_string()),
+        Unread::TooLarge => DiscordApiError::Unknown(Unread::TooLarge.to_string()),
     }
 }
 
-impl From<ApiError> for CallError {
-    fn from(error: ApiError) -> Self {
+impl From<DiscordApiError> for CallError {
+    fn from(error: DiscordApiError) -> Self {
         let what = error.to_string();
         match error {
-            ApiError::Wait(after, _) => Self::Wait(after),
-            ApiError::Auth(_) | ApiError::Unconnected(_) => Self::Unconnected(what),
-            ApiError::Gone(_) => Self::Gone,
-            ApiError::Unknown(_) => Self::Unknown(what),
-            ApiError::NoReply(_) | ApiError::Done(_) | ApiError::Refused(_) => Self::Refused(what),
+            DiscordApiError::Wait(after, _) => Self::Wait(after),
+            DiscordApiError::Auth(_) | DiscordApiError::Unconnected(_) => Self::Unconnected(what),
+            DiscordApiError::Gone(_) => Self::Gone,
+            DiscordApiError::Unknown(_) => Self::Unknown(what),
+            DiscordApiError::NoReply(_) | DiscordApiError::Done(_) | DiscordApiError::Refused(_) => {
+                Self::Refused(what)
+            }
         }
     }
 }
 
-impl From<ApiError> for SendError {
-    fn from(error: ApiError) -> Self {
+impl From<DiscordApiError> for SendError {
+    fn from(error: DiscordApiError) -> Self {
         CallError::from(error).into()
     }
 }
@@ -200,24 +204,24 @@ mod tests {
 
     #[test]
     fn every_error_has_its_meaning() {
-        type Meaning = fn(String) -> ApiError;
-        let cases: [(u16, u64, Meaning); 16] = [
-            (403, 50_005, ApiError::Gone),
-            (401, 0, ApiError::Auth),
-            (404, 10_008, ApiError::Gone),
-            (404, 10_015, ApiError::Gone),
-            (401, 50_027, ApiError::Gone),
-            (404, 10_062, ApiError::Gone),
-            (400, 50_083, ApiError::Gone),
-            (400, 40_060, ApiError::Done),
-            (400, 160_004, ApiError::Done),
-            (400, 160_002, ApiError::NoReply),
-            (404, 10_003, ApiError::Refused),
-            (403, 50_001, ApiError::Refused),
-            (403, 50_013, ApiError::Refused),
-            (403, 50_007, ApiError::Refused),
-            (413, 40_005, ApiError::Refused),
-            (503, 0, ApiError::Unknown),
+        type DiscordErrorConstructor = fn(String) -> DiscordApiError;
+        let cases: [(u16, u64, DiscordErrorConstructor); 16] = [
+            (403, 50_005, DiscordApiError::Gone),
+            (401, 0, DiscordApiError::Auth),
+            (404, 10_008, DiscordApiError::Gone),
+            (404, 10_015, DiscordApiError::Gone),
+            (401, 50_027, DiscordApiError::Gone),
+            (404, 10_062, DiscordApiError::Gone),
+            (400, 50_083, DiscordApiError::Gone),
+            (400, 40_060, DiscordApiError::Done),
+            (400, 160_004, DiscordApiError::Done),
+            (400, 160_002, DiscordApiError::NoReply),
+            (404, 10_003, DiscordApiError::Refused),
+            (403, 50_001, DiscordApiError::Refused),
+            (403, 50_013, DiscordApiError::Refused),
+            (403, 50_007, DiscordApiError::Refused),
+            (413, 40_005, DiscordApiError::Refused),
+            (503, 0, DiscordApiError::Unknown),
         ];
         for (status, code, meaning) in cases {
             let body = json!({"message": "words", "code": code}).to_string();
@@ -229,15 +233,15 @@ mod tests {
                 json!({"message": "Invalid Form Body", "code": 50035, "errors": {field: {}}}).to_string();
             failure(400, body.as_bytes(), None)
         };
-        assert_eq!(form("content"), ApiError::Refused("Invalid Form Body at content (50035)".into()));
-        assert!(matches!(form("message_reference"), ApiError::NoReply(_)));
+        assert_eq!(form("content"), DiscordApiError::Refused("Invalid Form Body at content (50035)".into()));
+        assert!(matches!(form("message_reference"), DiscordApiError::NoReply(_)));
     }
 
     #[test]
     fn every_wish_to_wait_is_kept() {
         let limited =
             |body: serde_json::Value| failure(429, body.to_string().as_bytes(), Some(Duration::from_secs(9)));
-        let wait = |millis, reach| ApiError::Wait(Duration::from_millis(millis), reach);
+        let wait = |millis, reach| DiscordApiError::Wait(Duration::from_millis(millis), reach);
         let told = |global| json!({"message": "You are being rate limited.", "retry_after": 1.337, "global": global});
         let old = json!({"message": "Maximum number of edits", "code": 30046, "retry_after": 60.0});
         assert_eq!(limited(told(false)), wait(1387, Reach::Kind));
@@ -247,10 +251,10 @@ mod tests {
         let page = b"<html>error 1015</html>";
         assert_eq!(failure(429, page, Some(Duration::from_secs(30))), wait(30_000, Reach::All));
         assert_eq!(failure(429, page, None), wait(10_000, Reach::All));
-        assert!(matches!(failure(403, page, None), ApiError::Unconnected(_)));
-        assert!(matches!(failure(502, page, None), ApiError::Unknown(_)));
+        assert!(matches!(failure(403, page, None), DiscordApiError::Unconnected(_)));
+        assert!(matches!(failure(502, page, None), DiscordApiError::Unknown(_)));
         assert!(!CallError::from(wait(1, Reach::All)).may_be_done());
-        assert!(CallError::from(ApiError::Unknown("x".into())).may_be_done());
+        assert!(CallError::from(DiscordApiError::Unknown("x".into())).may_be_done());
     }
 
     #[test]

@@ -6,10 +6,10 @@
 //! process, too (see [`super::session`]).
 
 use super::{
+    account_state::DiscordIdentity,
     failure::{Closed, closed},
-    office::Me,
     session::GatewaySession,
-    wire::{Frame, Ready},
+    wire::{GatewayFrame, Ready},
 };
 use crate::supervise::ConnectionEnd;
 use futures_util::{FutureExt, StreamExt};
@@ -38,7 +38,7 @@ const HELLO: Duration = Duration::from_secs(40);
 const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// How connections to the gateway are made.
-pub(super) struct Gateway {
+pub(super) struct GatewayConnector {
     config: Config<AtOnce>,
     /// The session to resume.
     session: Option<GatewaySession>,
@@ -58,30 +58,30 @@ impl Queue for AtOnce {
 }
 
 /// An open connection.
-pub(super) struct Link {
+pub(super) struct GatewayConnection {
     shard: Shard<AtOnce>,
     silent: Instant,
 }
 
 /// A message from the gateway.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum GatewayEvent {
     /// An event.
-    Event(Event),
+    Event(DispatchEvent),
     /// A sign of life.
     Nothing,
 }
 
 /// An event.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct DispatchEvent {
     /// Its number in the session.
     pub(super) seq: u64,
     pub(super) kind: String,
     pub(super) data: serde_json::Value,
 }
 
-impl Gateway {
+impl GatewayConnector {
     /// Prepares connections. Needs a runtime. Twilight panics where the system has no certificates; it looks
     /// for them as the HTTP client does, which was made before and would have said so.
     pub(super) fn new(token: &SecretString) -> Self {
@@ -111,18 +111,18 @@ impl Gateway {
     }
 
     /// Begins a connection to `url`; the session goes on, if there is one.
-    pub(super) fn connect(&self, url: &str) -> Result<Link, ConnectionEnd> {
+    pub(super) fn connect(&self, url: &str) -> Result<GatewayConnection, ConnectionEnd> {
         let url = address(url)?;
         let mut config = ConfigBuilder::from(self.config.clone()).proxy_url(url.clone());
         if let Some(kept) = &self.session {
             config = config.session(Session::new(kept.seq, kept.id.clone())).resume_url(url);
         }
         let shard = Shard::with_config(ShardId::ONE, config.build());
-        Ok(Link { shard, silent: Instant::now() + HELLO })
+        Ok(GatewayConnection { shard, silent: Instant::now() + HELLO })
     }
 
     /// A session began.
-    pub(super) fn began(&mut self, ready: &Ready, me: Me, seq: u64) {
+    pub(super) fn began(&mut self, ready: &Ready, me: DiscordIdentity, seq: u64) {
         // Twilight takes an address as it is: one that is none is not given to it.
         let url = address(&ready.resume_gateway_url).ok();
         let id = ready.session_id.clone();
@@ -159,9 +159,9 @@ fn address(url: &str) -> Result<String, ConnectionEnd> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-impl Link {
+impl GatewayConnection {
     /// Waits for what comes next. An error says how the connection ended, and what that means for the session.
-    pub(super) async fn next(&mut self) -> Result<Heard, Parted> {
+    pub(super) async fn next(&mut self) -> Result<GatewayEvent, Parted> {
         let Ok(next) = timeout_at(self.silent, self.shard.next()).await else {
             return Err(Parted::lost("the connection went silent"));
         };
@@ -175,7 +175,7 @@ impl Link {
             {
                 Err(Parted { nobody: true, ..Parted::lost("no connection to the gateway") })
             }
-            Some(Err(_)) => Ok(Heard::Nothing),
+            Some(Err(_)) => Ok(GatewayEvent::Nothing),
             None => Err(Parted::lost("the connection ended")),
         }
     }
@@ -220,23 +220,23 @@ impl Parted {
 }
 
 /// Reads a frame. One that cannot be read is passed over.
-fn read(text: &str) -> Result<Heard, Parted> {
+fn read(text: &str) -> Result<GatewayEvent, Parted> {
     if text.len() > MAX_FRAME_BYTES {
         tracing::warn!(bytes = text.len(), "a frame is too large and is passed over");
-        return Ok(Heard::Nothing);
+        return Ok(GatewayEvent::Nothing);
     }
-    let Ok(frame) = serde_json::from_str::<Frame>(text) else {
+    let Ok(frame) = serde_json::from_str::<GatewayFrame>(text) else {
         tracing::warn!(bytes = text.len(), "a frame cannot be read and is passed over");
-        return Ok(Heard::Nothing);
+        return Ok(GatewayEvent::Nothing);
     };
     match (frame.op, frame.s, frame.t) {
-        (0, Some(seq), Some(kind)) => Ok(Heard::Event(Event { seq, kind, data: frame.d })),
+        (0, Some(seq), Some(kind)) => Ok(GatewayEvent::Event(DispatchEvent { seq, kind, data: frame.d })),
         (7, ..) => Err(Parted::new(ConnectionEnd::Renew, false)),
         (9, ..) if frame.d == true => Err(Parted::new(ConnectionEnd::Renew, false)),
         (9, ..) => {
             Err(Parted::new(ConnectionEnd::Later("Discord ended the session".to_owned(), pause()), true))
         }
-        _ => Ok(Heard::Nothing),
+        _ => Ok(GatewayEvent::Nothing),
     }
 }
 
@@ -253,8 +253,8 @@ mod tests {
 
     fn heard(frame: &serde_json::Value) -> Result<Option<(u64, String)>, Parted> {
         read(&frame.to_string()).map(|heard| match heard {
-            Heard::Event(event) => Some((event.seq, event.kind)),
-            Heard::Nothing => None,
+            GatewayEvent::Event(event) => Some((event.seq, event.kind)),
+            GatewayEvent::Nothing => None,
         })
     }
 
@@ -302,10 +302,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_goes_on_behind_what_was_kept() {
-        let mut gateway = Gateway::new(&"token".into());
+        let mut gateway = GatewayConnector::new(&"token".into());
         assert!(!gateway.resumes());
         let ready = json!({"session_id": "a", "resume_gateway_url": "ws://x", "user": {"id": "1"}});
-        let me = Me { user: "1".into(), application: "1".into(), name: "pudu".into() };
+        let me = DiscordIdentity { user: "1".into(), application: "1".into(), name: "pudu".into() };
         gateway.began(&serde_json::from_value(ready).unwrap(), me.clone(), 1);
         for seq in [2, 5, 3] {
             gateway.kept(seq);

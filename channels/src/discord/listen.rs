@@ -5,12 +5,12 @@
 //! next process goes on there. Where a session cannot be resumed the history is read.
 
 use super::{
-    Discord,
+    DiscordChannel,
+    account_state::{ApiRoute, DiscordIdentity},
     answers::MAX_CONCURRENT_RESPONSES,
-    ears::{NotKept, Todo},
-    failure::{ApiError, mend_token},
-    gateway::{Event, Gateway, Heard, Link, Parted},
-    office::{Lane, Me},
+    event_handler::{DiscordAcceptError, EventResponse},
+    failure::{DiscordApiError, mend_token},
+    gateway::{DispatchEvent, GatewayConnection, GatewayConnector, GatewayEvent, Parted},
     session::{Behind, GatewaySession},
     wire::Ready,
 };
@@ -36,55 +36,55 @@ const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 /// The gateway's address, and how often a session may still begin.
 #[derive(Deserialize)]
-struct Where {
+struct GatewayInfo {
     url: String,
-    session_start_limit: Option<Starts>,
+    session_start_limit: Option<SessionStartLimit>,
 }
 
 #[derive(Deserialize)]
-struct Starts {
+struct SessionStartLimit {
     remaining: u64,
     /// In milliseconds.
     reset_after: u64,
 }
 
-impl Discord {
+impl DiscordChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         // Taken out by the connection that is open.
-        let kept: Mutex<Option<Gateway>> = Mutex::new(None);
+        let kept: Mutex<Option<GatewayConnector>> = Mutex::new(None);
         let take = || kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (todo, todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
         let connect = || async {
             let taken_up = match take() {
                 Some(gateway) => Ok(gateway),
-                None => self.take_up(intake).await,
+                None => self.take_up(sink).await,
             };
             let mut gateway = match taken_up {
                 Ok(gateway) => gateway,
                 Err(error) => return ConnectionEnd::Lost(error.to_string()),
             };
-            let ended = self.session(&mut gateway, intake, &todo, &stop).await;
+            let ended = self.session(&mut gateway, sink, &todo, &stop).await;
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateway);
             ended
         };
         tokio::select! {
-            result = supervise(&self.ears.health, &stop, connect) => result,
+            result = supervise(&self.handler.health, &stop, connect) => result,
             // Never before: there is one who says what is to be done.
             () = self.work(todos) => Ok(()),
-            () = self.ears.place_later(intake) => Ok(()),
+            () = self.handler.place_later(sink) => Ok(()),
         }
     }
 
     /// Goes on where this account's session was left, be it by another process.
-    async fn take_up(&self, intake: &dyn EventSink) -> Result<Gateway, ReplyStoreError> {
-        let mut gateway = Gateway::new(self.ears.office.client.token());
-        let kept = intake.position(&self.ears.account).await?;
+    async fn take_up(&self, sink: &dyn EventSink) -> Result<GatewayConnector, ReplyStoreError> {
+        let mut gateway = GatewayConnector::new(self.handler.state.client.token());
+        let kept = sink.position(&self.handler.account).await?;
         if let Some(mut session) = kept.as_ref().and_then(GatewaySession::read) {
-            self.ears.unplaced.restore(mem::take(&mut session.unplaced));
+            self.handler.unplaced.restore(mem::take(&mut session.unplaced));
             self.was_heard(session.heard);
             self.behind.store(session.behind, Ordering::Relaxed);
             gateway.restore(session);
@@ -94,9 +94,9 @@ impl Discord {
 
     async fn session(
         &self,
-        gateway: &mut Gateway,
-        intake: &dyn EventSink,
-        todo: &mpsc::Sender<Todo>,
+        gateway: &mut GatewayConnector,
+        sink: &dyn EventSink,
+        todo: &mpsc::Sender<EventResponse>,
         stop: &CancellationToken,
     ) -> ConnectionEnd {
         let url = match gateway.address() {
@@ -111,9 +111,9 @@ impl Discord {
             Err(ended) => return ended,
         };
         let saved = gateway.session().cloned();
-        let talk = Talk {
+        let talk = ActiveSession {
             discord: self,
-            intake,
+            sink,
             gateway,
             todo,
             catch_up: None,
@@ -126,10 +126,10 @@ impl Discord {
 
     /// Asks where the gateway is, and whether the token is good: a session that begins in vain counts.
     async fn address(&self, resumes: bool) -> Result<String, ConnectionEnd> {
-        let told = self.ears.office.client.get::<Where>(&["gateway", "bot"], &[]).await;
-        let told = self.ears.office.heed(Lane::Read, "gateway", told).map_err(ended)?;
+        let told = self.handler.state.client.get::<GatewayInfo>(&["gateway", "bot"], &[]).await;
+        let told = self.handler.state.heed(ApiRoute::Read, "gateway", told).map_err(ended)?;
         match told.session_start_limit {
-            Some(Starts { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
+            Some(SessionStartLimit { remaining: 0, reset_after }) if !resumes => Err(ConnectionEnd::Later(
                 "the bot has connected too often today".to_owned(),
                 Duration::from_millis(reset_after),
             )),
@@ -139,12 +139,12 @@ impl Discord {
 }
 
 /// One connection and what is worked on beside it.
-struct Talk<'a> {
-    discord: &'a Discord,
-    intake: &'a dyn EventSink,
-    gateway: &'a mut Gateway,
+struct ActiveSession<'a> {
+    discord: &'a DiscordChannel,
+    sink: &'a dyn EventSink,
+    gateway: &'a mut GatewayConnector,
     /// Queue for work that this loop does not wait for.
-    todo: &'a mpsc::Sender<Todo>,
+    todo: &'a mpsc::Sender<EventResponse>,
     /// Yields whether the history was read to its end, and the retry state.
     catch_up: Option<BoxFuture<'a, (bool, Backoff)>>,
     /// When the history may be read again.
@@ -155,8 +155,8 @@ struct Talk<'a> {
     saved: Option<GatewaySession>,
 }
 
-impl Talk<'_> {
-    async fn run(mut self, mut link: Link, stop: &CancellationToken) -> ConnectionEnd {
+impl ActiveSession<'_> {
+    async fn run(mut self, mut link: GatewayConnection, stop: &CancellationToken) -> ConnectionEnd {
         loop {
             let heard = tokio::select! {
                 biased;
@@ -178,8 +178,8 @@ impl Talk<'_> {
                 }
             };
             let taken = match heard {
-                Ok(Heard::Event(event)) => self.take(event).await,
-                Ok(Heard::Nothing) => {
+                Ok(GatewayEvent::Event(event)) => self.take(event).await,
+                Ok(GatewayEvent::Nothing) => {
                     self.alive();
                     self.save_news().await;
                     Ok(())
@@ -194,21 +194,21 @@ impl Talk<'_> {
     }
 
     /// Takes an event; an error ends the connection.
-    async fn take(&mut self, event: Event) -> Result<(), Parted> {
-        let Event { seq, kind, data } = event;
+    async fn take(&mut self, event: DispatchEvent) -> Result<(), Parted> {
+        let DispatchEvent { seq, kind, data } = event;
         let todo = match kind.as_str() {
             "READY" => {
                 self.ready(data, seq).await?;
-                Todo::Register
+                EventResponse::Register
             }
             "RESUMED" => {
                 self.flows = true;
-                self.discord.ears.health.ready();
+                self.discord.handler.health.ready();
                 if self.discord.is_behind() {
                     self.look(Duration::ZERO);
                 }
                 // They are those of this process, which need not be those that the session began with.
-                Todo::Register
+                EventResponse::Register
             }
             _ => match self.hear(&kind, data, seq).await {
                 Ok(todo) => todo,
@@ -222,23 +222,23 @@ impl Talk<'_> {
     }
 
     /// Keeps what an event tells, and with it that the session goes on behind it.
-    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<Todo, NotKept> {
-        let ears = &self.discord.ears;
-        let Some(session) = self.session(seq) else { return ears.hear(kind, data, self.intake).await };
+    async fn hear(&mut self, kind: &str, data: Value, seq: u64) -> Result<EventResponse, DiscordAcceptError> {
+        let handler = &self.discord.handler;
+        let Some(session) = self.session(seq) else { return handler.hear(kind, data, self.sink).await };
         // The session is this bot's: Discord has taken it.
-        ears.office.me.get_or_init(|| session.me.clone());
+        handler.state.me.get_or_init(|| session.me.clone());
         // One that may bring several is kept whole before the session goes on behind it.
         if kind == "MESSAGE_DELETE_BULK" {
-            return ears.hear(kind, data, self.intake).await;
+            return handler.hear(kind, data, self.sink).await;
         }
-        ears.hear(kind, data, &Behind { intake: self.intake, session }).await
+        handler.hear(kind, data, &Behind { sink: self.sink, session }).await
     }
 
     /// Returns the session as it is once an event is kept.
     fn session(&self, seq: u64) -> Option<GatewaySession> {
         let session = self.gateway.session()?.clone();
         let (behind, heard) = (self.discord.is_behind(), self.discord.heard.load(Ordering::Relaxed));
-        let unplaced = self.discord.ears.unplaced.named();
+        let unplaced = self.discord.handler.unplaced.named();
         Some(GatewaySession { seq: seq.max(session.seq), behind, heard, unplaced, ..session })
     }
 
@@ -254,7 +254,7 @@ impl Talk<'_> {
     async fn save(&mut self) -> bool {
         let Some(session) = self.session(0) else { return true };
         let Some(position) = session.position() else { return false };
-        let saved = self.intake.save_position(&self.discord.ears.account, position).await;
+        let saved = self.sink.save_position(&self.discord.handler.account, position).await;
         if let Err(error) = &saved {
             tracing::warn!(%error, "failed to store where the session goes on");
             return false;
@@ -270,30 +270,31 @@ impl Talk<'_> {
     }
 
     /// The session goes on before this event, over another connection.
-    fn not_kept(&self, error: &NotKept) -> Parted {
-        tracing::warn!(account = self.discord.ears.account, %error, "an event is left with Discord");
-        self.discord.ears.health.failed(HealthState::Degraded, error.to_string());
+    fn not_kept(&self, error: &DiscordAcceptError) -> Parted {
+        tracing::warn!(account = self.discord.handler.account, %error, "an event is left with Discord");
+        self.discord.handler.health.failed(HealthState::Degraded, error.to_string());
         Parted::lost(&error.to_string())
     }
 
     async fn ready(&mut self, data: Value, seq: u64) -> Result<(), Parted> {
         let ready: Ready =
             serde_json::from_value(data).map_err(|_| Parted::lost("Discord does not say who the bot is"))?;
-        let office = &self.discord.ears.office;
+        let state = &self.discord.handler.state;
         let application = ready.application.clone().map(|application| application.id);
         let application = application.filter(|id| !id.is_empty()).unwrap_or_else(|| ready.user.id.clone());
-        let me = Me { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
-        tracing::info!(account = self.discord.ears.account, bot = me.name, "connected to Discord");
+        let me =
+            DiscordIdentity { user: ready.user.id.clone(), application, name: ready.user.username.clone() };
+        tracing::info!(account = self.discord.handler.account, bot = me.name, "connected to Discord");
         // A token's bot does not change.
-        office.me.set(me.clone()).ok();
-        office.places.expect(ready.guilds.len());
+        state.me.set(me.clone()).ok();
+        state.places.expect(ready.guilds.len());
         self.gateway.began(&ready, me, seq);
         self.discord.falls_behind();
         // Before anything that it tells is kept: the next process would take up the one before otherwise.
         if !self.save().await {
             return Err(Parted::lost("the session could not be stored"));
         }
-        self.discord.ears.health.ready();
+        self.discord.handler.health.ready();
         self.flows = true;
         self.look(Duration::ZERO);
         Ok(())
@@ -301,33 +302,33 @@ impl Talk<'_> {
 
     /// Reads in the history what was missed, after a while.
     fn look(&mut self, after: Duration) {
-        let (discord, intake, mut backoff) = (self.discord, self.intake, self.backoff);
+        let (discord, sink, mut backoff) = (self.discord, self.sink, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(discord.ears.office.client.reads(), after).await;
+            backoff.pause(discord.handler.state.client.reads(), after).await;
             backoff.tries();
             // What the servers do not tell by then is looked for by what is known otherwise.
-            timeout(SERVERS, discord.ears.office.places.complete()).await.ok();
-            (discord.catch_up(intake).await, backoff)
+            timeout(SERVERS, discord.handler.state.places.complete()).await.ok();
+            (discord.catch_up(sink).await, backoff)
         }));
     }
 
-    fn see_to(&self, todo: Todo) {
-        if matches!(todo, Todo::Nothing) {
+    fn see_to(&self, todo: EventResponse) {
+        if matches!(todo, EventResponse::Nothing) {
             return;
         }
         if let Err(error) = self.todo.try_send(todo)
-            && let Todo::Command { token, .. } = error.into_inner()
+            && let EventResponse::Command { token, .. } = error.into_inner()
         {
             // Its reply is an ordinary message then.
-            self.discord.ears.office.deferred.taken(&token, false);
+            self.discord.handler.state.deferred.taken(&token, false);
         }
     }
 }
 
-fn ended(error: ApiError) -> ConnectionEnd {
+fn ended(error: DiscordApiError) -> ConnectionEnd {
     match error {
-        ApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
-        ApiError::Wait(after, _) => {
+        DiscordApiError::Auth(why) => ConnectionEnd::Fatal(ChannelError::Auth(mend_token(&why))),
+        DiscordApiError::Wait(after, _) => {
             ConnectionEnd::Later("Discord has too many calls of this bot".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -1,11 +1,11 @@
 //! Looks up where things stand of which Discord has not told.
 
 use super::{
-    ears::Ears,
-    failure::ApiError,
-    office::Lane,
-    places::Place,
-    wire::{ChannelInfo, Guild, Message},
+    account_state::ApiRoute,
+    event_handler::DiscordEventHandler,
+    failure::DiscordApiError,
+    guild_cache::CachedChannel,
+    wire::{ChannelInfo, DiscordMessage, Guild},
 };
 use crate::recovery::CALL_TIMEOUT;
 use pudu_net::reqwest::Method;
@@ -25,17 +25,21 @@ const ALL_LOOKS: &str = "*";
 /// So many servers are asked what they have.
 const GUILDS: usize = 50;
 
-impl Ears {
-    pub(super) async fn place(&self, message: &Message) -> Result<Place, ApiError> {
+impl DiscordEventHandler {
+    pub(super) async fn place(&self, message: &DiscordMessage) -> Result<CachedChannel, DiscordApiError> {
         self.place_of(&message.channel_id, message.guild_id.as_deref()).await
     }
 
-    pub(super) fn somewhere(&self, message: &Message, error: &ApiError) -> Place {
+    pub(super) fn somewhere(&self, message: &DiscordMessage, error: &DiscordApiError) -> CachedChannel {
         unplaced(message.guild_id.as_deref(), error)
     }
 
     /// Returns the place of a channel, for an event that waits for it.
-    pub(super) async fn place_of(&self, channel: &str, guild: Option<&str>) -> Result<Place, ApiError> {
+    pub(super) async fn place_of(
+        &self,
+        channel: &str,
+        guild: Option<&str>,
+    ) -> Result<CachedChannel, DiscordApiError> {
         let look = Box::pin(within(LOOK_TIMEOUT, self.look(channel)));
         self.place_by(channel, guild, self.soon(channel, look)).await
     }
@@ -46,10 +50,10 @@ impl Ears {
         &self,
         channel: &str,
         guild: Option<&str>,
-        look: impl Future<Output = Result<Place, ApiError>>,
-    ) -> Result<Place, ApiError> {
-        let Some(guild) = guild else { return Ok(Place::default()) };
-        let places = &self.office.places;
+        look: impl Future<Output = Result<CachedChannel, DiscordApiError>>,
+    ) -> Result<CachedChannel, DiscordApiError> {
+        let Some(guild) = guild else { return Ok(CachedChannel::default()) };
+        let places = &self.state.places;
         if !places.knows(guild) {
             // Without it the channel is asked for by itself.
             self.soon(guild, Box::pin(self.learn_guild(guild, LOOK_TIMEOUT))).await.ok();
@@ -58,7 +62,9 @@ impl Ears {
             return Ok(place);
         }
         match look.await {
-            Err(error @ (ApiError::Refused(_) | ApiError::Gone(_))) => Ok(unplaced(Some(guild), &error)),
+            Err(error @ (DiscordApiError::Refused(_) | DiscordApiError::Gone(_))) => {
+                Ok(unplaced(Some(guild), &error))
+            }
             place => place,
         }
     }
@@ -67,15 +73,18 @@ impl Ears {
     async fn soon<T>(
         &self,
         what: &str,
-        look: impl Future<Output = Result<T, ApiError>>,
-    ) -> Result<T, ApiError> {
+        look: impl Future<Output = Result<T, DiscordApiError>>,
+    ) -> Result<T, DiscordApiError> {
         let (what, all) = (what.to_owned(), ALL_LOOKS.to_owned());
         if [&what, &all].into_iter().any(|what| self.failed_looks.held(what).is_some()) {
-            return Err(ApiError::Unconnected("it could not be asked for a moment ago".to_owned()));
+            return Err(DiscordApiError::Unconnected("it could not be asked for a moment ago".to_owned()));
         }
         let begun = Instant::now();
         let told = look.await;
-        if told.as_ref().is_err_and(|error| !matches!(error, ApiError::Refused(_) | ApiError::Gone(_))) {
+        if told
+            .as_ref()
+            .is_err_and(|error| !matches!(error, DiscordApiError::Refused(_) | DiscordApiError::Gone(_)))
+        {
             // One that is refused at once is that one's trouble; where nothing answers, each would cost events that
             // time.
             let hangs = begun.elapsed() >= LOOK_TIMEOUT;
@@ -85,45 +94,45 @@ impl Ears {
     }
 
     /// Asks what a server has: what it tells of itself when a session begins. What is told in time is kept.
-    async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), ApiError> {
+    async fn learn_guild(&self, guild: &str, time: Duration) -> Result<(), DiscordApiError> {
         #[derive(Default, Deserialize)]
         struct Active {
             #[serde(default)]
             threads: Vec<ChannelInfo>,
         }
-        let office = &self.office;
+        let state = &self.state;
         let none = &Value::Null;
-        let me = &office.me().await?.user;
+        let me = &state.me().await?.user;
         let (channels, roles, active) = (
             ["guilds", guild, "channels"],
             ["guilds", guild, "roles"],
             ["guilds", guild, "threads", "active"],
         );
         let (channels, roles, active) = join!(
-            within(time, office.call(Lane::Read, Method::GET, &channels, none)),
-            within(time, office.call(Lane::Read, Method::GET, &roles, none)),
-            within(time, office.call::<Active>(Lane::Read, Method::GET, &active, none)),
+            within(time, state.call(ApiRoute::Read, Method::GET, &channels, none)),
+            within(time, state.call(ApiRoute::Read, Method::GET, &roles, none)),
+            within(time, state.call::<Active>(ApiRoute::Read, Method::GET, &active, none)),
         );
         let errors = [channels.as_ref().err(), roles.as_ref().err(), active.as_ref().err()];
         let failed = errors.into_iter().flatten().next().cloned();
         let (channels, roles) = (channels.unwrap_or_default(), roles.unwrap_or_default());
         let threads = active.unwrap_or_default().threads;
         let told = Guild { id: guild.to_owned(), channels, threads, roles };
-        office.places.learn(told, me, failed.is_none());
+        state.places.learn(told, me, failed.is_none());
         failed.map_or(Ok(()), Err)
     }
 
     /// Asks what the servers have that did not tell it themselves.
-    pub(super) async fn learn_all(&self) -> Result<(), ApiError> {
+    pub(super) async fn learn_all(&self) -> Result<(), DiscordApiError> {
         #[derive(Deserialize)]
         struct Joined {
             id: String,
         }
         let path = ["users", "@me", "guilds"];
-        let joined: Vec<Joined> = self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await?;
-        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.office.places.knows(&one.id)) {
+        let joined: Vec<Joined> = self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
+        for Joined { id } in joined.iter().take(GUILDS).filter(|one| !self.state.places.knows(&one.id)) {
             match Box::pin(self.learn_guild(id, CALL_TIMEOUT)).await {
-                Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                     tracing::debug!(why, "a server cannot be looked at");
                 }
                 result => result?,
@@ -133,20 +142,25 @@ impl Ears {
     }
 
     /// Asks what a channel is.
-    pub(super) async fn look(&self, channel: &str) -> Result<Place, ApiError> {
+    pub(super) async fn look(&self, channel: &str) -> Result<CachedChannel, DiscordApiError> {
         let path = ["channels", channel];
-        let told = self.office.call::<ChannelInfo>(Lane::Read, Method::GET, &path, &Value::Null).await?;
-        Ok(self.office.places.channel(told))
+        let told = self.state.call::<ChannelInfo>(ApiRoute::Read, Method::GET, &path, &Value::Null).await?;
+        Ok(self.state.places.channel(told))
     }
 }
 
 /// Waits for an answer, but no longer than this.
-async fn within<T>(time: Duration, call: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-    timeout(time, call).await.unwrap_or_else(|_| Err(ApiError::Unknown("no answer in time".to_owned())))
+async fn within<T>(
+    time: Duration,
+    call: impl Future<Output = Result<T, DiscordApiError>>,
+) -> Result<T, DiscordApiError> {
+    timeout(time, call)
+        .await
+        .unwrap_or_else(|_| Err(DiscordApiError::Unknown("no answer in time".to_owned())))
 }
 
 /// Returns the place of something of which only the server is known.
-pub(super) fn unplaced(guild: Option<&str>, error: &ApiError) -> Place {
+pub(super) fn unplaced(guild: Option<&str>, error: &DiscordApiError) -> CachedChannel {
     tracing::debug!(%error, "a channel cannot be looked at");
-    Place { guild: guild.map(str::to_owned), ..Place::default() }
+    CachedChannel { guild: guild.map(str::to_owned), ..CachedChannel::default() }
 }

@@ -1,9 +1,9 @@
 //! An API on the loopback: records what is asked and answers what a test says.
 
 use super::{
-    Config, Discord, Rules,
-    client::Client,
-    office::{Me, Office},
+    DiscordChannel, DiscordConfig, ListenRules,
+    account_state::{DiscordAccountState, DiscordIdentity},
+    client::DiscordClient,
 };
 use axum::{
     Router,
@@ -15,19 +15,19 @@ use axum::{
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
-type Script = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
+type DiscordScript = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
 
 /// The bot's user and application.
 pub(super) const ME: &str = "7";
 
 #[derive(Clone)]
-pub(super) struct Loopback {
-    script: Arc<Script>,
+pub(super) struct DiscordLoopback {
+    script: Arc<DiscordScript>,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
     pub(super) url: String,
 }
 
-impl Loopback {
+impl DiscordLoopback {
     /// Starts a server. The script gets verb and path, and the body.
     pub(super) async fn start(script: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -39,23 +39,24 @@ impl Loopback {
     }
 
     /// Returns the state that the replies share, of a bot that knows its own id.
-    pub(super) fn office(&self) -> Arc<Office> {
-        let office = Office::new(Client::new(self.url.parse().unwrap(), "secret".into()).unwrap());
-        let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };
-        office.me.set(me).unwrap();
-        Arc::new(office)
+    pub(super) fn state(&self) -> Arc<DiscordAccountState> {
+        let state =
+            DiscordAccountState::new(DiscordClient::new(self.url.parse().unwrap(), "secret".into()).unwrap());
+        let me = DiscordIdentity { user: ME.into(), application: ME.into(), name: "pudu".into() };
+        state.me.set(me).unwrap();
+        Arc::new(state)
     }
 
     /// A bot whose API this is.
-    pub(super) fn discord(&self) -> Discord {
-        let config = Config {
+    pub(super) fn discord(&self) -> DiscordChannel {
+        let config = DiscordConfig {
             account: "d".into(),
             bot_token: "secret".into(),
             api_url: self.url.parse().unwrap(),
-            rules: Rules::default(),
+            rules: ListenRules::default(),
             commands: Vec::new(),
         };
-        Discord::new(config).unwrap()
+        DiscordChannel::new(config).unwrap()
     }
 
     /// Returns what was asked so far.
@@ -69,7 +70,7 @@ impl Loopback {
     }
 }
 
-async fn answer(State(server): State<Loopback>, verb: Method, uri: Uri, body: Bytes) -> Response {
+async fn answer(State(server): State<DiscordLoopback>, verb: Method, uri: Uri, body: Bytes) -> Response {
     let call = format!("{verb} {}", uri.path().trim_start_matches("/v10"));
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let (status, told) = (server.script)(&call, &body);

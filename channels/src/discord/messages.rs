@@ -7,27 +7,25 @@
 //! The reply to a command takes the place of the interaction's "thinking…": to write there may be repeated.
 
 mod files;
+mod kept;
 
 use super::{
-    deferred::{Hint, is_good},
-    failure::ApiError,
-    office::{INTERVAL, Lane, Office},
-    page::{self, CONTENT, Page},
+    account_state::{ApiRoute, DiscordAccountState, INTERVAL},
+    deferred::{DiscordHint, is_good},
+    failure::DiscordApiError,
+    page::{self, CONTENT, DiscordPage},
     upload,
-    wire::{Message, id_at},
+    wire::{DiscordMessage, id_at},
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
     clock::now,
-    live::{
-        CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
-        SendIntent, Typing,
-    },
     recovery::Recovery,
+    reply::{CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, PlatformMessages, Typing},
     split::{Limit, Unit},
 };
+use kept::{DiscordDedupKey, DiscordIntent, DiscordMessageRef, DiscordReplyState, PostedMessage};
 use pudu_net::reqwest::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -45,19 +43,19 @@ const PAGE: &str = "100";
 
 /// The messages of one reply.
 pub(super) struct DiscordMessages {
-    office: Arc<Office>,
+    state: Arc<DiscordAccountState>,
     /// The channel, or the thread, in which the reply stands.
-    place: Place,
+    place: ReplyLocation,
     /// The message that is answered.
     answered: Option<String>,
     /// Whether only one person and the bot are there.
     private: bool,
-    command: Option<Command>,
+    command: Option<InteractionReply>,
 }
 
 /// Place of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct ReplyLocation {
     chat: String,
     thread: Option<String>,
     /// The thread's name, as long as it is not certain that it is there.
@@ -68,79 +66,29 @@ struct Place {
 
 /// A command that is answered through its interaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Command {
+struct InteractionReply {
     token: String,
     at: i64,
     /// Whether its place was taken, or is not there.
     used: bool,
 }
 
-/// A message that is there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Posted {
-    id: String,
-    /// The message's channel; empty in the record of a message of which only the id is known.
-    #[serde(default)]
-    channel: String,
-    /// Whether it took the place of an interaction's "thinking…".
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    original: bool,
-}
-
-impl MessageRef for Posted {
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-
-    fn from_id(id: &str) -> Option<Self> {
-        Some(Self { id: id.to_owned(), channel: String::new(), original: false })
-    }
-}
-
-/// By which a message is found again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
-    /// When it was first to be sent, in milliseconds since 1970.
-    at: i64,
-    /// It is newer than this one.
-    after: u64,
-}
-
-/// State of the reply as a whole.
-#[derive(Default, Serialize, Deserialize)]
-struct Memo {
-    /// No thread could begin: the reply stands in the channel.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    threadless: bool,
-    /// The interaction's place was taken, or is not there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    used: bool,
-}
-
-/// Discord's response to sending or editing a message of our own.
-#[derive(Deserialize)]
-struct Made {
-    id: String,
-    #[serde(default)]
-    channel_id: String,
-}
-
 impl DiscordMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(state: Arc<DiscordAccountState>, target: &ReplyTarget) -> Self {
         let (mut begins, mut command) = (None, None);
-        match Hint::read(placement.hint.as_ref()) {
-            Some(Hint::Thread { name }) => begins = Some(name),
-            Some(Hint::Answer { token, at }) => {
-                office.deferred.answered(&token);
-                command = Some(Command { token, at, used: false });
+        match DiscordHint::read(target.hint.as_ref()) {
+            Some(DiscordHint::Thread { name }) => begins = Some(name),
+            Some(DiscordHint::Answer { token, at }) => {
+                state.deferred.answered(&token);
+                command = Some(InteractionReply { token, at, used: false });
             }
             None => {}
         }
-        let (chat, thread) = (placement.address.chat.clone(), placement.address.topic.clone());
-        let place = Place { chat, thread, begins, threadless: false };
+        let (chat, thread) = (target.address.chat.clone(), target.address.topic.clone());
+        let place = ReplyLocation { chat, thread, begins, threadless: false };
         // A command is no message that could be answered.
-        let answered = placement.reply_to.clone().filter(|_| command.is_none());
-        Self { office, place, answered, private: placement.private, command }
+        let answered = target.reply_to.clone().filter(|_| command.is_none());
+        Self { state, place, answered, private: target.private, command }
     }
 
     /// Returns the channel or thread in which messages stand.
@@ -149,7 +97,7 @@ impl DiscordMessages {
     }
 
     /// Returns a message's channel; for a record with only the id, the channel where it would be.
-    fn channel_of<'a>(&'a self, sent: &'a Posted) -> &'a str {
+    fn channel_of<'a>(&'a self, sent: &'a DiscordMessageRef) -> &'a str {
         if sent.channel.is_empty() { self.channel() } else { &sent.channel }
     }
 
@@ -161,15 +109,15 @@ impl DiscordMessages {
     }
 
     /// Begins the thread, if it is to begin and is not known to be there.
-    async fn begin_thread(&mut self) -> Result<(), ApiError> {
+    async fn begin_thread(&mut self) -> Result<(), DiscordApiError> {
         let (Some(name), Some(message)) = (self.place.begins.clone(), self.place.thread.clone()) else {
             return Ok(());
         };
         let path = ["channels", &self.place.chat, "messages", &message, "threads"];
         let body = json!({"name": name, "auto_archive_duration": 1440});
-        match self.office.call::<Value>(Lane::Post, Method::POST, &path, &body).await {
-            Ok(_) | Err(ApiError::Done(_)) => self.place.begins = None,
-            Err(error @ (ApiError::Refused(_) | ApiError::Gone(_))) => {
+        match self.state.call::<Value>(ApiRoute::Post, Method::POST, &path, &body).await {
+            Ok(_) | Err(DiscordApiError::Done(_)) => self.place.begins = None,
+            Err(error @ (DiscordApiError::Refused(_) | DiscordApiError::Gone(_))) => {
                 tracing::warn!(%error, "no thread can begin here; the answer stands in the channel");
                 self.threadless();
             }
@@ -179,13 +127,13 @@ impl DiscordMessages {
     }
 
     fn threadless(&mut self) {
-        self.place = Place { thread: None, begins: None, threadless: true, ..self.place.clone() };
+        self.place = ReplyLocation { thread: None, begins: None, threadless: true, ..self.place.clone() };
     }
 
     /// Returns the token of the command whose place is still to be taken.
     async fn open_command(&mut self) -> Option<String> {
         let command = self.command.clone().filter(|command| !command.used && is_good(command.at, now()))?;
-        if self.office.deferred.ready(&command.token).await {
+        if self.state.deferred.ready(&command.token).await {
             return Some(command.token);
         }
         self.used();
@@ -200,21 +148,23 @@ impl DiscordMessages {
 
     /// Returns the path by which a command's answer is written.
     fn original<'a>(&'a self, token: &'a str) -> Option<[&'a str; 5]> {
-        let me = self.office.me.get()?;
+        let me = self.state.me.get()?;
         Some(["webhooks", &me.application, token, "messages", "@original"])
     }
 
     /// Shows a page in place of "thinking…". `None` where that is not there.
-    async fn answer_command(&mut self, fields: &Value) -> Result<Option<Posted>, CallError> {
+    async fn answer_command(&mut self, fields: &Value) -> Result<Option<DiscordMessageRef>, CallError> {
         let Some(token) = self.open_command().await else { return Ok(None) };
-        self.office.me().await.map_err(CallError::before)?;
+        self.state.me().await.map_err(CallError::before)?;
         let Some(path) = self.original(&token) else { return Ok(None) };
-        match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, fields).await {
+        match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, fields).await {
             Ok(made) => {
                 self.used();
-                Ok(Some(Posted { id: made.id, channel: made.channel_id, original: true }))
+                Ok(Some(DiscordMessageRef { id: made.id, channel: made.channel_id, original: true }))
             }
-            Err(error @ (ApiError::Gone(_) | ApiError::Refused(_) | ApiError::Auth(_))) => {
+            Err(
+                error @ (DiscordApiError::Gone(_) | DiscordApiError::Refused(_) | DiscordApiError::Auth(_)),
+            ) => {
                 tracing::debug!(%error, "a command is answered by a message");
                 self.used();
                 Ok(None)
@@ -224,15 +174,15 @@ impl DiscordMessages {
     }
 
     /// Posts a message; without what it answers, if that may not be shown.
-    async fn say(&self, fields: Value) -> Result<Made, ApiError> {
+    async fn say(&self, fields: Value) -> Result<PostedMessage, DiscordApiError> {
         let path = ["channels", self.channel(), "messages"];
-        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
-        match self.office.call::<Made>(Lane::Post, Method::POST, &path, &fields).await {
-            Err(ApiError::NoReply(why)) => {
+        self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
+        match self.state.call::<PostedMessage>(ApiRoute::Post, Method::POST, &path, &fields).await {
+            Err(DiscordApiError::NoReply(why)) => {
                 tracing::debug!(why, "a message stands alone");
                 let mut fields = fields;
                 fields["message_reference"] = Value::Null;
-                self.office.call(Lane::Post, Method::POST, &path, &fields).await
+                self.state.call(ApiRoute::Post, Method::POST, &path, &fields).await
             }
             result => result,
         }
@@ -248,15 +198,15 @@ impl DiscordMessages {
         fields
     }
 
-    fn posted(&self, made: Made) -> Posted {
-        self.office.saw(&made.id);
+    fn posted(&self, made: PostedMessage) -> DiscordMessageRef {
+        self.state.saw(&made.id);
         let channel = if made.channel_id.is_empty() { self.channel().to_owned() } else { made.channel_id };
-        Posted { id: made.id, channel, original: false }
+        DiscordMessageRef { id: made.id, channel, original: false }
     }
 
     /// Returns whether a message could be the one that was perhaps sent.
-    fn fits(&self, message: &Message, first: bool, known: &HashSet<String>) -> bool {
-        let me = self.office.me.get().map(|me| me.user.as_str());
+    fn fits(&self, message: &DiscordMessage, first: bool, known: &HashSet<String>) -> bool {
+        let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         let answers =
             message.message_reference.as_ref().and_then(|reference| reference.message_id.as_deref());
@@ -269,18 +219,18 @@ impl DiscordMessages {
     }
 
     /// Returns whether a message is the answer to a command, written in its place: "thinking…" has no words.
-    fn took_place(&self, message: &Message) -> bool {
+    fn took_place(&self, message: &DiscordMessage) -> bool {
         self.command.is_some() && message.kind == 20 && !message.content.is_empty()
     }
 
-    async fn history(&self, after: u64) -> Result<Vec<Message>, ApiError> {
-        let mut found: Vec<Message> = Vec::new();
+    async fn history(&self, after: u64) -> Result<Vec<DiscordMessage>, DiscordApiError> {
+        let mut found: Vec<DiscordMessage> = Vec::new();
         let mut after = after;
         for _ in 0..PAGES {
             let from = after.to_string();
             let path = ["channels", self.channel(), "messages"];
-            let told = self.office.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
-            let page: Vec<Message> = self.office.heed(Lane::Read, self.channel(), told)?;
+            let told = self.state.client.get(&path, &[("after", from.as_str()), ("limit", PAGE)]).await;
+            let page: Vec<DiscordMessage> = self.state.heed(ApiRoute::Read, self.channel(), told)?;
             let full = page.len().to_string() == PAGE;
             after = page.iter().filter_map(|message| message.id.parse().ok()).max().unwrap_or(after);
             found.extend(page);
@@ -294,20 +244,20 @@ impl DiscordMessages {
 }
 
 impl PlatformMessages for DiscordMessages {
-    type Page = Page;
-    type Sent = Posted;
-    type Mark = Mark;
+    type Page = DiscordPage;
+    type Ref = DiscordMessageRef;
+    type DedupKey = DiscordDedupKey;
 
     const PLATFORM: &'static str = "Discord";
     // Escapes count too; most texts have few.
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: CONTENT - 100 };
     const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        Page::new(draft)
+    fn page(&self, draft: &MessageDraft) -> DiscordPage {
+        DiscordPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &DiscordPage) -> bool {
         page.overfull()
     }
 
@@ -317,59 +267,63 @@ impl PlatformMessages for DiscordMessages {
     }
 
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.office.client.recovery().clone())
+        Some(self.state.client.recovery().clone())
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
+        self.state.pacer.ready(&self.channel().to_owned(), INTERVAL).await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.office.free(&[Lane::Post, Lane::Edit], self.channel())?)
+        Ok(self.state.check_rate_limit(&[ApiRoute::Post, ApiRoute::Edit], self.channel())?)
     }
 
     async fn lock_chat(&self) -> ChatLock {
-        self.office.turn(self.channel()).await
+        self.state.lock_chat(self.channel()).await
     }
 
     async fn dedup_key(
         &mut self,
-        before: Option<Mark>,
+        before: Option<Self::DedupKey>,
         _since: i64,
         _: &MessageHistory<'_>,
-    ) -> Result<Mark, SendError> {
+    ) -> Result<Self::DedupKey, SendError> {
         if let Some(before) = before {
             return Ok(before);
         }
         let answered = self.answered.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
         let at = now();
         // What is newer than all that was seen, or at least than a little while ago.
-        let after = self.office.newest().max(answered);
+        let after = self.state.newest().max(answered);
         let after = if after > 0 { after } else { id_at(at.saturating_sub(SKEW)) };
-        Ok(Mark { at, after })
+        Ok(DiscordDedupKey { at, after })
     }
 
     async fn find(
         &mut self,
-        slot: &SendIntent<Mark>,
-        ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Posted>, SendError> {
-        let repeatable = slot.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
-        let fresh = (0..NONCE).contains(&now().saturating_sub(slot.dedup_key.at));
+        intent: &DiscordIntent,
+        history: &MessageHistory<'_>,
+    ) -> Result<Option<Self::Ref>, SendError> {
+        let repeatable = intent.n == 0 && self.command.as_ref().is_some_and(|command| !command.used);
+        let fresh = (0..NONCE).contains(&now().saturating_sub(intent.dedup_key.at));
         if fresh || (repeatable && self.open_command().await.is_some()) {
             return Ok(None);
         }
-        self.office.me().await?;
-        let known = known(slot.since, ledger).await?;
-        match self.history(slot.dedup_key.after).await {
+        self.state.me().await?;
+        let known = known(intent.since, history).await?;
+        match self.history(intent.dedup_key.after).await {
             Ok(messages) => {
-                let found = messages.into_iter().find(|message| self.fits(message, slot.n == 0, &known));
-                Ok(found.map(|message| self.posted(Made { id: message.id, channel_id: message.channel_id })))
+                let found = messages.into_iter().find(|message| self.fits(message, intent.n == 0, &known));
+                Ok(found.map(|message| {
+                    self.posted(PostedMessage { id: message.id, channel_id: message.channel_id })
+                }))
             }
             // The thread is not there yet: then nothing is. An earlier process may have begun it.
-            Err(ApiError::Refused(_) | ApiError::Gone(_)) if self.place.begins.is_some() => Ok(None),
+            Err(DiscordApiError::Refused(_) | DiscordApiError::Gone(_)) if self.place.begins.is_some() => {
+                Ok(None)
+            }
             // Where the history may not be read nothing is found, and at worst a message is there twice.
-            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+            Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                 tracing::warn!(why, "a message that was perhaps sent cannot be looked for");
                 Ok(None)
             }
@@ -377,38 +331,39 @@ impl PlatformMessages for DiscordMessages {
         }
     }
 
-    async fn post(&mut self, slot: &SendIntent<Mark>, page: &Page) -> Result<Posted, CallError> {
-        if slot.n == 0
+    async fn post(&mut self, intent: &DiscordIntent, page: &DiscordPage) -> Result<Self::Ref, CallError> {
+        if intent.n == 0
             && let Some(posted) = self.answer_command(&page.fields()).await?
         {
             return Ok(posted);
         }
         self.begin_thread().await?;
-        let made = self.say(self.with_key(page.fields(), &slot.key, slot.n == 0)).await?;
+        let made = self.say(self.with_key(page.fields(), &intent.key, intent.n == 0)).await?;
         Ok(self.posted(made))
     }
 
-    async fn edit(&mut self, sent: &mut Posted, page: &Page) -> Result<(), CallError> {
-        self.office.pacer.spend(&self.channel().to_owned(), INTERVAL);
+    async fn edit(&mut self, sent: &mut Self::Ref, page: &DiscordPage) -> Result<(), CallError> {
+        self.state.pacer.spend(&self.channel().to_owned(), INTERVAL);
         if sent.original {
-            self.office.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(CallError::before)?;
         }
         let token = self.command.as_ref().filter(|command| sent.original && is_good(command.at, now()));
         if let Some(path) = token.and_then(|command| self.original(&command.token)) {
-            match self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, &page.fields()).await {
+            match self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await
+            {
                 // The token may have ended early: the message is an ordinary one.
-                Err(ApiError::Gone(_) | ApiError::Auth(_) | ApiError::Refused(_)) => {}
+                Err(DiscordApiError::Gone(_) | DiscordApiError::Auth(_) | DiscordApiError::Refused(_)) => {}
                 result => return Ok(result.map(|_| ())?),
             }
         }
         let path = ["channels", self.channel_of(sent), "messages", &sent.id];
-        self.office.call::<Made>(Lane::Edit, Method::PATCH, &path, &page.fields()).await?;
+        self.state.call::<PostedMessage>(ApiRoute::Edit, Method::PATCH, &path, &page.fields()).await?;
         Ok(())
     }
 
-    async fn delete(&mut self, sent: &Posted) -> Result<(), CallError> {
+    async fn delete(&mut self, sent: &Self::Ref) -> Result<(), CallError> {
         let path = ["channels", self.channel_of(sent), "messages", &sent.id];
-        self.office.call::<Value>(Lane::Delete, Method::DELETE, &path, &Value::Null).await?;
+        self.state.call::<Value>(ApiRoute::Delete, Method::DELETE, &path, &Value::Null).await?;
         Ok(())
     }
 
@@ -417,37 +372,38 @@ impl PlatformMessages for DiscordMessages {
         since: i64,
         _file: &OutFile,
         size: u64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
-        self.look_for_file(since, size, ledger).await
+        self.look_for_file(since, size, history).await
     }
 
     /// Sends a file. One that comes alone takes the place of "thinking…".
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
         if self.command.as_ref().is_some_and(|command| !command.used) {
-            self.office.me().await.map_err(CallError::before)?;
+            self.state.me().await.map_err(CallError::before)?;
         }
         if let Some(token) = self.open_command().await
             && let Some(path) = self.original(&token)
         {
             let form = upload::form(file, size, page::quiet()).await?;
-            let told = upload::send::<Made>(&self.office.client, Method::PATCH, &path, form, size).await;
-            match self.office.heed(Lane::Edit, "", told) {
+            let told =
+                upload::send::<PostedMessage>(&self.state.client, Method::PATCH, &path, form, size).await;
+            match self.state.heed(ApiRoute::Edit, "", told) {
                 Ok(made) => {
                     self.used();
                     return Ok(made.id);
                 }
-                Err(ApiError::Gone(_) | ApiError::Auth(_)) => self.used(),
+                Err(DiscordApiError::Gone(_) | DiscordApiError::Auth(_)) => self.used(),
                 Err(error) => return Err(error.into()),
             }
         }
         // A thread without the file: that was certainly not sent.
         self.begin_thread().await.map_err(CallError::before)?;
-        self.office.free(&[Lane::Post], self.channel())?;
+        self.state.check_rate_limit(&[ApiRoute::Post], self.channel())?;
         let form = upload::form(file, size, self.with_key(page::quiet(), key, false)).await?;
         let path = ["channels", self.channel(), "messages"];
-        let told = upload::send::<Made>(&self.office.client, Method::POST, &path, form, size).await;
-        let made = self.office.heed(Lane::Post, self.channel(), told)?;
+        let told = upload::send::<PostedMessage>(&self.state.client, Method::POST, &path, form, size).await;
+        let made = self.state.heed(ApiRoute::Post, self.channel(), told)?;
         Ok(self.posted(made).id)
     }
 
@@ -456,15 +412,16 @@ impl PlatformMessages for DiscordMessages {
         if self.command.as_ref().is_some_and(|command| !command.used) {
             return None;
         }
-        let office = Arc::clone(&self.office);
+        let state = Arc::clone(&self.state);
         let begun = self.place.thread.as_ref().filter(|_| self.place.begins.is_none());
         let channel = begun.unwrap_or(&self.place.chat).clone();
         Some(Typing::start(TYPING, move || {
-            let (office, channel) = (Arc::clone(&office), channel.clone());
+            let (state, channel) = (Arc::clone(&state), channel.clone());
             Box::pin(async move {
                 let path = ["channels", &channel, "typing"];
                 // Nobody misses it, and the channel's wait is kept in any case.
-                if let Err(error) = office.call::<Value>(Lane::Sign, Method::POST, &path, &Value::Null).await
+                if let Err(error) =
+                    state.call::<Value>(ApiRoute::Sign, Method::POST, &path, &Value::Null).await
                 {
                     tracing::debug!(%error, "typing could not be shown");
                 }
@@ -473,18 +430,18 @@ impl PlatformMessages for DiscordMessages {
     }
 
     fn platform_state(&self) -> Value {
-        let memo = Memo {
+        let memo = DiscordReplyState {
             threadless: self.place.threadless,
             used: self.command.as_ref().is_some_and(|command| command.used),
         };
         match memo {
-            Memo { threadless: false, used: false } => Value::Null,
+            DiscordReplyState { threadless: false, used: false } => Value::Null,
             memo => serde_json::to_value(memo).unwrap_or_default(),
         }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
-        let memo: Memo = serde_json::from_value(memo.clone()).unwrap_or_default();
+        let memo: DiscordReplyState = serde_json::from_value(memo.clone()).unwrap_or_default();
         if memo.threadless && self.place.begins.is_some() {
             self.threadless();
         }
@@ -495,9 +452,9 @@ impl PlatformMessages for DiscordMessages {
 }
 
 /// Returns the messages that a record knows.
-async fn known(since: i64, ledger: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
-    let sightings = ledger.known(since).await?;
-    Ok(sightings.into_iter().map(|seen| seen.message).chain(ledger.own.iter().cloned()).collect())
+async fn known(since: i64, history: &MessageHistory<'_>) -> Result<HashSet<String>, SendError> {
+    let known_messages = history.known(since).await?;
+    Ok(known_messages.into_iter().map(|seen| seen.message).chain(history.own.iter().cloned()).collect())
 }
 
 /// Returns what Discord knows a repetition by.

@@ -1,6 +1,6 @@
 //! The content of one Discord message.
 
-use crate::{Choice, live::MessageDraft, render::discord::markdown};
+use crate::{Choice, render::discord::markdown, reply::MessageDraft};
 use serde_json::{Value, json};
 
 /// The most that Discord takes as a button's action, in characters, and as what it says.
@@ -16,13 +16,13 @@ pub(super) const CONTENT: usize = 2000;
 
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct DiscordPage {
     /// As Discord's Markdown.
     pub(super) content: String,
     pub(super) buttons: Vec<Choice>,
 }
 
-impl Page {
+impl DiscordPage {
     pub(super) fn new(draft: &MessageDraft) -> Self {
         Self { content: markdown(&draft.rich), buttons: fitting(&draft.choices) }
     }
@@ -85,8 +85,11 @@ mod tests {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let long = choice("Long", &"x".repeat(101));
         let choices = vec![choice("Stop", "/stop"), long, choice("Again", "/stop"), choice(" ", "/new")];
-        let page =
-            Page::new(&MessageDraft { rich: parse("**hi** @everyone"), choices, ..MessageDraft::default() });
+        let page = DiscordPage::new(&MessageDraft {
+            rich: parse("**hi** @everyone"),
+            choices,
+            ..MessageDraft::default()
+        });
         let expected = json!({
             "content": "**hi** \\@everyone", "flags": 4,
             "allowed_mentions": {"parse": [], "replied_user": false},
@@ -101,7 +104,8 @@ mod tests {
     fn many_buttons_stand_in_rows() {
         let choices =
             (0..30).map(|n| Choice { label: format!("{n}"), action: format!("/mode {n}") }).collect();
-        let page = Page::new(&MessageDraft { rich: parse("choose"), choices, ..MessageDraft::default() });
+        let page =
+            DiscordPage::new(&MessageDraft { rich: parse("choose"), choices, ..MessageDraft::default() });
         let rows = page.fields()["components"].as_array().unwrap().clone();
         let lengths: Vec<usize> =
             rows.iter().map(|row| row["components"].as_array().unwrap().len()).collect();
@@ -111,7 +115,10 @@ mod tests {
     #[test]
     fn escapes_count() {
         let page = |text: &str| {
-            Page::new(&MessageDraft { rich: crate::render::Rich::plain(text), ..MessageDraft::default() })
+            DiscordPage::new(&MessageDraft {
+                rich: crate::render::Rich::plain(text),
+                ..MessageDraft::default()
+            })
         };
         assert!(!page(&"x".repeat(2000)).overfull());
         assert!(page(&"*".repeat(1001)).overfull());

@@ -1,7 +1,7 @@
 //! The gateway's session as it is kept in the store, so that it is taken up after any restart: Discord keeps what
 //! happens for some minutes, and tells it to nobody but who names the session and the last event that it has.
 
-use super::{office::Me, unplaced::UnplacedMessage};
+use super::{account_state::DiscordIdentity, unplaced::UnplacedMessage};
 use crate::Address;
 use crate::{
     AcceptError, Accepted, BoxFuture, EventSink, Inbound, KnownMessage, ReplyStoreError, StreamPosition,
@@ -17,7 +17,7 @@ pub(super) struct GatewaySession {
     /// The address for resuming the session; `None` when Discord gave none.
     pub(super) url: Option<String>,
     /// The bot's identity: only a new session tells it.
-    pub(super) me: Me,
+    pub(super) me: DiscordIdentity,
     /// Whether the history is still to be read for what was missed before it.
     #[serde(default)]
     pub(super) behind: bool,
@@ -43,9 +43,9 @@ impl GatewaySession {
     }
 }
 
-/// An intake that keeps with an event that the session goes on behind it.
+/// An event sink that keeps with an event that the session goes on behind it.
 pub(super) struct Behind<'a> {
-    pub(super) intake: &'a dyn EventSink,
+    pub(super) sink: &'a dyn EventSink,
     /// The session with the number of this event.
     pub(super) session: GatewaySession,
 }
@@ -53,8 +53,8 @@ pub(super) struct Behind<'a> {
 impl EventSink for Behind<'_> {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         match self.session.position() {
-            Some(position) => self.intake.accept_at(inbound, position),
-            None => self.intake.accept(inbound),
+            Some(position) => self.sink.accept_at(inbound, position),
+            None => self.sink.accept(inbound),
         }
     }
 
@@ -63,7 +63,7 @@ impl EventSink for Behind<'_> {
         account: &'a str,
         since: i64,
     ) -> BoxFuture<'a, Result<Vec<KnownMessage>, ReplyStoreError>> {
-        self.intake.known(account, since)
+        self.sink.known(account, since)
     }
 
     fn knows<'a>(
@@ -71,7 +71,7 @@ impl EventSink for Behind<'_> {
         address: &'a Address,
         message: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReplyStoreError>> {
-        self.intake.knows(address, message)
+        self.sink.knows(address, message)
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_session_is_stored_like_this() {
-        let me = Me { user: "7".into(), application: "8".into(), name: "pudu".into() };
+        let me = DiscordIdentity { user: "7".into(), application: "8".into(), name: "pudu".into() };
         let session = GatewaySession {
             id: "a".into(),
             seq: 5,

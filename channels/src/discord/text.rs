@@ -1,10 +1,10 @@
 //! Parsing of people's messages: names in place of numbers, and whether the bot is meant.
 
-use super::{places::Places, wire::User};
+use super::{guild_cache::GuildCache, wire::DiscordUser};
 
 /// A text, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct DiscordText {
     /// The words; the bot's own mention is not among them.
     pub(super) text: String,
     /// Whether the bot is mentioned.
@@ -12,8 +12,8 @@ pub(super) struct Words {
 }
 
 /// Reads a text. `me` is the bot's user, `people` those that Discord says are mentioned.
-pub(super) fn words(content: &str, me: &str, people: &[User], places: &Places) -> Words {
-    let mut words = Words::default();
+pub(super) fn words(content: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> DiscordText {
+    let mut words = DiscordText::default();
     let mut rest = content;
     while let Some((before, tag)) = rest.split_once('<') {
         words.text.push_str(before);
@@ -50,7 +50,7 @@ enum Meant {
 }
 
 /// Reads what stands between angle brackets; `None` for what is just that.
-fn resolve(inside: &str, me: &str, people: &[User], places: &Places) -> Option<Meant> {
+fn resolve(inside: &str, me: &str, people: &[DiscordUser], places: &GuildCache) -> Option<Meant> {
     let digits = |id: &str| !id.is_empty() && id.len() <= 20 && id.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(id) = inside.strip_prefix("@&").filter(|id| digits(id)) {
         if places.is_own_role(id) {
@@ -82,7 +82,7 @@ fn resolve(inside: &str, me: &str, people: &[User], places: &Places) -> Option<M
 }
 
 /// Returns the name that people see.
-pub(super) fn name(person: &User) -> &str {
+pub(super) fn name(person: &DiscordUser) -> &str {
     let nick = person.member.as_ref().and_then(|member| member.nick.as_deref());
     nick.or(person.global_name.as_deref()).unwrap_or(&person.username)
 }
@@ -94,17 +94,17 @@ mod tests {
 
     #[test]
     fn numbers_become_names_and_the_bot_is_heard() {
-        let places = Places::default();
+        let places = GuildCache::default();
         let guild = json!({
             "id": "1", "channels": [{"id": "2", "type": 0, "name": "team"}],
             "roles": [{"id": "5", "name": "pudu", "tags": {"bot_id": "7"}}, {"id": "6", "name": "admins"}],
         });
         places.guild(serde_json::from_value(guild).unwrap(), "7");
-        let ada = User {
+        let ada = DiscordUser {
             id: "8".into(),
             username: "ada".into(),
             global_name: Some("Ada".into()),
-            ..User::default()
+            ..DiscordUser::default()
         };
         let cases = [
             ("<@7> hello", "hello", true),
@@ -124,7 +124,7 @@ mod tests {
             ("@everyone", "@everyone", false),
         ];
         for (content, text, named) in cases {
-            let expected = Words { text: text.into(), named };
+            let expected = DiscordText { text: text.into(), named };
             assert_eq!(words(content, "7", std::slice::from_ref(&ada), &places), expected, "{content}");
         }
     }

@@ -4,11 +4,11 @@
 //! they may be for others: the next process reads them from the channel.
 
 use super::{
+    account_state::ApiRoute,
     catchup::MAX_ANSWER_AGE,
-    ears::{Ears, NotKept},
-    failure::ApiError,
-    office::Lane,
-    wire::{Message, made},
+    event_handler::{DiscordAcceptError, DiscordEventHandler},
+    failure::DiscordApiError,
+    wire::{DiscordMessage, made},
 };
 use crate::{EventSink, clock::now, recovery::Backoff};
 use futures_util::{StreamExt, stream};
@@ -39,7 +39,7 @@ pub(super) struct UnplacedMessage {
 }
 
 /// One of them, with its words where this process heard them.
-pub(super) type Waiting = (UnplacedMessage, Option<Message>);
+pub(super) type Waiting = (UnplacedMessage, Option<DiscordMessage>);
 
 /// The messages that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ pub(super) struct Unplaced {
 
 impl Unplaced {
     /// A message waits from now on.
-    pub(super) fn add(&self, message: Message) {
-        let Message { id, channel_id, guild_id, .. } = &message;
+    pub(super) fn add(&self, message: DiscordMessage) {
+        let DiscordMessage { id, channel_id, guild_id, .. } = &message;
         let named = UnplacedMessage { id: id.clone(), channel: channel_id.clone(), guild: guild_id.clone() };
         self.push((named, Some(message)));
     }
@@ -120,24 +120,24 @@ impl Unplaced {
     }
 }
 
-impl Ears {
+impl DiscordEventHandler {
     /// Keeps the messages that wait, as soon as it can be asked where they stand. Never ends.
-    pub(super) async fn place_later(&self, intake: &dyn EventSink) {
+    pub(super) async fn place_later(&self, sink: &dyn EventSink) {
         let mut backoff = Backoff::new();
         loop {
             if self.unplaced.is_empty() {
                 self.unplaced.some().await;
                 backoff = Backoff::new();
             }
-            backoff.pause(self.office.client.reads(), ASK_INTERVAL).await;
+            backoff.pause(self.state.client.reads(), ASK_INTERVAL).await;
             backoff.tries();
             let channels = stream::iter(self.unplaced.by_channel().into_values());
-            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, intake)).await;
+            channels.for_each_concurrent(CHANNELS_AT_ONCE, |waiting| self.place_all(waiting, sink)).await;
         }
     }
 
     /// Keeps the messages that wait in one channel, in order.
-    async fn place_all(&self, waiting: Vec<Waiting>, intake: &dyn EventSink) {
+    async fn place_all(&self, waiting: Vec<Waiting>, sink: &dyn EventSink) {
         for (named, heard) in waiting {
             let UnplacedMessage { id, channel, .. } = &named;
             if made(id).is_none_or(|at| at < now() - MAX_ANSWER_AGE) {
@@ -146,7 +146,7 @@ impl Ears {
                     channel,
                     "dropped message: its place could not be asked for in time"
                 );
-            } else if let Err(error) = self.place_one(&named, heard, intake).await {
+            } else if let Err(error) = self.place_one(&named, heard, sink).await {
                 tracing::debug!(message = id, channel, %error, "a message waits on for its place");
                 return;
             }
@@ -158,19 +158,19 @@ impl Ears {
     async fn place_one(
         &self,
         named: &UnplacedMessage,
-        heard: Option<Message>,
-        intake: &dyn EventSink,
-    ) -> Result<(), NotKept> {
+        heard: Option<DiscordMessage>,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
         let UnplacedMessage { id, channel, guild } = named;
-        let me = self.office.me().await?;
+        let me = self.state.me().await?;
         let place = self.place_by(channel, guild.as_deref(), Box::pin(self.look(channel))).await?;
         let message = match heard {
             Some(message) => message,
             None => {
                 let path = ["channels", channel, "messages", id];
-                match self.office.call(Lane::Read, Method::GET, &path, &Value::Null).await {
-                    Ok(message) => Message { guild_id: guild.clone(), ..message },
-                    Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+                match self.state.call(ApiRoute::Read, Method::GET, &path, &Value::Null).await {
+                    Ok(message) => DiscordMessage { guild_id: guild.clone(), ..message },
+                    Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                         tracing::warn!(
                             message = id,
                             channel,
@@ -186,7 +186,7 @@ impl Ears {
         if !self.unplaced.names(id) {
             return Ok(());
         }
-        self.keep(self.decoder(me).message(&message, &place), intake).await
+        self.keep(self.decoder(me).message(&message, &place), sink).await
     }
 }
 
@@ -194,8 +194,8 @@ impl Ears {
 mod tests {
     use super::*;
 
-    fn message(id: usize, channel: &str) -> Message {
-        Message { id: id.to_string(), channel_id: channel.into(), ..Message::default() }
+    fn message(id: usize, channel: &str) -> DiscordMessage {
+        DiscordMessage { id: id.to_string(), channel_id: channel.into(), ..DiscordMessage::default() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files on their way to Discord, streamed from the disk.
 
-use super::client::Client;
-use crate::{OutFile, live::CallError};
+use super::client::DiscordClient;
+use crate::{OutFile, reply::CallError};
 use pudu_net::reqwest::{
     Body,
     multipart::{Form, Part},
@@ -34,11 +34,11 @@ pub(super) async fn form(file: &OutFile, size: u64, mut message: Value) -> Resul
 
 /// Makes the call that brings it; returns what `T` reads of the answer.
 pub(super) async fn send<T: serde::de::DeserializeOwned>(
-    client: &Client,
+    client: &DiscordClient,
     verb: pudu_net::reqwest::Method,
     path: &[&str],
     form: Form,
     size: u64,
-) -> Result<super::client::Told<T>, super::failure::ApiError> {
+) -> Result<super::client::DiscordResponse<T>, super::failure::DiscordApiError> {
     client.bring(verb, path, form, patience(size)).await
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A frame of the gateway. The data is read later, for itself: one that is strange harms no other.
 #[derive(Debug, Deserialize)]
-pub(super) struct Frame {
+pub(super) struct GatewayFrame {
     pub(super) op: u64,
     #[serde(default)]
     pub(super) s: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) struct Ready {
     pub(super) session_id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) resume_gateway_url: String,
-    pub(super) user: User,
+    pub(super) user: DiscordUser,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) application: Option<Application>,
     #[serde(default, deserialize_with = "each")]
@@ -51,7 +51,7 @@ pub(super) struct Application {
 
 /// A person or a bot.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct User {
+pub(super) struct DiscordUser {
     pub(super) id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) username: String,
@@ -70,18 +70,18 @@ pub(super) struct Member {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) nick: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<Box<User>>,
+    pub(super) user: Option<Box<DiscordUser>>,
 }
 
 /// A message.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Message {
+pub(super) struct DiscordMessage {
     pub(super) id: String,
     pub(super) channel_id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) guild_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) author: Option<User>,
+    pub(super) author: Option<DiscordUser>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) member: Option<Member>,
     #[serde(default, deserialize_with = "lenient")]
@@ -89,11 +89,11 @@ pub(super) struct Message {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) edited_timestamp: Option<String>,
     #[serde(default, deserialize_with = "each")]
-    pub(super) mentions: Vec<User>,
+    pub(super) mentions: Vec<DiscordUser>,
     #[serde(default, deserialize_with = "each")]
     pub(super) mention_roles: Vec<String>,
     #[serde(default, deserialize_with = "each")]
-    pub(super) attachments: Vec<File>,
+    pub(super) attachments: Vec<DiscordAttachment>,
     #[serde(default, deserialize_with = "each")]
     pub(super) sticker_items: Vec<Sticker>,
     #[serde(default, rename = "type", deserialize_with = "lenient")]
@@ -105,7 +105,7 @@ pub(super) struct Message {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) message_reference: Option<Reference>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) referenced_message: Option<Box<Message>>,
+    pub(super) referenced_message: Option<Box<DiscordMessage>>,
     #[serde(default, deserialize_with = "each")]
     pub(super) message_snapshots: Vec<Snapshot>,
 }
@@ -132,12 +132,12 @@ pub(super) struct Passed {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) content: String,
     #[serde(default, deserialize_with = "each")]
-    pub(super) attachments: Vec<File>,
+    pub(super) attachments: Vec<DiscordAttachment>,
 }
 
 /// A file.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct File {
+pub(super) struct DiscordAttachment {
     pub(super) id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) filename: String,
@@ -172,7 +172,7 @@ pub(super) struct Guild {
     #[serde(default, deserialize_with = "each")]
     pub(super) threads: Vec<ChannelInfo>,
     #[serde(default, deserialize_with = "each")]
-    pub(super) roles: Vec<Role>,
+    pub(super) roles: Vec<DiscordRole>,
 }
 
 /// A channel or a thread.
@@ -195,7 +195,7 @@ pub(super) struct ChannelInfo {
 
 /// A role.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Role {
+pub(super) struct DiscordRole {
     pub(super) id: String,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) name: String,
@@ -223,11 +223,11 @@ pub(super) struct Interaction {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) guild_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) user: Option<User>,
+    pub(super) user: Option<DiscordUser>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) member: Option<Member>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) message: Option<Message>,
+    pub(super) message: Option<DiscordMessage>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) data: Chosen,
 }
@@ -240,12 +240,12 @@ pub(super) struct Chosen {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) custom_id: String,
     #[serde(default, deserialize_with = "each")]
-    pub(super) options: Vec<Choice>,
+    pub(super) options: Vec<CommandOption>,
 }
 
 /// Value that was typed behind a command.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Choice {
+pub(super) struct CommandOption {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) value: Value,
 }
@@ -282,7 +282,7 @@ mod tests {
             "id": "1", "channel_id": "2", "content": null, "type": "text", "mentions": [{"x": 1}, {"id": "3"}],
             "attachments": "none", "author": 7, "member": [], "message_reference": {"message_id": 5},
         });
-        let message: Message = serde_json::from_value(strange).unwrap();
+        let message: DiscordMessage = serde_json::from_value(strange).unwrap();
         assert_eq!((message.content.as_str(), message.kind, message.mentions.len()), ("", 0, 1));
         assert!(message.author.is_none() && message.attachments.is_empty());
     }

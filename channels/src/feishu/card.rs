@@ -2,8 +2,8 @@
 
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::{Rich, feishu::card_markdown},
+    reply::{MessageDraft, SIGN},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const SUMMARY: usize = 80;
 
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct FeishuPage {
     /// The words as a card's Markdown; never empty.
     pub(super) markdown: String,
     /// The same without markup.
@@ -29,7 +29,7 @@ pub(super) struct Page {
     pub(super) done: bool,
 }
 
-impl Page {
+impl FeishuPage {
     pub(super) fn new(draft: &MessageDraft) -> Self {
         let (markdown, words) = (card_markdown(&draft.rich), draft.in_words());
         Self {
@@ -105,11 +105,16 @@ mod tests {
     use super::*;
     use crate::render::parse;
 
-    fn page(text: &str, choices: &[(&str, &str)]) -> Page {
+    fn page(text: &str, choices: &[(&str, &str)]) -> FeishuPage {
         let choice =
             |(label, action): &(&str, &str)| Choice { label: (*label).into(), action: (*action).into() };
         let choices = choices.iter().map(choice).collect();
-        Page::new(&MessageDraft { rich: parse(text), choices, first: Some(1), ..MessageDraft::default() })
+        FeishuPage::new(&MessageDraft {
+            rich: parse(text),
+            choices,
+            first: Some(1),
+            ..MessageDraft::default()
+        })
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! before which the platform gives out the same one. A token that the platform does not take any more is
 //! dropped, and the call made once more.
 
-use super::failure::{self, Failure};
-use crate::{ChannelError, http, live::CallError};
+use super::failure::{self, FeishuError};
+use crate::{ChannelError, http, reply::CallError};
 use pudu_net::{
     reqwest::{self, Method, RequestBuilder, Response, multipart::Form},
     scrub,
@@ -25,16 +25,16 @@ const RENEWAL: Duration = Duration::from_secs(25 * 60);
 const ANSWER: usize = 4 * 1024 * 1024;
 
 /// The client of one app.
-pub(super) struct Client {
+pub(super) struct FeishuClient {
     http: reqwest::Client,
     domain: Url,
     app_id: String,
     app_secret: SecretString,
-    token: Mutex<Option<Token>>,
+    token: Mutex<Option<TenantToken>>,
 }
 
 #[derive(Clone)]
-struct Token {
+struct TenantToken {
     text: SecretString,
     ends: Instant,
     renew: Instant,
@@ -42,7 +42,7 @@ struct Token {
 
 /// Common fields of every response.
 #[derive(Deserialize)]
-struct Envelope {
+struct FeishuResponse {
     code: i64,
     #[serde(default)]
     msg: String,
@@ -52,7 +52,7 @@ struct Envelope {
     rest: Map<String, Value>,
 }
 
-impl Client {
+impl FeishuClient {
     pub(super) fn new(domain: Url, app_id: String, app_secret: SecretString) -> Result<Self, ChannelError> {
         let http = pudu_net::client().map_err(|error| ChannelError::Config(failure::describe(error)))?;
         Ok(Self { http, domain, app_id, app_secret, token: Mutex::default() })
@@ -68,7 +68,7 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, FeishuError> {
         self.with_token(|token| {
             let request = self.request(method.clone(), path).bearer_auth(token.expose_secret());
             match body {
@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// The same, of a call whose fields stand at the top of its answer.
-    pub(super) async fn call_top(&self, path: &str) -> Result<Map<String, Value>, Failure> {
+    pub(super) async fn call_top(&self, path: &str) -> Result<Map<String, Value>, FeishuError> {
         let request =
             |token: &SecretString| self.request(Method::GET, path).bearer_auth(token.expose_secret());
         self.with_token(request).await.map(|envelope| envelope.rest)
@@ -93,11 +93,11 @@ impl Client {
         path: &str,
         form: Form,
         patience: Duration,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, FeishuError> {
         let token = self.token().await?;
         let request = self.request(Method::POST, path).bearer_auth(token.expose_secret());
         let answer = exchange(request.multipart(form).timeout(patience)).await;
-        if answer.as_ref().is_err_and(Failure::is_token) {
+        if answer.as_ref().is_err_and(FeishuError::is_token) {
             self.forget(&token).await;
         }
         answer.map(|envelope| envelope.data)
@@ -105,7 +105,7 @@ impl Client {
 
     /// Starts a download below `open-apis/`. The token goes to the platform's own host alone: redirects are
     /// not followed with it.
-    pub(super) async fn fetch(&self, path: &str, patience: Duration) -> Result<Response, Failure> {
+    pub(super) async fn fetch(&self, path: &str, patience: Duration) -> Result<Response, FeishuError> {
         let mut renewed = false;
         loop {
             let token = self.token().await?;
@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Asks where the long connection is; returns the code, the words and the data as they come.
-    pub(super) async fn endpoint(&self) -> Result<Value, Failure> {
+    pub(super) async fn endpoint(&self) -> Result<Value, FeishuError> {
         let body = json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()});
         let request = self.http.post(self.url("callback/ws/endpoint")).header("locale", "zh");
         exchange(request.json(&body).timeout(CALL_TIMEOUT)).await.map(|envelope| envelope.data)
@@ -143,7 +143,7 @@ impl Client {
 
     /// Returns a token, a new one if need be.
     // One asks, the others wait for the answer: the lock is the single flight.
-    pub(super) async fn token(&self) -> Result<SecretString, Failure> {
+    pub(super) async fn token(&self) -> Result<SecretString, FeishuError> {
         let mut kept = self.token.lock().await;
         let now = Instant::now();
         if let Some(token) = kept.as_ref().filter(|token| now < token.renew) {
@@ -159,7 +159,7 @@ impl Client {
         }
     }
 
-    async fn ask_token(&self) -> Result<Token, Failure> {
+    async fn ask_token(&self) -> Result<TenantToken, FeishuError> {
         let body = json!({"app_id": self.app_id, "app_secret": self.app_secret.expose_secret()});
         let request = self.request(Method::POST, "auth/v3/tenant_access_token/internal").json(&body);
         let told = exchange(request).await.map_err(nothing_done)?;
@@ -170,7 +170,7 @@ impl Client {
         let seconds = told.rest.get("expire").and_then(Value::as_u64).unwrap_or(0).clamp(60, 7200);
         let (life, now) = (Duration::from_secs(seconds), Instant::now());
         let renew = now + life.saturating_sub(RENEWAL.min(life / 4));
-        Ok(Token { text: SecretString::from(text), ends: now + life, renew })
+        Ok(TenantToken { text: SecretString::from(text), ends: now + life, renew })
     }
 
     /// Drops a token that is not taken, unless another has replaced it already.
@@ -184,7 +184,7 @@ impl Client {
     async fn with_token(
         &self,
         request: impl Fn(&SecretString) -> RequestBuilder,
-    ) -> Result<Envelope, Failure> {
+    ) -> Result<FeishuResponse, FeishuError> {
         let token = self.token().await?;
         match exchange(request(&token)).await {
             Err(failure) if failure.is_token() => {
@@ -207,14 +207,14 @@ impl Client {
 }
 
 /// Asking for a token changes nothing: the call that wanted it was not made.
-fn nothing_done(failure: Failure) -> Failure {
+fn nothing_done(failure: FeishuError) -> FeishuError {
     match failure.error {
-        CallError::Unknown(what) => Failure { error: CallError::Unconnected(what), ..failure },
+        CallError::Unknown(what) => FeishuError { error: CallError::Unconnected(what), ..failure },
         _ => failure,
     }
 }
 
-async fn exchange(request: RequestBuilder) -> Result<Envelope, Failure> {
+async fn exchange(request: RequestBuilder) -> Result<FeishuResponse, FeishuError> {
     read(request.send().await.map_err(failure::unreachable)?).await
 }
 
@@ -226,13 +226,13 @@ fn is_file(response: &Response) -> bool {
 }
 
 /// Reads an answer: its code first, its status where it has none.
-async fn read(response: Response) -> Result<Envelope, Failure> {
+async fn read(response: Response) -> Result<FeishuResponse, FeishuError> {
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let reset = header("x-ogw-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
     let log = header("x-tt-logid").unwrap_or_default().to_owned();
     let body = http::body(response, ANSWER).await.map_err(failure::unread)?;
-    let Ok(envelope) = serde_json::from_slice::<Envelope>(&body) else {
+    let Ok(envelope) = serde_json::from_slice::<FeishuResponse>(&body) else {
         return Err(failure::unreadable(status, reset));
     };
     if envelope.code == 0 && status < 400 {

@@ -1,6 +1,6 @@
 //! Parsing of messages of every kind into text and files.
 
-use super::{event::lax, places::plain};
+use super::{chat_cache::plain, event::lax};
 use crate::{Attachment, name::clean};
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,39 +46,48 @@ impl Mention {
 
 /// Content of a received message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct MessageContent {
     pub(super) text: String,
     pub(super) files: Vec<Attachment>,
 }
 
 /// Reads what a message says. `message` is its id, under which its files are; `me` the bot's own, whose
 /// mention is no part of the text.
-pub(super) fn read(kind: &str, content: &str, message: &str, mentions: &[Mention], me: &str) -> Said {
+pub(super) fn read(
+    kind: &str,
+    content: &str,
+    message: &str,
+    mentions: &[Mention],
+    me: &str,
+) -> MessageContent {
     let json: Value = serde_json::from_str(content).unwrap_or_default();
-    let reader = Reader { message, mentions, me };
+    let reader = ContentReader { message, mentions, me };
     let mut said = match kind {
-        "text" => Said { text: reader.names(json["text"].as_str().unwrap_or_default()), files: Vec::new() },
+        "text" => MessageContent {
+            text: reader.names(json["text"].as_str().unwrap_or_default()),
+            files: Vec::new(),
+        },
         "post" | "interactive" => reader.post(locale(&json)),
         "image" => reader.file(&json, "image_key", "image", "png"),
         "file" => reader.file(&json, "file_key", "file", "bin"),
         "audio" => reader.file(&json, "file_key", "audio", "opus"),
         "media" => reader.file(&json, "file_key", "video", "mp4"),
-        "merge_forward" => Said { text: "[forwarded messages]".to_owned(), files: Vec::new() },
-        "location" => Said { text: location(&json), files: Vec::new() },
-        "" => Said::default(),
-        other => Said { text: format!("[{}]", other.replace('_', " ")), files: Vec::new() },
+        "merge_forward" => MessageContent { text: "[forwarded messages]".to_owned(), files: Vec::new() },
+        "location" => MessageContent { text: location(&json), files: Vec::new() },
+        "" => MessageContent::default(),
+        other => MessageContent { text: format!("[{}]", other.replace('_', " ")), files: Vec::new() },
     };
     said.text = tidy(&said.text);
     said
 }
 
-struct Reader<'a> {
+struct ContentReader<'a> {
     message: &'a str,
     mentions: &'a [Mention],
     me: &'a str,
 }
 
-impl Reader<'_> {
+impl ContentReader<'_> {
     /// Puts names in place of placeholders, in one go: `@_user_1` is how `@_user_10` begins.
     fn names(&self, text: &str) -> String {
         let mut keys: Vec<(&str, String)> =
@@ -108,8 +117,8 @@ impl Reader<'_> {
         if mention.open_id() == Some(self.me) { String::new() } else { format!("@{}", mention.name) }
     }
 
-    fn post(&self, post: &Value) -> Said {
-        let mut said = Said::default();
+    fn post(&self, post: &Value) -> MessageContent {
+        let mut said = MessageContent::default();
         let title = post["title"].as_str().map(str::trim).filter(|title| !title.is_empty());
         let mut lines: Vec<String> = title.map(|title| format!("**{title}**")).into_iter().collect();
         let paragraphs = post["content"].as_array().or(post["elements"].as_array());
@@ -160,14 +169,14 @@ impl Reader<'_> {
         )
     }
 
-    fn file(&self, json: &Value, field: &str, kind: &str, extension: &str) -> Said {
-        let Some(key) = json[field].as_str().and_then(plain) else { return Said::default() };
+    fn file(&self, json: &Value, field: &str, kind: &str, extension: &str) -> MessageContent {
+        let Some(key) = json[field].as_str().and_then(plain) else { return MessageContent::default() };
         let given = json["file_name"].as_str().map(clean).filter(|name| !name.is_empty());
         let tail: String = key.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
         let name = given.unwrap_or_else(|| format!("feishu-{kind}-{tail}.{extension}"));
         let way = if field == "image_key" { "image" } else { "file" };
         let handle = format!("{}/{way}/{key}", self.message);
-        Said { text: String::new(), files: vec![Attachment { handle, name, size: None }] }
+        MessageContent { text: String::new(), files: vec![Attachment { handle, name, size: None }] }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Doctor checks of an account, made against Feishu's API. Scopes are tried on messages that do not exist:
 //! the platform reports a missing scope before it looks for them. A card is made and sent to nobody.
 
-use super::{Feishu, Mode, card::Page, client::Client, failure::Failure};
-use crate::{Check, live::CallError};
+use super::{FeishuChannel, FeishuEventMode, card::FeishuPage, client::FeishuClient, failure::FeishuError};
+use crate::{Check, reply::CallError};
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ const UNASKED: &str = "which messages come hangs on im:message.p2p_msg:readonly 
                        which cannot be asked for";
 
 /// A scope, and a call that needs it and finds nothing.
-struct Probe {
+struct ScopeProbe {
     scope: &'static str,
     /// The feature that needs the scope; `None` if everything does.
     without: Option<&'static str>,
@@ -24,10 +24,10 @@ struct Probe {
     body: Value,
 }
 
-fn probes() -> Vec<Probe> {
+fn probes() -> Vec<ScopeProbe> {
     let text = json!({"msg_type": "text", "content": "{\"text\":\"?\"}"});
-    let card = json!({"type": "card_json", "data": Page::sign().card(true).to_string()});
-    let probe = |scope, without, method, path, body| Probe { scope, without, method, path, body };
+    let card = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
+    let probe = |scope, without, method, path, body| ScopeProbe { scope, without, method, path, body };
     vec![
         probe("im:message:send_as_bot", None, Method::POST, "im/v1/messages/om_0/reply", text),
         probe(
@@ -78,8 +78,8 @@ fn probes() -> Vec<Probe> {
 }
 
 /// Looks at credentials, the bot, how events come, and scopes.
-pub(super) async fn check(feishu: &Feishu) -> Vec<Check> {
-    let client = &feishu.office.client;
+pub(super) async fn check(feishu: &FeishuChannel) -> Vec<Check> {
+    let client = &feishu.state.client;
     if let Err(failure) = client.token().await {
         return vec![credentials(&failure)];
     }
@@ -92,7 +92,7 @@ pub(super) async fn check(feishu: &Feishu) -> Vec<Check> {
     found
 }
 
-fn credentials(failure: &Failure) -> Check {
+fn credentials(failure: &FeishuError) -> Check {
     let why = failure.error.to_string();
     if failure.is_credentials() {
         let mend = "copy App ID and App Secret from the developer console into `app_id` and `app_secret`; see that \
@@ -102,7 +102,7 @@ fn credentials(failure: &Failure) -> Check {
     Check::bad("connection", why, "see whether this machine reaches `domain` (proxy, firewall, DNS)")
 }
 
-async fn bot(client: &Client) -> Check {
+async fn bot(client: &FeishuClient) -> Check {
     match client.call_top("bot/v3/info").await {
         Ok(told) if told.get("bot").is_some_and(|bot| bot["open_id"].is_string()) => {
             Check::good("bot", told["bot"]["app_name"].as_str().unwrap_or_default())
@@ -121,12 +121,14 @@ fn clock(there: SystemTime) -> Check {
     Check::clock(there, SystemTime::now(), "posts that are five minutes off are refused")
 }
 
-async fn events(feishu: &Feishu) -> Check {
+async fn events(feishu: &FeishuChannel) -> Check {
     let what = "events";
     match &feishu.config.mode {
-        Mode::Webhook { .. } => Check::good(what, format!("by webhook, sealed and signed; {UNASKED}")),
+        FeishuEventMode::Webhook { .. } => {
+            Check::good(what, format!("by webhook, sealed and signed; {UNASKED}"))
+        }
         // A connection that is opened takes events away from the one that works: the address is enough.
-        Mode::LongConnection => match feishu.office.client.endpoint().await {
+        FeishuEventMode::LongConnection => match feishu.state.client.endpoint().await {
             Ok(told) if told["URL"].is_string() => {
                 Check::good(what, format!("by long connection; {UNASKED}"))
             }
@@ -143,7 +145,7 @@ async fn events(feishu: &Feishu) -> Check {
     }
 }
 
-async fn scope(client: &Client, probe: &Probe) -> Check {
+async fn scope(client: &FeishuClient, probe: &ScopeProbe) -> Check {
     let what = format!("scope {}", probe.scope);
     let body = Some(&probe.body).filter(|body| !body.is_null());
     let result = client.call(probe.method.clone(), probe.path, body).await;
@@ -155,9 +157,10 @@ async fn scope(client: &Client, probe: &Probe) -> Check {
                 None => Check::bad(what, "pudu cannot write", mend),
             }
         }
-        (Err(Failure { code: 0, error: error @ (CallError::Unknown(_) | CallError::Unconnected(_)) }), _) => {
-            Check::poor(what, error.to_string(), "try again")
-        }
+        (
+            Err(FeishuError { code: 0, error: error @ (CallError::Unknown(_) | CallError::Unconnected(_)) }),
+            _,
+        ) => Check::poor(what, error.to_string(), "try again"),
         _ => Check::good(what, "granted"),
     }
 }

@@ -1,6 +1,6 @@
 //! Files of people's messages, streamed to the disk. They are had under their message only.
 
-use super::{client::Client, failure::describe, places::plain};
+use super::{chat_cache::plain, client::FeishuClient, failure::describe};
 use crate::{Attachment, SendError, fetch};
 use std::path::Path;
 
@@ -9,7 +9,7 @@ pub(super) const MAX_DOWNLOAD_BYTES: u64 = 100_000_000;
 
 /// Fetches a file of at most `limit` bytes to `to`.
 pub(super) async fn file(
-    client: &Client,
+    client: &FeishuClient,
     attachment: &Attachment,
     to: &Path,
     limit: u64,

@@ -8,8 +8,8 @@ use serde_json::Value;
 /// An event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Envelope {
-    pub(super) header: Header,
+pub(super) struct EventEnvelope {
+    pub(super) header: EventHeader,
     event: Value,
     /// `url_verification` of a webhook that is being set up.
     #[serde(rename = "type")]
@@ -21,45 +21,45 @@ pub(super) struct Envelope {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Header {
+pub(super) struct EventHeader {
     pub(super) event_id: String,
     pub(super) event_type: String,
     token: String,
 }
 
-impl Envelope {
+impl EventEnvelope {
     /// Returns the verification token.
     pub(super) fn token(&self) -> &str {
         if self.header.token.is_empty() { &self.token } else { &self.header.token }
     }
 
     /// Reads what it tells.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> FeishuEvent {
         let event = self.event.clone();
         let told = match self.header.event_type.as_str() {
-            "im.message.receive_v1" => serde_json::from_value(event).map(Told::Message),
-            "im.message.recalled_v1" => serde_json::from_value(event).map(Told::Recall),
-            "card.action.trigger" => serde_json::from_value(event).map(Told::Press),
-            _ => Ok(Told::Other),
+            "im.message.receive_v1" => serde_json::from_value(event).map(FeishuEvent::Message),
+            "im.message.recalled_v1" => serde_json::from_value(event).map(FeishuEvent::Recall),
+            "card.action.trigger" => serde_json::from_value(event).map(FeishuEvent::Press),
+            _ => Ok(FeishuEvent::Other),
         };
         told.unwrap_or_else(|error| {
             tracing::warn!(kind = self.header.event_type, %error, "an event cannot be read and is passed over");
-            Told::Other
+            FeishuEvent::Other
         })
     }
 }
 
 /// A decoded event.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub(super) enum FeishuEvent {
     Message(Received),
     Recall(Recalled),
-    Press(Pressed),
+    Press(CardPress),
     /// Nothing that concerns anybody.
     Other,
 }
 
-impl Told {
+impl FeishuEvent {
     /// Returns the chat that it is of.
     pub(super) fn chat(&self) -> Option<&str> {
         let chat = match self {
@@ -77,13 +77,13 @@ impl Told {
 #[serde(default)]
 pub(super) struct Received {
     #[serde(deserialize_with = "lax")]
-    pub(super) sender: Sender,
-    pub(super) message: Message,
+    pub(super) sender: EventSender,
+    pub(super) message: FeishuMessage,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Sender {
+pub(super) struct EventSender {
     #[serde(deserialize_with = "lax")]
     pub(super) sender_id: Ids,
     #[serde(deserialize_with = "lax")]
@@ -99,7 +99,7 @@ pub(super) struct Ids {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message {
+pub(super) struct FeishuMessage {
     #[serde(deserialize_with = "lax")]
     pub(super) message_id: String,
     #[serde(deserialize_with = "lax")]
@@ -133,19 +133,19 @@ pub(super) struct Recalled {
 /// Somebody pressed a button.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pressed {
+pub(super) struct CardPress {
     pub(super) operator: Ids,
-    pub(super) action: Action,
-    pub(super) context: Context,
+    pub(super) action: CardAction,
+    pub(super) context: CardContext,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Action {
+pub(super) struct CardAction {
     value: Value,
 }
 
-impl Action {
+impl CardAction {
     /// Returns what the button means.
     pub(super) fn action(&self) -> Option<&str> {
         self.value.get("action").and_then(Value::as_str).filter(|action| !action.is_empty())
@@ -154,7 +154,7 @@ impl Action {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Context {
+pub(super) struct CardContext {
     pub(super) open_message_id: String,
     pub(super) open_chat_id: String,
 }

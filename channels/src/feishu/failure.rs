@@ -3,7 +3,7 @@
 
 use crate::{
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct FeishuError {
     /// The platform's code; 0 where it gave none.
     pub(super) code: i64,
     /// The error's meaning.
     pub(super) error: CallError,
 }
 
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
+impl From<FeishuError> for CallError {
+    fn from(failure: FeishuError) -> Self {
         failure.error
     }
 }
 
-impl From<Failure> for crate::SendError {
-    fn from(failure: Failure) -> Self {
+impl From<FeishuError> for crate::SendError {
+    fn from(failure: FeishuError) -> Self {
         failure.error.into()
     }
 }
 
-impl From<CallError> for Failure {
+impl From<CallError> for FeishuError {
     fn from(error: CallError) -> Self {
         Self { code: 0, error }
     }
 }
 
-impl Failure {
+impl FeishuError {
     /// Returns whether the app as a whole exceeds its rate limit, not only in one chat.
     pub(super) fn is_everybodys(&self) -> bool {
         self.code == 99_991_400
@@ -85,7 +85,7 @@ impl Failure {
 const TOKEN: [i64; 6] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_668, 99_991_671];
 
 /// Classifies an answer of the platform whose code is not 0.
-pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> Failure {
+pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> FeishuError {
     let told = || format!("{msg} (code {code})");
     let pause = reset.map_or(PAUSE, |seconds| Duration::from_secs(seconds).clamp(PAUSE, MAX_RETRY_DELAY));
     let error = match code {
@@ -101,11 +101,11 @@ pub(super) fn failure(status: u16, code: i64, msg: &str, reset: Option<u64>) -> 
         _ if status >= 500 => CallError::Unknown(told()),
         _ => CallError::Refused(told()),
     };
-    Failure { code, error }
+    FeishuError { code, error }
 }
 
 /// Classifies an answer that is not the platform's: something on the way made it, or cut it.
-pub(super) fn unreadable(status: u16, reset: Option<u64>) -> Failure {
+pub(super) fn unreadable(status: u16, reset: Option<u64>) -> FeishuError {
     let what = format!("an answer that cannot be read (HTTP {status})");
     let error = match status {
         413 => CallError::Refused("the request is too large".to_owned()),
@@ -117,14 +117,14 @@ pub(super) fn unreadable(status: u16, reset: Option<u64>) -> Failure {
 }
 
 /// Classifies an error of the HTTP client, described without the URL.
-pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> Failure {
+pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> FeishuError {
     let connect = error.is_connect();
     let what = describe(error);
     if connect { CallError::Unconnected(what).into() } else { CallError::Unknown(what).into() }
 }
 
 /// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> Failure {
+pub(super) fn unread(error: Unread) -> FeishuError {
     match error {
         Unread::Lost(error) => unreachable(error),
         Unread::TooLarge => CallError::Unknown(Unread::TooLarge.to_string()).into(),

@@ -7,7 +7,7 @@ pub(super) const DATA: i32 = 1;
 
 /// A frame. `required` makes zeros be written: strict readers miss them otherwise.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Frame {
+pub(super) struct FeishuFrame {
     #[prost(uint64, required, tag = "1")]
     pub(super) seq_id: u64,
     #[prost(uint64, required, tag = "2")]
@@ -17,7 +17,7 @@ pub(super) struct Frame {
     #[prost(int32, required, tag = "4")]
     pub(super) method: i32,
     #[prost(message, repeated, tag = "5")]
-    pub(super) headers: Vec<Header>,
+    pub(super) headers: Vec<FrameHeader>,
     #[prost(string, optional, tag = "6")]
     pub(super) payload_encoding: Option<String>,
     #[prost(string, optional, tag = "7")]
@@ -30,20 +30,20 @@ pub(super) struct Frame {
 
 /// A header of a frame.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     #[prost(string, required, tag = "1")]
     pub(super) key: String,
     #[prost(string, required, tag = "2")]
     pub(super) value: String,
 }
 
-impl Header {
+impl FrameHeader {
     pub(super) fn new(key: &str, value: impl Into<String>) -> Self {
         Self { key: key.to_owned(), value: value.into() }
     }
 }
 
-impl Frame {
+impl FeishuFrame {
     /// Returns the value of a header.
     pub(super) fn header(&self, key: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.key == key).map(|header| header.value.as_str())

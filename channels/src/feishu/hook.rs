@@ -2,8 +2,8 @@
 //! sets a webhook up comes without one, and it is answered to nobody who does not know the key.
 
 use super::{
-    event::Envelope,
-    inlet::{Inlet, NotTaken},
+    event::EventEnvelope,
+    event_parser::{FeishuAcceptError, FeishuEventParser},
     seal,
 };
 use crate::{
@@ -23,7 +23,7 @@ const SIGNED: [&str; 3] = ["x-lark-signature", "x-lark-request-timestamp", "x-la
 
 /// Takes what Feishu posts for one account.
 pub(super) struct FeishuWebhook {
-    pub(super) inlet: Inlet,
+    pub(super) parser: FeishuEventParser,
     pub(super) encrypt_key: SecretString,
     pub(super) verification_token: SecretString,
 }
@@ -44,7 +44,7 @@ impl Webhook for FeishuWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             let event = match self.open(post, now()) {
@@ -55,10 +55,10 @@ impl Webhook for FeishuWebhook {
                 return WebhookResponse::Taken(Some(json!({"challenge": event.challenge})));
             }
             // The bot does not know yet who it is: Feishu posts it again.
-            if self.inlet.me.get().is_none() {
+            if self.parser.me.get().is_none() {
                 return WebhookResponse::Later;
             }
-            let taken = self.inlet.take(&event, intake).await;
+            let taken = self.parser.take(&event, sink).await;
             self.tell(taken.as_ref().err());
             taken.map_or(WebhookResponse::Later, WebhookResponse::Taken)
         })
@@ -67,23 +67,23 @@ impl Webhook for FeishuWebhook {
 
 impl FeishuWebhook {
     /// Reports whether an event was stored: a webhook has no connection whose end would show a failure.
-    fn tell(&self, why: Option<&NotTaken>) {
+    fn tell(&self, why: Option<&FeishuAcceptError>) {
         match why {
             Some(why) => {
                 tracing::warn!(%why, "an event was not kept: Feishu posts it again");
-                self.inlet.health.not_kept(why);
+                self.parser.health.not_kept(why);
             }
-            None => self.inlet.health.kept(),
+            None => self.parser.health.kept(),
         }
     }
 
     /// Checks that a post is Feishu's and opens it.
-    fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<Envelope, WebhookResponse> {
+    fn open(&self, post: WebhookRequest<'_>, now: i64) -> Result<EventEnvelope, WebhookResponse> {
         let signed = self.check_signature(post, now)?;
         let sealed: Sealed = serde_json::from_slice(post.body).map_err(|_| unreadable(signed))?;
         let opened = seal::open(&sealed.encrypt, self.encrypt_key.expose_secret());
         let opened = opened.ok_or_else(|| unreadable(signed))?;
-        let event: Envelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
+        let event: EventEnvelope = serde_json::from_slice(&opened).map_err(|_| unreadable(signed))?;
         let expected = self.verification_token.expose_secret().as_bytes();
         let known = bool::from(event.token().as_bytes().ct_eq(expected));
         if !known || (!signed && event.kind != "url_verification") {

@@ -12,10 +12,10 @@ const MAX_EVENTS_PER_CHAT: usize = 64;
 
 /// The chats in which something is under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lanes(Arc<Mutex<HashMap<String, Lane>>>);
+pub(super) struct ChatLanes(Arc<Mutex<HashMap<String, ChatLane>>>);
 
 #[derive(Debug)]
-struct Lane {
+struct ChatLane {
     /// Send lock: the holder of its one permit has the turn. Permits are given in the order of asking.
     turn: Arc<Semaphore>,
     /// Those who have the turn or wait for it.
@@ -23,40 +23,40 @@ struct Lane {
 }
 
 /// A turn in a chat. The next one has it when this is dropped.
-pub(super) struct Turn {
+pub(super) struct LanePermit {
     // Dropped before the place, so that a lane is not forgotten while its turn is out.
     _turn: OwnedSemaphorePermit,
-    _place: Place,
+    _place: LanePlace,
 }
 
 /// A place among those of a chat.
-struct Place {
-    lanes: Lanes,
+struct LanePlace {
+    lanes: ChatLanes,
     chat: String,
 }
 
-impl Lanes {
+impl ChatLanes {
     /// Waits for the turn in a chat; `None` where too many wait.
-    pub(super) async fn turn(&self, chat: &str) -> Option<Turn> {
+    pub(super) async fn turn(&self, chat: &str) -> Option<LanePermit> {
         let (place, turn) = self.enter(chat)?;
         // It is never closed.
         let turn = turn.acquire_owned().await.ok()?;
-        Some(Turn { _turn: turn, _place: place })
+        Some(LanePermit { _turn: turn, _place: place })
     }
 
-    fn enter(&self, chat: &str) -> Option<(Place, Arc<Semaphore>)> {
+    fn enter(&self, chat: &str) -> Option<(LanePlace, Arc<Semaphore>)> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Lane { turn: Arc::new(Semaphore::new(1)), inside: 0 };
+        let new = || ChatLane { turn: Arc::new(Semaphore::new(1)), inside: 0 };
         let lane = lanes.entry(chat.to_owned()).or_insert_with(new);
         if lane.inside >= MAX_EVENTS_PER_CHAT {
             return None;
         }
         lane.inside += 1;
-        Some((Place { lanes: self.clone(), chat: chat.to_owned() }, Arc::clone(&lane.turn)))
+        Some((LanePlace { lanes: self.clone(), chat: chat.to_owned() }, Arc::clone(&lane.turn)))
     }
 }
 
-impl Drop for Place {
+impl Drop for LanePlace {
     fn drop(&mut self) {
         let mut lanes = self.lanes.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lane) = lanes.get_mut(&self.chat) else { return };
@@ -74,7 +74,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_chat_has_one_turn_at_a_time_in_the_order_of_asking() {
-        let lanes = Lanes::default();
+        let lanes = ChatLanes::default();
         let first = lanes.turn("a").await;
         let (mut second, mut third) = (Box::pin(lanes.turn("a")), Box::pin(lanes.turn("a")));
         assert!(second.as_mut().now_or_never().is_none());
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_wait_and_no_more() {
-        let lanes = Lanes::default();
+        let lanes = ChatLanes::default();
         let turn = lanes.turn("a").await;
         let mut waiting: Vec<_> = (1..MAX_EVENTS_PER_CHAT).map(|_| Box::pin(lanes.turn("a"))).collect();
         waiting.iter_mut().for_each(|one| assert!(one.as_mut().now_or_never().is_none()));

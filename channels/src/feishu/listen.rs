@@ -5,15 +5,15 @@
 //! it takes, does not hold up the others.
 
 use super::{
-    Feishu, Mode,
-    event::Envelope,
-    failure::Failure,
-    inlet::Inlet,
-    protocol::{Delivery, PING, Protocol, Step},
+    FeishuChannel, FeishuEventMode,
+    event::EventEnvelope,
+    event_parser::FeishuEventParser,
+    failure::FeishuError,
+    protocol::{FeishuDelivery, PING, Protocol, ProtocolStep},
 };
 use crate::{
     ChannelError, EventSink,
-    live::CallError,
+    reply::CallError,
     socket::{Keepalive, Socket, SocketError, SocketFrame},
     supervise::{ConnectionEnd, supervise},
 };
@@ -33,14 +33,14 @@ const TOO_MANY: Duration = Duration::from_secs(60);
 /// How often the token is looked at where there is no connection.
 const TOKEN: Duration = Duration::from_secs(60);
 
-impl Feishu {
+impl FeishuChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         let listen = || async {
-            match Box::pin(self.connect(intake, &stop)).await {
+            match Box::pin(self.connect(sink, &stop)).await {
                 Ok(ended) | Err(ended) => ended,
             }
         };
@@ -49,20 +49,20 @@ impl Feishu {
 
     async fn connect(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: &CancellationToken,
     ) -> Result<ConnectionEnd, ConnectionEnd> {
         let started = stop.run_until_cancelled(self.learn_me()).await;
         let Some(started) = started else { return Ok(ConnectionEnd::Renew) };
         started?;
-        if let Mode::Webhook { .. } = self.config.mode {
+        if let FeishuEventMode::Webhook { .. } = self.config.mode {
             return self.stay(stop, TOKEN).await;
         }
         let opened = stop.run_until_cancelled(self.open()).await;
         let Some(opened) = opened else { return Ok(ConnectionEnd::Renew) };
         let (socket, protocol, ping) = opened?;
         self.greet("by long connection");
-        Ok(Line::new(socket, protocol, ping, self.inlet(), intake).serve(stop).await)
+        Ok(FeishuConnection::new(socket, protocol, ping, self.parser(), sink).serve(stop).await)
     }
 
     /// Stays while Feishu posts. No connection tells when the app's secret is not good any more: the token is
@@ -70,7 +70,7 @@ impl Feishu {
     async fn stay(&self, stop: &CancellationToken, pause: Duration) -> Result<ConnectionEnd, ConnectionEnd> {
         let mut known = false;
         loop {
-            let token = stop.run_until_cancelled(self.office.client.token()).await;
+            let token = stop.run_until_cancelled(self.state.client.token()).await;
             let Some(token) = token else { return Ok(ConnectionEnd::Renew) };
             token.map_err(|failure| ended(&failure))?;
             if !std::mem::replace(&mut known, true) {
@@ -92,7 +92,7 @@ impl Feishu {
         if self.me.get().is_some() {
             return Ok(());
         }
-        let told = self.office.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
+        let told = self.state.client.call_top("bot/v3/info").await.map_err(|failure| ended(&failure))?;
         let me = told.get("bot").and_then(|bot| bot["open_id"].as_str()).filter(|id| !id.is_empty());
         let why =
             || "the app has no bot: add the bot ability in the developer console, and publish a version";
@@ -104,7 +104,7 @@ impl Feishu {
 
     /// Asks where the connection is, and opens it.
     async fn open(&self) -> Result<(Socket, Protocol, Duration), ConnectionEnd> {
-        let told = self.office.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
+        let told = self.state.client.endpoint().await.map_err(|failure| refused_endpoint(&failure))?;
         let url = told["URL"].as_str().unwrap_or_default();
         let lost = |why: &str| ConnectionEnd::Lost(why.to_owned());
         let parsed =
@@ -124,27 +124,27 @@ fn ping_of(config: &Value) -> Option<Duration> {
 }
 
 /// An open connection.
-struct Line<'a> {
+struct FeishuConnection<'a> {
     socket: Socket,
     protocol: Protocol,
     ping: Duration,
     next_ping: Instant,
     /// When the platform, not only the line, last said something.
     heard: Instant,
-    inlet: Inlet,
-    intake: &'a dyn EventSink,
+    parser: FeishuEventParser,
+    sink: &'a dyn EventSink,
 }
 
-impl<'a> Line<'a> {
+impl<'a> FeishuConnection<'a> {
     fn new(
         socket: Socket,
         protocol: Protocol,
         ping: Duration,
-        inlet: Inlet,
-        intake: &'a dyn EventSink,
+        parser: FeishuEventParser,
+        sink: &'a dyn EventSink,
     ) -> Self {
         let now = Instant::now();
-        Self { socket, protocol, ping, next_ping: now, heard: now, inlet, intake }
+        Self { socket, protocol, ping, next_ping: now, heard: now, parser, sink }
     }
 
     async fn serve(mut self, stop: &CancellationToken) -> ConnectionEnd {
@@ -172,7 +172,7 @@ impl<'a> Line<'a> {
                 () = sleep_until(deaf) => return ConnectionEnd::Lost("the platform answers no pings".to_owned()),
                 frame = self.socket.next(), if keeping.len() < MAX_CONCURRENT_EVENTS => match frame {
                     Ok(SocketFrame::Binary(bytes)) => {
-                        keeping.extend(self.hear(&bytes).map(|event| keep(self.inlet.clone(), event, self.intake)));
+                        keeping.extend(self.hear(&bytes).map(|event| keep(self.parser.clone(), event, self.sink)));
                         Ok(())
                     }
                     Ok(SocketFrame::Text(_)) => Ok(()),
@@ -187,33 +187,33 @@ impl<'a> Line<'a> {
     }
 
     /// Takes a frame; returns an event that is whole.
-    fn hear(&mut self, bytes: &[u8]) -> Option<Delivery> {
+    fn hear(&mut self, bytes: &[u8]) -> Option<FeishuDelivery> {
         let now = Instant::now();
         self.heard = now;
         match self.protocol.push(bytes, now) {
-            Step::Nothing => None,
-            Step::Pulse(interval) => {
+            ProtocolStep::Nothing => None,
+            ProtocolStep::Pulse(interval) => {
                 self.ping = interval.unwrap_or(self.ping);
                 self.next_ping = self.next_ping.min(now + self.ping);
                 None
             }
-            Step::Event(delivery) => Some(delivery),
+            ProtocolStep::Event(delivery) => Some(delivery),
         }
     }
 }
 
 /// Keeps an event and makes its acknowledgement.
-async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn EventSink) -> Vec<u8> {
+async fn keep(parser: FeishuEventParser, delivery: FeishuDelivery, sink: &dyn EventSink) -> Vec<u8> {
     let began = Instant::now();
-    let answer = match serde_json::from_slice::<Envelope>(&delivery.payload) {
-        Ok(event) => match inlet.take(&event, intake).await {
+    let answer = match serde_json::from_slice::<EventEnvelope>(&delivery.payload) {
+        Ok(event) => match parser.take(&event, sink).await {
             Ok(told) => {
-                inlet.health.kept();
+                parser.health.kept();
                 Ok(told)
             }
             Err(refusal) => {
                 tracing::warn!(%refusal, "an event was not kept: Feishu sends it again");
-                inlet.health.not_kept(refusal);
+                parser.health.not_kept(refusal);
                 Err(())
             }
         },
@@ -226,7 +226,7 @@ async fn keep(inlet: Inlet, delivery: Delivery, intake: &dyn EventSink) -> Vec<u
 }
 
 /// Maps a failed call to how the connection ended.
-fn ended(failure: &Failure) -> ConnectionEnd {
+fn ended(failure: &FeishuError) -> ConnectionEnd {
     match &failure.error {
         _ if failure.is_credentials() => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
         CallError::Wait(pause) => ConnectionEnd::Later("Feishu asks to wait".to_owned(), *pause),
@@ -236,7 +236,7 @@ fn ended(failure: &Failure) -> ConnectionEnd {
 }
 
 /// The endpoint has codes of its own: some pass, the others need a person's hand.
-fn refused_endpoint(failure: &Failure) -> ConnectionEnd {
+fn refused_endpoint(failure: &FeishuError) -> ConnectionEnd {
     match failure.code {
         0 | 1 | 1_000_040_343 => ConnectionEnd::Lost(failure.error.to_string()),
         403 | 514 => ConnectionEnd::Fatal(ChannelError::Auth(failure.error.to_string())),
@@ -272,7 +272,7 @@ mod tests {
     use crate::{
         Channel, HealthState,
         feishu::{
-            Config,
+            FeishuConfig,
             failure::{failure, unreadable},
         },
     };
@@ -298,8 +298,8 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let domain = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
-        let mode = Mode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
-        let config = Config {
+        let mode = FeishuEventMode::Webhook { encrypt_key: "k".into(), verification_token: "v".into() };
+        let config = FeishuConfig {
             account: "feishu".into(),
             app_id: "cli".into(),
             app_secret: "s".into(),
@@ -308,12 +308,12 @@ mod tests {
             require_mention: true,
             stream_interval: Duration::from_millis(1),
         };
-        let (feishu, stop) = (Feishu::new(config).unwrap(), CancellationToken::new());
+        let (feishu, stop) = (FeishuChannel::new(config).unwrap(), CancellationToken::new());
         let used = async {
             while feishu.health().state != HealthState::Ready {
                 tokio::task::yield_now().await;
             }
-            feishu.office.client.call(Method::GET, "x", None).await
+            feishu.state.client.call(Method::GET, "x", None).await
         };
         let (ended, _) = tokio::join!(feishu.stay(&stop, Duration::from_millis(10)), used);
         assert!(matches!(ended, Err(ConnectionEnd::Fatal(ChannelError::Auth(_)))), "{ended:?}");

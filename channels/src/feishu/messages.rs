@@ -13,15 +13,15 @@
 //! form that was found to work is kept for the whole reply.
 
 use super::{
-    card::Page,
-    desk::{Desk, Operation},
-    failure::Failure,
+    card::FeishuPage,
+    chat_client::{FeishuChatClient, Operation},
+    failure::FeishuError,
     upload,
 };
 use crate::{
     OutFile, SendError,
     clock::now,
-    live::{
+    reply::{
         CallError, FoundFile, MessageDraft, MessageHistory, MessageRef, NumberedChoices, PlatformMessages,
         SendIntent,
     },
@@ -72,7 +72,7 @@ impl Way {
 
 /// The messages of one reply.
 pub(super) struct FeishuMessages {
-    desk: Desk,
+    chat_client: FeishuChatClient,
     way: Way,
     cards: HashMap<String, Face>,
     /// How often numbers were put ahead of the clock.
@@ -85,20 +85,20 @@ struct Face {
     /// The last number that was used.
     sequence: i32,
     /// The page it shows; `None` if that is not known.
-    page: Option<Page>,
+    page: Option<FeishuPage>,
 }
 
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct FeishuMessageRef {
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    card: Option<Made>,
+    card: Option<CreatedCard>,
 }
 
 /// A card that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct CreatedCard {
     id: String,
     /// When, in milliseconds since 1970.
     at: i64,
@@ -112,7 +112,7 @@ fn is_zero(ahead: &i32) -> bool {
     *ahead == 0
 }
 
-impl MessageRef for Shown {
+impl MessageRef for FeishuMessageRef {
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -123,8 +123,8 @@ impl MessageRef for Shown {
 }
 
 impl FeishuMessages {
-    pub(super) fn new(desk: Desk) -> Self {
-        Self { desk, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
+    pub(super) fn new(chat_client: FeishuChatClient) -> Self {
+        Self { chat_client, way: Way::Stream, cards: HashMap::new(), jumps: 0 }
     }
 
     /// Shows a reply in a worse way from now on. False where there is none.
@@ -137,23 +137,27 @@ impl FeishuMessages {
 
     /// Does something with a card under the next number. One that is refused was perhaps done before without an
     /// answer: the clock has gone on since.
-    async fn operate(&mut self, card: &Made, operation: &Operation<'_>) -> Result<(), Failure> {
+    async fn operate(&mut self, card: &CreatedCard, operation: &Operation<'_>) -> Result<(), FeishuError> {
         match self.operate_once(card, operation).await {
             Err(failure) if failure.is_sequence() => self.operate_once(card, operation).await,
             result => result,
         }
     }
 
-    async fn operate_once(&mut self, card: &Made, operation: &Operation<'_>) -> Result<(), Failure> {
+    async fn operate_once(
+        &mut self,
+        card: &CreatedCard,
+        operation: &Operation<'_>,
+    ) -> Result<(), FeishuError> {
         let face = self.cards.entry(card.id.clone()).or_default();
         let age = i32::try_from((now() - card.at).max(1)).unwrap_or(i32::MAX);
         face.sequence = face.sequence.saturating_add(1).max(age.saturating_add(card.ahead));
         let sequence = face.sequence;
-        self.desk.operate(&card.id, operation, sequence).await
+        self.chat_client.operate(&card.id, operation, sequence).await
     }
 
     /// Puts a card's numbers further ahead of the clock. False where that was tried often enough.
-    fn jump(&mut self, card: &mut Made) -> bool {
+    fn jump(&mut self, card: &mut CreatedCard) -> bool {
         let Some(jump) = JUMPS.get(self.jumps) else { return false };
         tracing::warn!(jump, "a card's numbers go ahead of the clock, which went back");
         self.jumps += 1;
@@ -162,7 +166,7 @@ impl FeishuMessages {
     }
 
     /// Makes a card show a page.
-    async fn show(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+    async fn show(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let before = self.cards.get(&card.id).and_then(|face| face.page.clone());
         let streams = before.as_ref().is_some_and(|before| before.choices == page.choices && !before.done)
             && !page.done;
@@ -178,7 +182,7 @@ impl FeishuMessages {
     }
 
     /// Streams text in. A stream closes by itself after ten minutes: it is opened again.
-    async fn stream(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+    async fn stream(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let text = Operation::Text(&page.markdown);
         match self.operate(card, &text).await {
             Err(failure) if failure.is_closed() => {}
@@ -192,7 +196,7 @@ impl FeishuMessages {
     }
 
     /// Replaces the card. A finished one closes the stream besides, or it would be "being written" for ever.
-    async fn replace(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+    async fn replace(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         self.operate(card, &Operation::Whole(page)).await?;
         if page.done {
             self.operate(card, &Operation::Close(page)).await?;
@@ -201,14 +205,18 @@ impl FeishuMessages {
     }
 
     /// Sends a page in the present way.
-    async fn send(&mut self, slot: &SendIntent<Option<Made>>, page: &Page) -> Result<Shown, Failure> {
-        let (key, first) = (slot.key.as_str(), slot.n == 0);
-        let card = slot.dedup_key.clone().filter(|_| self.way == Way::Stream);
+    async fn send(
+        &mut self,
+        intent: &SendIntent<Option<CreatedCard>>,
+        page: &FeishuPage,
+    ) -> Result<FeishuMessageRef, FeishuError> {
+        let (key, first) = (intent.key.as_str(), intent.n == 0);
+        let card = intent.dedup_key.clone().filter(|_| self.way == Way::Stream);
         let (kind, content) = match (self.way, &card) {
             (Way::Stream, Some(card)) => {
                 match self.dress(card, page).await {
                     // It is there already, perhaps: a change will show the page.
-                    Err(failure) if failure.is_sequence() && slot.again => {}
+                    Err(failure) if failure.is_sequence() && intent.again => {}
                     dressed => dressed?,
                 }
                 ("interactive", json!({"type": "card", "data": {"card_id": card.id}}))
@@ -217,25 +225,25 @@ impl FeishuMessages {
             (Way::Post, _) => ("post", page.post()),
             (Way::Text, _) => ("text", page.text()),
         };
-        let id = self.desk.send(kind, &content, key, first).await?;
-        Ok(Shown { id, card })
+        let id = self.chat_client.send(kind, &content, key, first).await?;
+        Ok(FeishuMessageRef { id, card })
     }
 
     /// Makes a card show a page before it is sent. A new one shows the sign.
-    async fn dress(&mut self, card: &Made, page: &Page) -> Result<(), Failure> {
+    async fn dress(&mut self, card: &CreatedCard, page: &FeishuPage) -> Result<(), FeishuError> {
         let shows = self.cards.get(&card.id).and_then(|face| face.page.as_ref()) == Some(page);
         if shows { Ok(()) } else { self.show(card, page).await }
     }
 
-    async fn make_card(&mut self) -> Result<Option<Made>, SendError> {
+    async fn make_card(&mut self) -> Result<Option<CreatedCard>, SendError> {
         let at = now();
-        match self.desk.make_card().await {
+        match self.chat_client.make_card().await {
             Ok(id) => {
-                let face = Face { sequence: 0, page: Some(Page::sign()) };
+                let face = Face { sequence: 0, page: Some(FeishuPage::sign()) };
                 self.cards.insert(id.clone(), face);
-                Ok(Some(Made { id, at, ahead: 0 }))
+                Ok(Some(CreatedCard { id, at, ahead: 0 }))
             }
-            Err(Failure { error: error @ CallError::Refused(_), .. }) => {
+            Err(FeishuError { error: error @ CallError::Refused(_), .. }) => {
                 self.degrade(&error);
                 Ok(None)
             }
@@ -245,26 +253,26 @@ impl FeishuMessages {
 }
 
 impl PlatformMessages for FeishuMessages {
-    type Page = Page;
-    type Sent = Shown;
+    type Page = FeishuPage;
+    type Ref = FeishuMessageRef;
     /// The card that the message is to show.
-    type Mark = Option<Made>;
+    type DedupKey = Option<CreatedCard>;
 
     const PLATFORM: &'static str = "Feishu";
     // Entities and escapes make it longer: what is too long then is cut smaller.
     const LIMIT: Limit = Limit { unit: Unit::Bytes, max: 20_000 };
     const MAX_FILE_BYTES: u64 = upload::FILE;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        Page::new(draft)
+    fn page(&self, draft: &MessageDraft) -> FeishuPage {
+        FeishuPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &FeishuPage) -> bool {
         page.is_overfull()
     }
 
-    fn first(&self, page: &Page) -> Page {
-        if self.way == Way::Stream { Page::sign() } else { page.clone() }
+    fn first(&self, page: &FeishuPage) -> FeishuPage {
+        if self.way == Way::Stream { FeishuPage::sign() } else { page.clone() }
     }
 
     fn editable(&self) -> bool {
@@ -276,19 +284,19 @@ impl PlatformMessages for FeishuMessages {
     }
 
     fn numbered_choices(&self) -> Option<&Arc<NumberedChoices>> {
-        Some(&self.desk.office.offers)
+        Some(&self.chat_client.state.numbered)
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.desk.office.recovery.clone())
+        Some(self.chat_client.state.recovery.clone())
     }
 
     async fn ready(&mut self) {
-        self.desk.ready().await;
+        self.chat_client.ready().await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        self.desk.free()
+        self.chat_client.check_rate_limit()
     }
 
     fn idempotent_send(&self) -> bool {
@@ -297,10 +305,10 @@ impl PlatformMessages for FeishuMessages {
 
     async fn dedup_key(
         &mut self,
-        before: Option<Option<Made>>,
+        before: Option<Option<CreatedCard>>,
         _since: i64,
         _ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Made>, SendError> {
+    ) -> Result<Option<CreatedCard>, SendError> {
         match before {
             Some(mark) => Ok(mark),
             None if self.way == Way::Stream => self.make_card().await,
@@ -311,24 +319,28 @@ impl PlatformMessages for FeishuMessages {
     /// The platform knows a repetition for an hour. After that one is looked for that nobody knows.
     async fn find(
         &mut self,
-        slot: &SendIntent<Option<Made>>,
-        ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Shown>, SendError> {
-        let intended = slot.since + MARGIN;
+        intent: &SendIntent<Option<CreatedCard>>,
+        history: &MessageHistory<'_>,
+    ) -> Result<Option<FeishuMessageRef>, SendError> {
+        let intended = intent.since + MARGIN;
         if now() - intended < KEY {
             return Ok(None);
         }
         // It may have come about by any try, the last one included.
-        let own = self.desk.own_between(intended - SKEW, now() + SKEW).await?;
-        let known = ledger.known(intended - BEFORE).await?;
+        let own = self.chat_client.own_between(intended - SKEW, now() + SKEW).await?;
+        let known = history.known(intended - BEFORE).await?;
         let known: HashSet<&str> = known.iter().map(|one| one.message.as_str()).collect();
-        let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !ledger.own.contains(id));
-        Ok(unknown.map(|id| Shown { id, card: slot.dedup_key.clone() }))
+        let unknown = own.into_iter().find(|id| !known.contains(id.as_str()) && !history.own.contains(id));
+        Ok(unknown.map(|id| FeishuMessageRef { id, card: intent.dedup_key.clone() }))
     }
 
-    async fn post(&mut self, slot: &SendIntent<Option<Made>>, page: &Page) -> Result<Shown, CallError> {
+    async fn post(
+        &mut self,
+        intent: &SendIntent<Option<CreatedCard>>,
+        page: &FeishuPage,
+    ) -> Result<FeishuMessageRef, CallError> {
         loop {
-            match self.send(slot, page).await {
+            match self.send(intent, page).await {
                 // A card that takes no change may be one that can be sent whole.
                 Err(failure)
                     if (may_pass_otherwise(&failure)
@@ -339,7 +351,7 @@ impl PlatformMessages for FeishuMessages {
         }
     }
 
-    async fn edit(&mut self, sent: &mut Shown, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut FeishuMessageRef, page: &FeishuPage) -> Result<(), CallError> {
         let result = match (&mut sent.card, self.editable()) {
             // Only what is whole takes the place of what cannot change.
             (_, false) if page.done => return Err(CallError::Gone),
@@ -348,7 +360,7 @@ impl PlatformMessages for FeishuMessages {
                 Err(failure) if failure.is_sequence() && self.jump(card) => return Err(CallError::Keep),
                 shown => shown,
             },
-            (None, true) => self.desk.patch(&sent.id, page).await,
+            (None, true) => self.chat_client.patch(&sent.id, page).await,
         };
         match result {
             // Another message, in a simpler way, takes its place.
@@ -359,8 +371,8 @@ impl PlatformMessages for FeishuMessages {
         }
     }
 
-    async fn delete(&mut self, sent: &Shown) -> Result<(), CallError> {
-        Ok(self.desk.delete(&sent.id).await?)
+    async fn delete(&mut self, sent: &FeishuMessageRef) -> Result<(), CallError> {
+        Ok(self.chat_client.delete(&sent.id).await?)
     }
 
     /// The platform knows a repetition for an hour.
@@ -376,7 +388,7 @@ impl PlatformMessages for FeishuMessages {
     }
 
     async fn upload(&mut self, key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        Ok(upload::send(&self.desk, key, file, size).await?)
+        Ok(upload::send(&self.chat_client, key, file, size).await?)
     }
 
     fn platform_state(&self) -> Value {
@@ -391,7 +403,7 @@ impl PlatformMessages for FeishuMessages {
 }
 
 /// Returns whether a simpler form of the same may pass: nothing was done, and the chat is not the cause.
-fn may_pass_otherwise(failure: &Failure) -> bool {
+fn may_pass_otherwise(failure: &FeishuError) -> bool {
     failure.is_scope() || failure.is_content() || matches!(failure.code, 200_740 | 200_750 | 200_860)
 }
 

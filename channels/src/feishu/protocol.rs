@@ -3,7 +3,7 @@
 //! An event may come in fragments, in any order and among those of others. Those of one event are joined when
 //! all are there; what never becomes whole is forgotten after a while, and then the platform sends it again.
 
-use super::frame::{CONTROL, DATA, Frame, Header};
+use super::frame::{CONTROL, DATA, FeishuFrame, FrameHeader};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use prost::Message;
 use serde::Deserialize;
@@ -26,19 +26,19 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Result of reading a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ProtocolStep {
     /// Nothing to do: a fragment, a ping, something unknown.
     Nothing,
     /// The peer lives, and wants pings so often.
     Pulse(Option<Duration>),
     /// An event is whole.
-    Event(Delivery),
+    Event(FeishuDelivery),
 }
 
 /// An event, and what its acknowledgement is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Delivery {
-    frame: Frame,
+pub(super) struct FeishuDelivery {
+    frame: FeishuFrame,
     /// The event as JSON.
     pub(super) payload: Vec<u8>,
 }
@@ -82,33 +82,36 @@ impl Protocol {
 
     /// Returns a ping.
     pub(super) fn ping(&self) -> Vec<u8> {
-        let headers = vec![Header::new("type", "ping")];
-        Frame { service: self.service, method: CONTROL, headers, ..Frame::default() }.encode_to_vec()
+        let headers = vec![FrameHeader::new("type", "ping")];
+        FeishuFrame { service: self.service, method: CONTROL, headers, ..FeishuFrame::default() }
+            .encode_to_vec()
     }
 
     /// Takes the bytes of a message. Bytes that are no frame are nothing.
-    pub(super) fn push(&mut self, bytes: &[u8], now: Instant) -> Step {
+    pub(super) fn push(&mut self, bytes: &[u8], now: Instant) -> ProtocolStep {
         self.forget(now);
-        let Ok(frame) = Frame::decode(bytes) else {
+        let Ok(frame) = FeishuFrame::decode(bytes) else {
             tracing::warn!(size = bytes.len(), "a message over the long connection is no frame");
-            return Step::Nothing;
+            return ProtocolStep::Nothing;
         };
         match (frame.method, frame.header("type")) {
             (CONTROL, Some("pong")) => {
                 let config = frame.payload.as_deref().map(serde_json::from_slice::<ClientConfig>);
-                Step::Pulse(config.and_then(Result::ok).and_then(|config| config.ping()))
+                ProtocolStep::Pulse(config.and_then(Result::ok).and_then(|config| config.ping()))
             }
-            (DATA, Some("event")) => self.event(frame, now).map_or(Step::Nothing, Step::Event),
-            _ => Step::Nothing,
+            (DATA, Some("event")) => {
+                self.event(frame, now).map_or(ProtocolStep::Nothing, ProtocolStep::Event)
+            }
+            _ => ProtocolStep::Nothing,
         }
     }
 
-    fn event(&mut self, mut frame: Frame, now: Instant) -> Option<Delivery> {
+    fn event(&mut self, mut frame: FeishuFrame, now: Instant) -> Option<FeishuDelivery> {
         let number = |key: &str| frame.header(key).and_then(|value| value.parse::<usize>().ok());
         let (sum, seq) = (number("sum").unwrap_or(1), number("seq").unwrap_or(0));
         if sum <= 1 {
             let payload = frame.payload.take().unwrap_or_default();
-            return Some(Delivery { frame, payload });
+            return Some(FeishuDelivery { frame, payload });
         }
         let id = frame.header("message_id")?.to_owned();
         if sum > FRAGMENTS || seq >= sum {
@@ -117,7 +120,7 @@ impl Protocol {
         }
         let part = frame.payload.take().unwrap_or_default();
         let payload = self.join(&id, sum, seq, part, now)?;
-        Some(Delivery { frame, payload })
+        Some(FeishuDelivery { frame, payload })
     }
 
     /// Keeps a fragment; returns the whole when it was the last that was missing.
@@ -133,11 +136,11 @@ impl Protocol {
         }
         let new = || Set { parts: vec![None; sum], bytes: 0, since: now };
         let set = self.sets.entry(id.to_owned()).or_insert_with(new);
-        let slot = set.parts.get_mut(seq)?;
-        let before = slot.as_ref().map_or(0, Vec::len);
+        let intent = set.parts.get_mut(seq)?;
+        let before = intent.as_ref().map_or(0, Vec::len);
         set.bytes = set.bytes - before + part.len();
         self.bytes = self.bytes - before + part.len();
-        *slot = Some(part);
+        *intent = Some(part);
         if set.parts.iter().any(Option::is_none) {
             return None;
         }
@@ -174,7 +177,7 @@ impl Protocol {
     }
 }
 
-impl Delivery {
+impl FeishuDelivery {
     /// Makes the acknowledgement: 200 with what the platform is to be told, or 500 so that the event comes
     /// again. It echoes the frame.
     pub(super) fn acknowledge(mut self, answer: Result<Option<Value>, ()>, took: Duration) -> Vec<u8> {
@@ -183,7 +186,7 @@ impl Delivery {
             Ok(None) => json!({"code": 200}),
             Err(()) => json!({"code": 500}),
         };
-        self.frame.headers.push(Header::new("biz_rt", took.as_millis().to_string()));
+        self.frame.headers.push(FrameHeader::new("biz_rt", took.as_millis().to_string()));
         self.frame.payload = Some(response.to_string().into_bytes());
         self.frame.encode_to_vec()
     }

@@ -23,7 +23,7 @@ pub fn card_markdown(rich: &Rich) -> String {
     edges.dedup();
     for pair in edges.windows(2) {
         let &[start, end] = pair else { continue };
-        let marks = Marks::at(rich, start);
+        let marks = FeishuTextStyle::at(rich, start);
         marks.write(rich.part(start..end), &mut out);
     }
     let end = out.trim_end().len();
@@ -33,7 +33,7 @@ pub fn card_markdown(rich: &Rich) -> String {
 
 /// Styles that hold for a stretch of the text.
 #[derive(Default)]
-struct Marks<'a> {
+struct FeishuTextStyle<'a> {
     block: Option<&'a Span>,
     quote: bool,
     bold: bool,
@@ -43,7 +43,7 @@ struct Marks<'a> {
     link: Option<&'a str>,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> FeishuTextStyle<'a> {
     fn at(rich: &'a Rich, at: usize) -> Self {
         let mut marks = Self::default();
         for span in rich.spans.iter().filter(|span| span.range.contains(&at)) {

@@ -35,13 +35,13 @@ trait Markup {
     /// Writes a block of code whose whole text is `code`.
     fn block(&self, code: &str, language: Option<&str>, last: bool, out: &mut String);
     /// Writes a line's words with their marks.
-    fn words(&self, line: &Line<'_>, out: &mut String);
+    fn words(&self, line: &SlackLine<'_>, out: &mut String);
     /// Begins a line of a quotation.
     const QUOTE: &'static str;
 }
 
 /// A piece of a line of which all is marked alike.
-struct Piece<'a> {
+struct StyledPiece<'a> {
     text: &'a str,
     bold: bool,
     italic: bool,
@@ -50,8 +50,8 @@ struct Piece<'a> {
     link: Option<&'a str>,
 }
 
-struct Line<'a> {
-    pieces: Vec<Piece<'a>>,
+struct SlackLine<'a> {
+    pieces: Vec<StyledPiece<'a>>,
 }
 
 fn write<M: Markup>(rich: &Rich, markup: &M) -> String {
@@ -90,7 +90,7 @@ fn lines<M: Markup>(rich: &Rich, range: std::ops::Range<usize>, markup: &M, out:
             if quoted {
                 out.push_str(M::QUOTE);
             }
-            markup.words(&Line { pieces: pieces(rich, start, end) }, out);
+            markup.words(&SlackLine { pieces: pieces(rich, start, end) }, out);
         }
         start = end + 1;
     }
@@ -102,7 +102,7 @@ fn covers(rich: &Rich, at: usize, wanted: impl Fn(&Style) -> bool) -> Option<&St
 }
 
 /// Cuts a line where marks begin or end.
-fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<Piece<'_>> {
+fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<StyledPiece<'_>> {
     let inner = |at: &usize| *at > start && *at < end;
     let mut edges: Vec<usize> =
         rich.spans.iter().flat_map(|span| [span.range.start, span.range.end]).filter(inner).collect();
@@ -112,7 +112,7 @@ fn pieces(rich: &Rich, start: usize, end: usize) -> Vec<Piece<'_>> {
     let piece = |pair: &[usize]| {
         let &[from, to] = pair else { return None };
         let has = |wanted: fn(&Style) -> bool| covers(rich, from, wanted).is_some();
-        Some(Piece {
+        Some(StyledPiece {
             text: rich.part(from..to),
             bold: has(|style| matches!(style, Style::Bold)),
             italic: has(|style| matches!(style, Style::Italic)),
@@ -148,7 +148,7 @@ impl Markup for Mrkdwn {
         out.push_str("\n```");
     }
 
-    fn words(&self, line: &Line<'_>, out: &mut String) {
+    fn words(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
             let (head, words, tail) = around(piece.text);
             escape(head, out);
@@ -176,13 +176,13 @@ impl Markup for Mrkdwn {
 }
 
 /// Returns the marks that open a piece; they close it the other way round.
-fn mrkdwn_marks(piece: &Piece<'_>, words: &str) -> String {
+fn mrkdwn_marks(piece: &StyledPiece<'_>, words: &str) -> String {
     let code = piece.code && piece.link.is_none() && !words.contains('`');
     let marks = [(piece.bold, '*'), (piece.italic, '_'), (piece.strike, '~'), (code, '`')];
     marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect()
 }
 
-fn mrkdwn_words(piece: &Piece<'_>, words: &str, begins_line: bool, out: &mut String) {
+fn mrkdwn_words(piece: &StyledPiece<'_>, words: &str, begins_line: bool, out: &mut String) {
     if let Some(url) = piece.link {
         out.push('<');
         escape(&url.replace('|', "%7C").replace('<', "%3C").replace('>', "%3E"), out);
@@ -245,7 +245,7 @@ impl Markup for Markdown {
         }
     }
 
-    fn words(&self, line: &Line<'_>, out: &mut String) {
+    fn words(&self, line: &SlackLine<'_>, out: &mut String) {
         for (n, piece) in line.pieces.iter().enumerate() {
             let (head, words, tail) = around(piece.text);
             out.push_str(head);

@@ -29,7 +29,7 @@ struct Walk {
     /// The lists that are open: the next number, or none for bullets.
     lists: Vec<Option<u64>>,
     quotes: usize,
-    links: Vec<Target>,
+    links: Vec<LinkTarget>,
     table: Option<Table>,
     code: Option<Code>,
 }
@@ -41,7 +41,7 @@ struct Code {
 }
 
 /// Target of an open link or image.
-struct Target {
+struct LinkTarget {
     url: String,
     image: bool,
     start: usize,
@@ -256,11 +256,11 @@ impl Walk {
             self.settle(self.lists.len());
         }
         let start = self.written().len();
-        self.links.push(Target { url, image, start });
+        self.links.push(LinkTarget { url, image, start });
     }
 
     fn end_link(&mut self) {
-        let Some(Target { url, image, start }) = self.links.pop() else { return };
+        let Some(LinkTarget { url, image, start }) = self.links.pop() else { return };
         let named = self.written().get(start..).unwrap_or_default().to_owned();
         if named.is_empty() {
             self.write(if image { "image" } else { &url });

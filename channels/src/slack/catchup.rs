@@ -6,9 +6,9 @@
 //! it is left.
 
 use super::{
-    Slack,
-    failure::ApiError,
-    wire::{Message, Page},
+    SlackChannel,
+    failure::SlackApiError,
+    wire::{HistoryPage, SlackMessage},
 };
 use crate::{EventSink, KnownMessage, clock::now};
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
@@ -30,24 +30,24 @@ const LONGEST_WAIT: Duration = Duration::from_secs(90);
 
 /// Last events of a chat, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct ChatActivity {
     /// When something was seen last.
     newest: f64,
     /// The same, of the time when all was heard.
     heard: f64,
 }
 
-impl Slack {
+impl SlackChannel {
     /// Everything up to `at`, in milliseconds since 1970, was heard.
     pub(super) fn alive(&self, at: i64) {
         self.heard.store(at, Ordering::Relaxed);
     }
 
     /// Offers what was missed. False when not everything could be looked at.
-    pub(super) async fn catch_up(&self, intake: &dyn EventSink) -> bool {
+    pub(super) async fn catch_up(&self, sink: &dyn EventSink) -> bool {
         let now = now();
         let since = |time: Duration| now - i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let known = match intake.known(&self.ears.account, since(LATELY)).await {
+        let known = match sink.known(&self.handler.account, since(LATELY)).await {
             Ok(known) => known,
             Err(error) => {
                 tracing::warn!(%error, "what was missed cannot be looked for");
@@ -59,19 +59,19 @@ impl Slack {
             0 => self.made,
             heard => heard,
         };
-        let mut chats: Vec<(String, Seen)> = seen(&known, in_seconds(until)).into_iter().collect();
+        let mut chats: Vec<(String, ChatActivity)> = seen(&known, in_seconds(until)).into_iter().collect();
         chats.sort_by(|(_, a), (_, b)| b.newest.total_cmp(&a.newest));
         let floor = in_seconds(since(OLDEST));
         for (chat, seen) in chats.into_iter().take(CHATS) {
             let from = (seen.heard - MARGIN).max(floor);
-            let mut looked = self.look_at(&chat, from, intake).await;
-            if let Err(Missed::Slack(ApiError::Wait(after))) = looked {
+            let mut looked = self.look_at(&chat, from, sink).await;
+            if let Err(Missed::Slack(SlackApiError::Wait(after))) = looked {
                 sleep(after.min(LONGEST_WAIT)).await;
-                looked = self.look_at(&chat, from, intake).await;
+                looked = self.look_at(&chat, from, sink).await;
             }
             match looked {
                 Ok(()) => {}
-                Err(Missed::Slack(error @ (ApiError::Wait(_) | ApiError::Auth(_)))) => {
+                Err(Missed::Slack(error @ (SlackApiError::Wait(_) | SlackApiError::Auth(_)))) => {
                     tracing::warn!(%error, "what was missed cannot be looked for now");
                     return false;
                 }
@@ -83,7 +83,7 @@ impl Slack {
     }
 
     /// Offers what is newer than `oldest` in a chat, with its threads, oldest first.
-    async fn look_at(&self, chat: &str, oldest: f64, intake: &dyn EventSink) -> Result<(), Missed> {
+    async fn look_at(&self, chat: &str, oldest: f64, sink: &dyn EventSink) -> Result<(), Missed> {
         let from = format!("{oldest:.6}");
         let newer = |ts: Option<&String>| ts.and_then(|ts| seconds(ts)).is_some_and(|at| at > oldest);
         // Not from `oldest` on: the beginning of a thread in which somebody wrote since may be older.
@@ -102,8 +102,9 @@ impl Slack {
         missed.sort_by(|a, b| a.ts.cmp(&b.ts));
         missed.dedup_by(|a, b| a.ts == b.ts);
         for message in missed {
-            let message = Message { kind: "message".to_owned(), channel: Some(chat.to_owned()), ..message };
-            if let Err(error) = self.ears.message(&message, None, intake).await {
+            let message =
+                SlackMessage { kind: "message".to_owned(), channel: Some(chat.to_owned()), ..message };
+            if let Err(error) = self.handler.message(&message, None, sink).await {
                 tracing::warn!(%error, "what was missed could not be kept; it is looked for again later");
                 return Err(Missed::Full);
             }
@@ -116,12 +117,12 @@ impl Slack {
         &self,
         method: &str,
         params: &[(&str, &str)],
-        more: impl Fn(&[Message]) -> bool,
-    ) -> Result<Vec<Message>, ApiError> {
+        more: impl Fn(&[SlackMessage]) -> bool,
+    ) -> Result<Vec<SlackMessage>, SlackApiError> {
         let (mut found, mut cursor) = (Vec::new(), String::new());
         for _ in 0..PAGES {
             let params = [params, &[("limit", MESSAGES), ("cursor", cursor.as_str())]].concat();
-            let page: Page = self.ears.office.client.read(method, &params).await?;
+            let page: HistoryPage = self.handler.state.client.read(method, &params).await?;
             let wanted = more(&page.messages);
             found.extend(page.messages);
             cursor = page.response_metadata.next_cursor;
@@ -134,11 +135,12 @@ impl Slack {
 }
 
 /// Returns what is known of each chat; all was heard up to `until`, in seconds since 1970.
-fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, Seen> {
-    let mut chats: HashMap<String, Seen> = HashMap::new();
-    for sighting in known {
-        let Some(at) = seconds(&sighting.message) else { continue };
-        let seen = chats.entry(sighting.chat.clone()).or_insert(Seen { newest: at, heard: f64::MIN });
+fn seen(known: &[KnownMessage], until: f64) -> HashMap<String, ChatActivity> {
+    let mut chats: HashMap<String, ChatActivity> = HashMap::new();
+    for known_message in known {
+        let Some(at) = seconds(&known_message.message) else { continue };
+        let seen =
+            chats.entry(known_message.chat.clone()).or_insert(ChatActivity { newest: at, heard: f64::MIN });
         seen.newest = seen.newest.max(at);
         if at <= until {
             seen.heard = seen.heard.max(at);
@@ -157,12 +159,12 @@ fn in_seconds(millis: i64) -> f64 {
 
 /// Why a chat was not looked through.
 enum Missed {
-    Slack(ApiError),
+    Slack(SlackApiError),
     Full,
 }
 
-impl From<ApiError> for Missed {
-    fn from(error: ApiError) -> Self {
+impl From<SlackApiError> for Missed {
+    fn from(error: SlackApiError) -> Self {
         Self::Slack(error)
     }
 }
@@ -177,19 +179,19 @@ mod tests {
     use super::*;
     use crate::{
         AcceptError, Accepted, Address, BoxFuture, Inbound, InboundKind, ReplyStoreError,
-        slack::{Config, Delivery, decode::Me},
+        slack::{SlackConfig, SlackEventMode, decode::SlackIdentity},
     };
     use axum::{Json, Router, routing::post};
     use serde_json::{Value, json};
     use std::sync::Mutex;
 
     /// Knows some messages, and notes what it is offered.
-    struct Desk {
+    struct RecordingSink {
         known: Vec<KnownMessage>,
         offered: Mutex<Vec<String>>,
     }
 
-    impl EventSink for Desk {
+    impl EventSink for RecordingSink {
         fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
             let InboundKind::Message { text, .. } = inbound.kind else { panic!("{inbound:?}") };
             self.offered.lock().unwrap().push(text);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     /// A Slack whose only history this is, a message a page.
-    async fn slack(history: Vec<Value>) -> Slack {
+    async fn slack(history: Vec<Value>) -> SlackChannel {
         let read = move |form: String| async move {
             let cursor = form.rsplit_once("cursor=").and_then(|(_, rest)| rest.split('&').next());
             let at = cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or(0);
@@ -224,18 +226,18 @@ mod tests {
         let api_url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let router = Router::new().route("/conversations.history", post(read));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let slack = Slack::new(Config {
+        let slack = SlackChannel::new(SlackConfig {
             account: "slack".into(),
             bot_token: "xoxb-1".into(),
             api_url,
-            delivery: Delivery::Socket { app_token: "xapp-1".into() },
+            delivery: SlackEventMode::Socket { app_token: "xapp-1".into() },
             require_mention: true,
             bot_user_id: None,
             commands: Vec::new(),
         });
         let slack = slack.unwrap();
-        let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
-        slack.ears.office.me.set(me).unwrap();
+        let me = SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
+        slack.handler.state.me.set(me).unwrap();
         slack
     }
 
@@ -248,35 +250,35 @@ mod tests {
         let history = || {
             vec![said(1, "new"), said(50, "missed"), said(90, "heard"), said(200, "older"), said(300, "old")]
         };
-        let offered = async |slack: Slack| {
-            let desk = Desk { known: vec![seen(90), seen(0)], offered: Mutex::default() };
-            assert!(slack.catch_up(&desk).await);
-            desk.offered.into_inner().unwrap()
+        let offered = async |slack: SlackChannel| {
+            let chat_client = RecordingSink { known: vec![seen(90), seen(0)], offered: Mutex::default() };
+            assert!(slack.catch_up(&chat_client).await);
+            chat_client.offered.into_inner().unwrap()
         };
         // The connection was lost an hour ago, and the bot's answer is of this minute.
         let lost = slack(history()).await;
         lost.alive(now - 60 * minute);
         assert_eq!(offered(lost).await, ["heard", "missed", "new"]);
         // A process that just began delivered what the one before it owed.
-        let begun = Slack { made: now - 1000, ..slack(history()).await };
+        let begun = SlackChannel { made: now - 1000, ..slack(history()).await };
         assert_eq!(offered(begun).await, ["heard", "missed", "new"]);
     }
 
     #[test]
     fn what_was_sent_while_nothing_was_heard_does_not_hide_what_was_missed() {
-        let sighting = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
+        let known_message = |chat: &str, at: &str| KnownMessage { chat: chat.into(), message: at.into() };
         let known = [
-            sighting("C1", "1000.000100"),
-            sighting("C1", "2500.000100"),
-            sighting("C1", "9000.000200"),
-            sighting("D1", "8000.0"),
-            sighting("D1", "c123.456"),
-            sighting("D2", "100.5"),
+            known_message("C1", "1000.000100"),
+            known_message("C1", "2500.000100"),
+            known_message("C1", "9000.000200"),
+            known_message("D1", "8000.0"),
+            known_message("D1", "c123.456"),
+            known_message("D2", "100.5"),
         ];
         let expect = [
-            ("C1".to_owned(), Seen { newest: 9000.0002, heard: 2500.0001 }),
-            ("D1".to_owned(), Seen { newest: 8000.0, heard: 3000.0 }),
-            ("D2".to_owned(), Seen { newest: 100.5, heard: 100.5 }),
+            ("C1".to_owned(), ChatActivity { newest: 9000.0002, heard: 2500.0001 }),
+            ("D1".to_owned(), ChatActivity { newest: 8000.0, heard: 3000.0 }),
+            ("D2".to_owned(), ChatActivity { newest: 100.5, heard: 100.5 }),
         ];
         assert_eq!(seen(&known, 3000.0), expect.into());
     }

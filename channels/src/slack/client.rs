@@ -1,6 +1,6 @@
 //! Calls of Slack's Web API: forms for what reads, JSON for what writes, errors in HTTP 200.
 
-use super::failure::{ApiError, failure, unreachable, unread, unreadable};
+use super::failure::{SlackApiError, failure, unreachable, unread, unreadable};
 use crate::{
     http,
     recovery::{CALL_TIMEOUT, Recovery},
@@ -19,7 +19,7 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Slack's Web API with the tokens of one app.
-pub(super) struct Client {
+pub(super) struct SlackClient {
     http: reqwest::Client,
     api_url: Url,
     bot_token: SecretString,
@@ -30,14 +30,14 @@ pub(super) struct Client {
 
 /// Which token a call shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
+enum SlackToken {
     Bot,
     App,
 }
 
 /// Common fields of every response.
 #[derive(Deserialize)]
-struct Envelope {
+struct SlackResponseHead {
     #[serde(default)]
     ok: bool,
     error: Option<String>,
@@ -45,7 +45,7 @@ struct Envelope {
 }
 
 /// An answer, and the scopes and the time that its headers tell.
-pub(super) struct Told<T> {
+pub(super) struct SlackResponse<T> {
     pub(super) body: T,
     /// `x-oauth-scopes`
     pub(super) scopes: Option<String>,
@@ -53,7 +53,7 @@ pub(super) struct Told<T> {
     pub(super) date: Option<String>,
 }
 
-impl Client {
+impl SlackClient {
     pub(super) fn new(
         api_url: Url,
         bot_token: SecretString,
@@ -85,10 +85,10 @@ impl Client {
         &self,
         method: &str,
         params: &[(&str, &str)],
-    ) -> Result<T, ApiError> {
+    ) -> Result<T, SlackApiError> {
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(params).finish();
         let request = self.http.post(self.url(method)?).header(header::CONTENT_TYPE, FORM).body(form);
-        Ok(self.send(request, Token::Bot).await?.body)
+        Ok(self.send(request, SlackToken::Bot).await?.body)
     }
 
     /// Calls a method that writes.
@@ -96,35 +96,38 @@ impl Client {
         &self,
         method: &str,
         params: &Value,
-    ) -> Result<T, ApiError> {
+    ) -> Result<T, SlackApiError> {
         let request = self.http.post(self.url(method)?).json(params);
-        let told = self.send(request, Token::Bot).await;
-        self.recovery.note(&told, ApiError::is_outage);
+        let told = self.send(request, SlackToken::Bot).await;
+        self.recovery.note(&told, SlackApiError::is_outage);
         Ok(told?.body)
     }
 
     /// Calls a method without parameters and returns the headers' words too.
-    pub(super) async fn ask<T: DeserializeOwned>(&self, method: &str) -> Result<Told<T>, ApiError> {
-        self.send(self.http.post(self.url(method)?), Token::Bot).await
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+    ) -> Result<SlackResponse<T>, SlackApiError> {
+        self.send(self.http.post(self.url(method)?), SlackToken::Bot).await
     }
 
     /// Asks for the address of a connection.
-    pub(super) async fn open<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub(super) async fn open<T: DeserializeOwned>(&self) -> Result<T, SlackApiError> {
         let request = self.http.post(self.url("apps.connections.open")?);
-        Ok(self.send(request, Token::App).await?.body)
+        Ok(self.send(request, SlackToken::App).await?.body)
     }
 
     /// Answers a slash command at the address that came with it, without the token: the address is the proof.
-    pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), ApiError> {
+    pub(super) async fn respond(&self, url: &Url, answer: &Value) -> Result<(), SlackApiError> {
         let request = self.http.post(url.clone()).json(answer).timeout(CALL_TIMEOUT);
         let response = request.send().await.map_err(unreachable)?;
         let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
         match response.status().as_u16() {
             200..300 => Ok(()),
             status @ (429 | 500..) => Err(unreadable(status, wait)),
-            status => {
-                Err(ApiError::Refused(format!("no answer to the command is taken any more (HTTP {status})")))
-            }
+            status => Err(SlackApiError::Refused(format!(
+                "no answer to the command is taken any more (HTTP {status})"
+            ))),
         }
     }
 
@@ -134,10 +137,11 @@ impl Client {
     }
 
     /// Fetches a file of Slack's, with the token. Other hosts never see it.
-    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, ApiError> {
-        let url = Url::parse(url).map_err(|_| ApiError::Refused("the file has no address".to_owned()))?;
+    pub(super) async fn file(&self, url: &str, patience: Duration) -> Result<Response, SlackApiError> {
+        let url =
+            Url::parse(url).map_err(|_| SlackApiError::Refused("the file has no address".to_owned()))?;
         if !self.is_slacks(&url) {
-            return Err(ApiError::Refused("the file is not kept by Slack".to_owned()));
+            return Err(SlackApiError::Refused("the file is not kept by Slack".to_owned()));
         }
         let request = self.http.get(url).bearer_auth(self.bot_token.expose_secret()).timeout(patience);
         request.send().await.map_err(unreachable)
@@ -152,31 +156,32 @@ impl Client {
         own || (url.scheme() == "https" && url.port().is_none() && (slack || files))
     }
 
-    fn url(&self, method: &str) -> Result<Url, ApiError> {
+    fn url(&self, method: &str) -> Result<Url, SlackApiError> {
         let base = self.api_url.as_str().trim_end_matches('/');
         Url::parse(&format!("{base}/{method}"))
-            .map_err(|_| ApiError::Refused("api_url is no address".to_owned()))
+            .map_err(|_| SlackApiError::Refused("api_url is no address".to_owned()))
     }
 
     async fn send<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
-        token: Token,
-    ) -> Result<Told<T>, ApiError> {
+        token: SlackToken,
+    ) -> Result<SlackResponse<T>, SlackApiError> {
         let token = match token {
-            Token::Bot => &self.bot_token,
-            Token::App => {
-                self.app_token.as_ref().ok_or_else(|| ApiError::Auth("there is no app_token".to_owned()))?
-            }
+            SlackToken::Bot => &self.bot_token,
+            SlackToken::App => self
+                .app_token
+                .as_ref()
+                .ok_or_else(|| SlackApiError::Auth("there is no app_token".to_owned()))?,
         };
         let told = exchange(request.bearer_auth(token.expose_secret()).timeout(CALL_TIMEOUT)).await;
-        self.recovery.note_read(&told, ApiError::is_outage);
-        self.reads.note(&told, ApiError::is_outage);
+        self.recovery.note_read(&told, SlackApiError::is_outage);
+        self.reads.note(&told, SlackApiError::is_outage);
         told
     }
 }
 
-async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T>, ApiError> {
+async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<SlackResponse<T>, SlackApiError> {
     let response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
     let wait = pudu_net::retry::after(response.headers(), std::time::SystemTime::now());
@@ -185,7 +190,7 @@ async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T
     };
     let (scopes, date) = (word(header::HeaderName::from_static("x-oauth-scopes")), word(header::DATE));
     let bytes = http::body(response, MAX_RESPONSE_BYTES).await.map_err(unread)?;
-    let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
+    let envelope: SlackResponseHead = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
     if status == 429 {
         return Err(unreadable(status, wait));
     }
@@ -194,7 +199,7 @@ async fn exchange<T: DeserializeOwned>(request: RequestBuilder) -> Result<Told<T
         return Err(failure(&error, wait, envelope.needed.as_deref()));
     }
     let body = serde_json::from_slice(&bytes).map_err(|_| unreadable(status, wait))?;
-    Ok(Told { body, scopes, date })
+    Ok(SlackResponse { body, scopes, date })
 }
 
 #[cfg(test)]
@@ -203,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_token_goes_to_slack_only() {
-        let client = |api: &str| Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        let client = |api: &str| SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
         let slack = client("https://slack.com/api");
         let cases = [
             ("https://files.slack.com/files-pri/T1-F1/download/a.txt", true),

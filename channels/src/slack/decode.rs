@@ -5,7 +5,7 @@
 
 use super::{
     text::{named, words},
-    wire::{Actions, File, Message, Slash},
+    wire::{Actions, SlackFile, SlackMessage, Slash},
 };
 use crate::{Address, Attachment, ChatCommand, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 /// The bot itself, as `auth.test` tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Me {
+pub(super) struct SlackIdentity {
     pub(super) user: String,
     pub(super) bot: String,
     pub(super) team: String,
@@ -31,9 +31,9 @@ const LONGEST_URL: usize = 1024;
 
 /// Decodes the events of one account.
 #[derive(Debug)]
-pub(super) struct Decoder<'a> {
+pub(super) struct SlackDecoder<'a> {
     pub(super) account: &'a str,
-    pub(super) me: &'a Me,
+    pub(super) me: &'a SlackIdentity,
     /// Whether a message in a channel has to address the bot.
     pub(super) require_mention: bool,
     pub(super) commands: &'a [ChatCommand],
@@ -41,13 +41,13 @@ pub(super) struct Decoder<'a> {
 
 /// A message or a change of one, before the names of people are looked up.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct SlackEvent {
     key: EventKey,
     pub(super) channel: String,
     private: bool,
     what: What,
     /// The message as it is now, or was last.
-    pub(super) message: Message,
+    pub(super) message: SlackMessage,
     /// When it happened, in Slack's form.
     at: String,
     /// The time stamp of the message.
@@ -66,16 +66,16 @@ enum What {
 
 /// Data beside the event that decoding needs.
 #[derive(Debug, Default)]
-pub(super) struct Context {
+pub(super) struct DecodeContext {
     /// The names of people by their ids.
     pub(super) names: HashMap<String, String>,
     /// Whether the bot has spoken in the thread.
     pub(super) ours: bool,
 }
 
-impl Heard {
+impl SlackEvent {
     /// Returns the ids of the people whose names are needed.
-    pub(super) fn people(&self, me: &Me) -> Vec<String> {
+    pub(super) fn people(&self, me: &SlackIdentity) -> Vec<String> {
         let sender = self.message.user.as_deref();
         let all = sender.into_iter().chain(named(&self.message.text, &me.user));
         let mut all: Vec<String> = all.map(str::to_owned).collect();
@@ -85,21 +85,21 @@ impl Heard {
     }
 
     /// Returns the thread in which it stands and of which has to be known whether the bot speaks there.
-    pub(super) fn thread(&self, me: &Me) -> Option<(&str, &str)> {
+    pub(super) fn thread(&self, me: &SlackIdentity) -> Option<(&str, &str)> {
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.ts)?;
         let plain = !self.private && !self.named;
         (plain && self.message.parent_user_id.as_deref() != Some(&me.user)).then_some((&self.channel, thread))
     }
 }
 
-fn mentions(message: &Message, me: &Me) -> bool {
+fn mentions(message: &SlackMessage, me: &SlackIdentity) -> bool {
     let named = |end| message.text.contains(&format!("<@{}{end}", me.user));
     message.kind == "app_mention" || named('>') || named('|')
 }
 
-impl Decoder<'_> {
+impl SlackDecoder<'_> {
     /// Reads an event; `None` for one that does not concern the bot.
-    pub(super) fn hear(&self, event: &Message, team: Option<&str>) -> Option<Heard> {
+    pub(super) fn hear(&self, event: &SlackMessage, team: Option<&str>) -> Option<SlackEvent> {
         let channel = event.channel.clone()?;
         // Only direct messages have ids with a D; not every event tells the type.
         let private = event.channel_type.as_deref().map_or(channel.starts_with('D'), |kind| kind == "im");
@@ -133,12 +133,12 @@ impl Decoder<'_> {
         let team = teams.into_iter().flatten().next().cloned().or_else(|| team.map(str::to_owned));
         let before = event.previous_message.as_deref();
         let named = [Some(&message), before].into_iter().flatten().any(|message| mentions(message, self.me));
-        Some(Heard { key: EventKey(key), channel, private, what, message, at, ts, team, named })
+        Some(SlackEvent { key: EventKey(key), channel, private, what, message, at, ts, team, named })
     }
 
     /// Makes an inbound of what was heard; `None` for one that says nothing.
-    pub(super) fn decode(&self, heard: &Heard, context: &Context) -> Option<Inbound> {
-        let Heard { message, channel, private, .. } = heard;
+    pub(super) fn decode(&self, heard: &SlackEvent, context: &DecodeContext) -> Option<Inbound> {
+        let SlackEvent { message, channel, private, .. } = heard;
         let read = words(&message.text, &self.me.user, &context.names);
         let kind = match heard.what {
             What::Message => {
@@ -246,12 +246,12 @@ impl Decoder<'_> {
     }
 }
 
-fn changed(event: &Message) -> Option<(What, Message)> {
+fn changed(event: &SlackMessage) -> Option<(What, SlackMessage)> {
     let now = event.message.as_deref()?.clone();
     let before = event.previous_message.as_deref();
     // A deleted message with a thread below it stays as a stone.
     if now.subtype.as_deref() == Some("tombstone") {
-        return Some((What::Recall, Message { ts: now.ts, ..before?.clone() }));
+        return Some((What::Recall, SlackMessage { ts: now.ts, ..before?.clone() }));
     }
     // A preview that is added is a change that says nothing.
     let same = before.is_some_and(|before| before.text == now.text);
@@ -278,7 +278,7 @@ fn typed(command: &str, words: &str, commands: &[ChatCommand]) -> String {
     }
 }
 
-fn attachment(file: &File) -> Option<Attachment> {
+fn attachment(file: &SlackFile) -> Option<Attachment> {
     if matches!(file.mode.as_deref(), Some("tombstone" | "hidden_by_limit")) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Doctor checks of an account, made against Slack's API.
 
-use super::{Delivery, Slack, failure::ApiError};
+use super::{SlackChannel, SlackEventMode, failure::SlackApiError};
 use crate::{Check, supervise::ConnectionEnd};
 use serde::Deserialize;
 use std::time::SystemTime;
@@ -26,7 +26,7 @@ const USEFUL: [(&str, &str); 9] = [
 ];
 
 #[derive(Deserialize)]
-struct Auth {
+struct AuthTestCheck {
     #[serde(default)]
     user: String,
     #[serde(default)]
@@ -36,8 +36,8 @@ struct Auth {
 const APPS: &str = "https://api.slack.com/apps";
 
 /// Looks at tokens, scopes, clock, and how events come.
-pub(super) async fn check(slack: &Slack) -> Vec<Check> {
-    let told = match slack.ears.office.client.ask::<Auth>("auth.test").await {
+pub(super) async fn check(slack: &SlackChannel) -> Vec<Check> {
+    let told = match slack.handler.state.client.ask::<AuthTestCheck>("auth.test").await {
         Ok(told) => told,
         Err(error) => return vec![token(&error)],
     };
@@ -50,9 +50,9 @@ pub(super) async fn check(slack: &Slack) -> Vec<Check> {
     found
 }
 
-fn token(error: &ApiError) -> Check {
+fn token(error: &SlackApiError) -> Check {
     match error {
-        ApiError::Auth(why) => Check::bad(
+        SlackApiError::Auth(why) => Check::bad(
             "bot token",
             why,
             format!(
@@ -88,12 +88,12 @@ fn clock(date: &str) -> Option<Check> {
     Some(Check::clock(there, SystemTime::now(), "posts that are five minutes off are refused"))
 }
 
-async fn events(slack: &Slack) -> Check {
+async fn events(slack: &SlackChannel) -> Check {
     match &slack.config.delivery {
-        Delivery::Http { .. } => {
+        SlackEventMode::Http { .. } => {
             Check::good("events", "by signed posts; Slack itself says whether they arrive")
         }
-        Delivery::Socket { .. } => match slack.open().await {
+        SlackEventMode::Socket { .. } => match slack.open().await {
             Ok(socket) => {
                 socket.close().await;
                 Check::good("events", "Socket Mode opens")
@@ -134,7 +134,7 @@ mod tests {
             matches!(&found[0].found, CheckResult::Bad { mend, .. } if mend.contains("app_mentions:read"))
         );
         assert!(found[1..].iter().all(|check| matches!(check.found, CheckResult::Poor { .. })));
-        let check = token(&ApiError::Auth("invalid_auth".into()));
+        let check = token(&SlackApiError::Auth("invalid_auth".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("xoxb-")));
     }
 }

@@ -1,6 +1,6 @@
 //! Files on their way from Slack, never more of them than was asked for.
 
-use super::{client::Client, decode::BY_ID, failure::unreachable, wire::File};
+use super::{client::SlackClient, decode::BY_ID, failure::unreachable, wire::SlackFile};
 use crate::{
     Attachment, SendError,
     fetch::{self, check},
@@ -13,13 +13,13 @@ use std::path::Path;
 pub(super) const MAX_DOWNLOAD_BYTES: u64 = 1_000_000_000;
 
 #[derive(Deserialize)]
-struct Told {
-    file: File,
+struct FileInfoResponse {
+    file: SlackFile,
 }
 
 /// Fetches a file to `to`, which is made.
 pub(super) async fn file(
-    client: &Client,
+    client: &SlackClient,
     attachment: &Attachment,
     to: &Path,
     limit: u64,
@@ -52,9 +52,9 @@ fn is_page(name: &str) -> bool {
 }
 
 /// Returns a file's address; of one that another workspace shares Slack tells only when asked.
-async fn address(client: &Client, handle: &str, limit: u64) -> Result<String, SendError> {
+async fn address(client: &SlackClient, handle: &str, limit: u64) -> Result<String, SendError> {
     let Some(id) = handle.strip_prefix(BY_ID) else { return Ok(handle.to_owned()) };
-    let Told { file } = client.read("files.info", &[("file", id)]).await?;
+    let FileInfoResponse { file } = client.read("files.info", &[("file", id)]).await?;
     check(file.size, limit)?;
     let url = file.url_private_download.or(file.url_private);
     url.ok_or_else(|| SendError::Refused("the file is not there".to_owned()))

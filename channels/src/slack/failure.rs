@@ -3,13 +3,13 @@
 use crate::{
     ChannelError, SendError,
     http::{self, Unread},
-    live::CallError,
+    reply::CallError,
 };
 use std::time::Duration;
 
 /// Why a call failed, named by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ApiError {
+pub(super) enum SlackApiError {
     /// Too many calls. Nothing was done.
     #[error("Slack asks to wait {0:?}")]
     Wait(Duration),
@@ -42,7 +42,7 @@ pub(super) enum ApiError {
     Unknown(String),
 }
 
-impl ApiError {
+impl SlackApiError {
     /// Returns whether Slack, or the way to it, does not work now.
     pub(super) fn is_outage(&self) -> bool {
         matches!(self, Self::Unconnected(_) | Self::Unknown(_))
@@ -63,10 +63,12 @@ impl ApiError {
 const WAIT: Duration = Duration::from_secs(2);
 
 /// Classifies an error by its name. `wait` is what `Retry-After` says, `needed` the scope that is missing.
-pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>) -> ApiError {
+pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>) -> SlackApiError {
     let what = error.to_owned();
     match error {
-        "ratelimited" | "rate_limited" | "message_limit_exceeded" => ApiError::Wait(wait.unwrap_or(WAIT)),
+        "ratelimited" | "rate_limited" | "message_limit_exceeded" => {
+            SlackApiError::Wait(wait.unwrap_or(WAIT))
+        }
         "not_authed"
         | "invalid_auth"
         | "account_inactive"
@@ -78,17 +80,17 @@ pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>)
         | "ekm_access_denied"
         | "not_allowed_token_type"
         | "two_factor_setup_required"
-        | "app_not_found" => ApiError::Auth(what),
-        "missing_scope" => ApiError::Scope(needed.unwrap_or("that this needs").to_owned()),
+        | "app_not_found" => SlackApiError::Auth(what),
+        "missing_scope" => SlackApiError::Scope(needed.unwrap_or("that this needs").to_owned()),
         "message_not_found"
         | "cant_update_message"
         | "cant_delete_message"
         | "edit_window_closed"
-        | "block_mismatch" => ApiError::Gone(what),
+        | "block_mismatch" => SlackApiError::Gone(what),
         "message_not_in_streaming_state"
         | "streaming_state_conflict"
         | "message_not_owned_by_app"
-        | "streaming_mode_mismatch" => ApiError::Stream(what),
+        | "streaming_mode_mismatch" => SlackApiError::Stream(what),
         "unknown_method"
         | "method_deprecated"
         | "deprecated_endpoint"
@@ -97,81 +99,83 @@ pub(super) fn failure(error: &str, wait: Option<Duration>, needed: Option<&str>)
         | "missing_recipient_team_id"
         | "user_not_found"
         | "feature_disabled"
-        | "not_allowed" => ApiError::NoStream(what),
+        | "not_allowed" => SlackApiError::NoStream(what),
         "msg_too_long"
         | "msg_blocks_too_long"
         | "invalid_blocks"
         | "invalid_blocks_format"
         | "no_text"
         | "markdown_text_conflict"
-        | "invalid_chunks" => ApiError::Content(what),
+        | "invalid_chunks" => SlackApiError::Content(what),
         "internal_error" | "fatal_error" | "request_timeout" | "service_unavailable" => {
-            ApiError::Unknown(what)
+            SlackApiError::Unknown(what)
         }
-        "team_added_to_org" | "accesslimited" => ApiError::Unconnected(what),
-        _ => ApiError::Refused(what),
+        "team_added_to_org" | "accesslimited" => SlackApiError::Unconnected(what),
+        _ => SlackApiError::Refused(what),
     }
 }
 
 /// Classifies an answer that is not the API's own: something on the way made it, or cut it.
-pub(super) fn unreadable(status: u16, wait: Option<Duration>) -> ApiError {
+pub(super) fn unreadable(status: u16, wait: Option<Duration>) -> SlackApiError {
     match status {
-        413 => ApiError::Refused("the request is too large".to_owned()),
-        429 => ApiError::Wait(wait.unwrap_or(WAIT)),
-        _ => ApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
+        413 => SlackApiError::Refused("the request is too large".to_owned()),
+        429 => SlackApiError::Wait(wait.unwrap_or(WAIT)),
+        _ => SlackApiError::Unknown(format!("an answer that cannot be read (HTTP {status})")),
     }
 }
 
 /// Describes an error of the HTTP client without the URL, in which a secret may stand.
-pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> ApiError {
+pub(super) fn unreachable(error: pudu_net::reqwest::Error) -> SlackApiError {
     let before = error.is_connect() || error.is_builder();
     let text = http::words(error);
-    if before { ApiError::Unconnected(text) } else { ApiError::Unknown(text) }
+    if before { SlackApiError::Unconnected(text) } else { SlackApiError::Unknown(text) }
 }
 
 /// Classifies an answer that could not be read: what was asked for is perhaps done.
-pub(super) fn unread(error: Unread) -> ApiError {
+pub(super) fn unread(error: Unread) -> SlackApiError {
     match error {
         Unread::Lost(error) => unreachable(error),
-        Unread::TooLarge => ApiError::Unknown(Unread::TooLarge.to_string()),
+        Unread::TooLarge => SlackApiError::Unknown(Unread::TooLarge.to_string()),
     }
 }
 
-impl From<ApiError> for CallError {
-    fn from(error: ApiError) -> Self {
+impl From<SlackApiError> for CallError {
+    fn from(error: SlackApiError) -> Self {
         let what = error.to_string();
         match error {
-            ApiError::Wait(after) => Self::Wait(after),
-            ApiError::Auth(_) | ApiError::Unconnected(_) => Self::Unconnected(what),
-            ApiError::Gone(_) => Self::Gone,
-            ApiError::Unknown(_) => Self::Unknown(what),
+            SlackApiError::Wait(after) => Self::Wait(after),
+            SlackApiError::Auth(_) | SlackApiError::Unconnected(_) => Self::Unconnected(what),
+            SlackApiError::Gone(_) => Self::Gone,
+            SlackApiError::Unknown(_) => Self::Unknown(what),
             // Without it the bot is dumb; whoever runs it can give it back while the reply is still wanted.
-            ApiError::Scope(scope) if scope.contains("chat:write") => Self::Unconnected(what),
-            ApiError::Scope(_)
-            | ApiError::Stream(_)
-            | ApiError::NoStream(_)
-            | ApiError::Content(_)
-            | ApiError::Refused(_) => Self::Refused(what),
+            SlackApiError::Scope(scope) if scope.contains("chat:write") => Self::Unconnected(what),
+            SlackApiError::Scope(_)
+            | SlackApiError::Stream(_)
+            | SlackApiError::NoStream(_)
+            | SlackApiError::Content(_)
+            | SlackApiError::Refused(_) => Self::Refused(what),
         }
     }
 }
 
-impl From<ApiError> for SendError {
-    fn from(error: ApiError) -> Self {
+impl From<SlackApiError> for SendError {
+    fn from(error: SlackApiError) -> Self {
         CallError::from(error).into()
     }
 }
 
 /// Returns the error that ends a connection for good, if this is one.
-pub(super) fn fatal(error: &ApiError) -> Option<ChannelError> {
+pub(super) fn fatal(error: &SlackApiError) -> Option<ChannelError> {
     match error {
-        ApiError::Auth(what) => Some(ChannelError::Auth(format!(
+        SlackApiError::Auth(what) => Some(ChannelError::Auth(format!(
             "{what}: copy the tokens from https://api.slack.com/apps once more, and see that the app is installed"
         ))),
-        ApiError::Scope(scope) => Some(ChannelError::Config(format!(
+        SlackApiError::Scope(scope) => Some(ChannelError::Config(format!(
             "the token lacks the scope {scope}: add it and install the app anew"
         ))),
-        ApiError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => Some(off()),
+        SlackApiError::Refused(what) if what.contains("socket_mode") || what == "link_disabled" => {
+            Some(off())
+        }
         _ => None,
     }
 }
@@ -190,31 +194,34 @@ mod tests {
     #[test]
     fn every_error_has_its_meaning() {
         let seven = Duration::from_secs(7);
-        type Meaning = fn(String) -> ApiError;
-        let cases: [(&str, Meaning); 12] = [
-            ("invalid_auth", ApiError::Auth),
-            ("account_inactive", ApiError::Auth),
-            ("message_not_found", ApiError::Gone),
-            ("message_not_in_streaming_state", ApiError::Stream),
-            ("streaming_state_conflict", ApiError::Stream),
-            ("channel_type_not_supported", ApiError::NoStream),
-            ("unknown_method", ApiError::NoStream),
-            ("msg_too_long", ApiError::Content),
-            ("internal_error", ApiError::Unknown),
-            ("channel_not_found", ApiError::Refused),
-            ("not_in_channel", ApiError::Refused),
-            ("is_archived", ApiError::Refused),
+        type SlackErrorConstructor = fn(String) -> SlackApiError;
+        let cases: [(&str, SlackErrorConstructor); 12] = [
+            ("invalid_auth", SlackApiError::Auth),
+            ("account_inactive", SlackApiError::Auth),
+            ("message_not_found", SlackApiError::Gone),
+            ("message_not_in_streaming_state", SlackApiError::Stream),
+            ("streaming_state_conflict", SlackApiError::Stream),
+            ("channel_type_not_supported", SlackApiError::NoStream),
+            ("unknown_method", SlackApiError::NoStream),
+            ("msg_too_long", SlackApiError::Content),
+            ("internal_error", SlackApiError::Unknown),
+            ("channel_not_found", SlackApiError::Refused),
+            ("not_in_channel", SlackApiError::Refused),
+            ("is_archived", SlackApiError::Refused),
         ];
         for (error, meaning) in cases {
             assert_eq!(failure(error, Some(seven), None), meaning(error.into()), "{error}");
         }
-        assert_eq!(failure("ratelimited", Some(seven), None), ApiError::Wait(seven));
-        assert_eq!(failure("ratelimited", None, None), ApiError::Wait(WAIT));
-        assert_eq!(failure("missing_scope", None, Some("chat:write")), ApiError::Scope("chat:write".into()));
-        assert_eq!(unreadable(429, Some(seven)), ApiError::Wait(seven));
-        assert!(matches!(unreadable(502, None), ApiError::Unknown(_)));
-        assert!(matches!(CallError::from(ApiError::Auth("x".into())), CallError::Unconnected(_)));
-        assert!(!CallError::from(ApiError::Wait(seven)).may_be_done());
+        assert_eq!(failure("ratelimited", Some(seven), None), SlackApiError::Wait(seven));
+        assert_eq!(failure("ratelimited", None, None), SlackApiError::Wait(WAIT));
+        assert_eq!(
+            failure("missing_scope", None, Some("chat:write")),
+            SlackApiError::Scope("chat:write".into())
+        );
+        assert_eq!(unreadable(429, Some(seven)), SlackApiError::Wait(seven));
+        assert!(matches!(unreadable(502, None), SlackApiError::Unknown(_)));
+        assert!(matches!(CallError::from(SlackApiError::Auth("x".into())), CallError::Unconnected(_)));
+        assert!(!CallError::from(SlackApiError::Wait(seven)).may_be_done());
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! with what it still owes acknowledged on it.
 
 use super::{
-    Delivery, Slack,
-    ears::{NotKept, Source},
-    failure::{ApiError, fatal, off},
-    wire::Frame,
+    SlackChannel, SlackEventMode,
+    event_handler::{SlackAcceptError, Source},
+    failure::{SlackApiError, fatal, off},
+    wire::SocketModeFrame,
 };
 use crate::{
     BoxFuture, ChannelError, EventSink, HealthState,
@@ -40,25 +40,25 @@ const CROWDED: Duration = Duration::from_secs(30);
 const CATCHUP_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
-struct Opened {
+struct ConnectionsOpenResponse {
     url: String,
 }
 
-impl Slack {
+impl SlackChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
-        supervise(&self.ears.health, &stop, || self.session(intake, &stop)).await
+        supervise(&self.handler.health, &stop, || self.session(sink, &stop)).await
     }
 
-    async fn session(&self, intake: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
+    async fn session(&self, sink: &dyn EventSink, stop: &CancellationToken) -> ConnectionEnd {
         let opened = async {
             self.meet().await?;
             match self.config.delivery {
-                Delivery::Socket { .. } => self.open().await.map(Some),
-                Delivery::Http { .. } => Ok(None),
+                SlackEventMode::Socket { .. } => self.open().await.map(Some),
+                SlackEventMode::Http { .. } => Ok(None),
             }
         };
         let opened = tokio::select! {
@@ -67,10 +67,10 @@ impl Slack {
         };
         match opened {
             Err(ended) => ended,
-            Ok(Some(socket)) => Session::new(self, intake, socket).run(stop).await,
+            Ok(Some(socket)) => SlackSession::new(self, sink, socket).run(stop).await,
             Ok(None) => {
-                self.ears.health.ready();
-                tokio::join!(stop.run_until_cancelled(self.catch_up(intake)), stop.cancelled());
+                self.handler.health.ready();
+                tokio::join!(stop.run_until_cancelled(self.catch_up(sink)), stop.cancelled());
                 ConnectionEnd::Renew
             }
         }
@@ -78,8 +78,8 @@ impl Slack {
 
     /// Learns who the bot is.
     async fn meet(&self) -> Result<(), ConnectionEnd> {
-        let known = self.ears.office.me.get().is_some();
-        let me = self.ears.office.me().await.map_err(ended)?;
+        let known = self.handler.state.me.get().is_some();
+        let me = self.handler.state.me().await.map_err(ended)?;
         if let Some(own) = self.config.bot_user_id.as_ref().filter(|own| **own != me.user && !known) {
             tracing::warn!(
                 configured = own,
@@ -87,13 +87,18 @@ impl Slack {
                 "`bot_user_id` is not what Slack says; Slack is right"
             );
         }
-        tracing::info!(account = &*self.ears.account, user = me.user, team = me.team, "connected to Slack");
+        tracing::info!(
+            account = &*self.handler.account,
+            user = me.user,
+            team = me.team,
+            "connected to Slack"
+        );
         Ok(())
     }
 
     /// Opens a connection, up to Slack's first word.
     pub(super) async fn open(&self) -> Result<Socket, ConnectionEnd> {
-        let Opened { url } = self.ears.office.client.open().await.map_err(ended)?;
+        let ConnectionsOpenResponse { url } = self.handler.state.client.open().await.map_err(ended)?;
         let mut socket = Socket::connect(&url, KEEPALIVE).await.map_err(lost)?;
         let hello = async {
             loop {
@@ -112,9 +117,9 @@ impl Slack {
 }
 
 /// An open connection and what is worked on.
-struct Session<'a> {
-    slack: &'a Slack,
-    intake: &'a dyn EventSink,
+struct SlackSession<'a> {
+    slack: &'a SlackChannel,
+    sink: &'a dyn EventSink,
     socket: Socket,
     /// Envelopes that are worked on; each gives its id once it may be acknowledged. One that has to ask Slack
     /// for something keeps no other waiting.
@@ -130,17 +135,17 @@ struct Session<'a> {
     broken: bool,
 }
 
-impl<'a> Session<'a> {
-    fn new(slack: &'a Slack, intake: &'a dyn EventSink, socket: Socket) -> Self {
-        slack.ears.health.ready();
+impl<'a> SlackSession<'a> {
+    fn new(slack: &'a SlackChannel, sink: &'a dyn EventSink, socket: Socket) -> Self {
+        slack.handler.health.ready();
         Self {
             slack,
-            intake,
+            sink,
             socket,
             kept: FuturesUnordered::new(),
             next: None,
             renewed: None,
-            catch_up: Some(Box::pin(async move { (slack.catch_up(intake).await, Backoff::new()) })),
+            catch_up: Some(Box::pin(async move { (slack.catch_up(sink).await, Backoff::new()) })),
             backoff: Backoff::new(),
             behind: true,
             broken: false,
@@ -198,14 +203,14 @@ impl<'a> Session<'a> {
             return self.leave(&frame);
         }
         if let Some(id) = frame.envelope_id {
-            self.slack.ears.health.ready();
-            self.kept.push(keep(self.slack, self.intake, id, &frame.kind, frame.payload));
+            self.slack.handler.health.ready();
+            self.kept.push(keep(self.slack, self.sink, id, &frame.kind, frame.payload));
         }
         Ok(())
     }
 
     /// Slack wants the connection to end.
-    fn leave(&mut self, frame: &Frame) -> Result<(), ConnectionEnd> {
+    fn leave(&mut self, frame: &SocketModeFrame) -> Result<(), ConnectionEnd> {
         match frame.reason.as_deref() {
             Some("warning" | "refresh_requested") | None => {}
             Some(_) => return Err(told_to_go(frame)),
@@ -267,11 +272,11 @@ impl<'a> Session<'a> {
 
     /// Reads the history for what was refused, after a while; while Slack fails, as soon as it does not.
     fn look_again(&mut self) {
-        let (slack, intake, mut backoff) = (self.slack, self.intake, self.backoff);
+        let (slack, sink, mut backoff) = (self.slack, self.sink, self.backoff);
         self.catch_up = Some(Box::pin(async move {
-            backoff.pause(slack.ears.office.client.reads(), CATCHUP_DELAY).await;
+            backoff.pause(slack.handler.state.client.reads(), CATCHUP_DELAY).await;
             backoff.tries();
-            (slack.catch_up(intake).await, backoff)
+            (slack.catch_up(sink).await, backoff)
         }));
     }
 }
@@ -282,8 +287,8 @@ fn acknowledgement(id: &str) -> String {
 
 /// Keeps what an envelope brings and returns its id if it may be acknowledged. One of an unknown kind may.
 fn keep<'a>(
-    slack: &'a Slack,
-    intake: &'a dyn EventSink,
+    slack: &'a SlackChannel,
+    sink: &'a dyn EventSink,
     id: String,
     kind: &str,
     payload: Value,
@@ -295,7 +300,7 @@ fn keep<'a>(
         _ => return Box::pin(std::future::ready(Some(id))),
     };
     let keep = async move {
-        match slack.ears.keep(source, payload, intake).await {
+        match slack.handler.keep(source, payload, sink).await {
             Ok(()) => Some(id),
             Err(error) => {
                 not_kept(slack, &error);
@@ -306,13 +311,13 @@ fn keep<'a>(
     keep.boxed()
 }
 
-fn not_kept(slack: &Slack, error: &NotKept) {
-    tracing::warn!(account = &*slack.ears.account, %error, "an event is left with Slack");
-    slack.ears.health.failed(HealthState::Degraded, error.to_string());
+fn not_kept(slack: &SlackChannel, error: &SlackAcceptError) {
+    tracing::warn!(account = &*slack.handler.account, %error, "an event is left with Slack");
+    slack.handler.health.failed(HealthState::Degraded, error.to_string());
 }
 
 /// Reads a frame; `None` for one that says nothing.
-fn read(frame: socket::SocketFrame) -> Result<Option<Frame>, ConnectionEnd> {
+fn read(frame: socket::SocketFrame) -> Result<Option<SocketModeFrame>, ConnectionEnd> {
     match frame {
         socket::SocketFrame::Text(text) => {
             let frame = serde_json::from_str(&text);
@@ -326,7 +331,7 @@ fn read(frame: socket::SocketFrame) -> Result<Option<Frame>, ConnectionEnd> {
     }
 }
 
-fn told_to_go(frame: &Frame) -> ConnectionEnd {
+fn told_to_go(frame: &SocketModeFrame) -> ConnectionEnd {
     match frame.reason.as_deref().unwrap_or_default() {
         "link_disabled" => ConnectionEnd::Fatal(off()),
         "too_many_websockets" => {
@@ -342,12 +347,12 @@ fn lost(error: SocketError) -> ConnectionEnd {
     ConnectionEnd::Lost(error.to_string())
 }
 
-fn ended(error: ApiError) -> ConnectionEnd {
+fn ended(error: SlackApiError) -> ConnectionEnd {
     if let Some(error) = fatal(&error) {
         return ConnectionEnd::Fatal(error);
     }
     match error {
-        ApiError::Wait(after) => {
+        SlackApiError::Wait(after) => {
             ConnectionEnd::Later("Slack has too many calls of this app".to_owned(), after)
         }
         other => ConnectionEnd::Lost(other.to_string()),

@@ -18,19 +18,21 @@ mod search;
 mod status;
 mod streams;
 
-use super::{decode::RESPOND, failure::ApiError, office::Office, page::Page, upload};
+use super::{
+    account_state::SlackAccountState, decode::RESPOND, failure::SlackApiError, page::SlackPage, upload,
+};
 use crate::{
     OutFile, ReplyTarget, SendError,
-    live::{
+    recovery::Recovery,
+    reply::{
         CallError, ChatLock, FoundFile, MessageDraft, MessageHistory, MessageRef, PlatformMessages,
         SendIntent, Typing,
     },
-    recovery::Recovery,
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use status::{STATUS, Status};
+use status::{STATUS, ThreadStatus};
 use std::{
     collections::{HashMap, HashSet},
     sync::{
@@ -49,7 +51,7 @@ const STOP_BUTTON_DELAY: Duration = Duration::from_secs(8);
 
 /// The messages of one reply.
 pub(super) struct SlackMessages {
-    office: Arc<Office>,
+    state: Arc<SlackAccountState>,
     channel: String,
     thread: Option<String>,
     /// The user who is answered, with their team: a stream in a channel has to be for somebody.
@@ -74,7 +76,7 @@ pub(super) struct SlackMessages {
     files: Vec<String>,
     /// The message that is answered, or the thread: what was sent since stands behind it.
     behind: String,
-    status: Arc<Status>,
+    status: Arc<ThreadStatus>,
     /// When the buttons have to be there, stream or not.
     late: Instant,
     /// When it is looked next whether they are.
@@ -83,7 +85,7 @@ pub(super) struct SlackMessages {
 
 /// Record of a message before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tries {
+pub(super) struct SlackDedupKey {
     /// Whether one of the tries was to begin a stream.
     stream: bool,
     /// How many may have had their effect without being seen, the one that follows included.
@@ -92,7 +94,7 @@ pub(super) struct Tries {
 
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Post {
+pub(super) struct SlackMessageRef {
     /// Empty for one that is taken for shown and that nobody finds.
     ts: String,
     /// Whether it is a stream that nobody closed.
@@ -100,13 +102,13 @@ pub(super) struct Post {
     stream: bool,
 }
 
-impl Post {
+impl SlackMessageRef {
     fn is_lost(&self) -> bool {
         self.ts.is_empty()
     }
 }
 
-impl MessageRef for Post {
+impl MessageRef for SlackMessageRef {
     fn id(&self) -> String {
         self.ts.clone()
     }
@@ -117,23 +119,23 @@ impl MessageRef for Post {
 }
 
 #[derive(Deserialize)]
-struct Posted {
+struct PostMessageResponse {
     ts: String,
 }
 
 impl SlackMessages {
-    pub(super) fn new(office: Arc<Office>, placement: &ReplyTarget) -> Self {
-        office.active.fetch_add(1, Ordering::Relaxed);
-        let hint = |key| placement.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
+    pub(super) fn new(state: Arc<SlackAccountState>, target: &ReplyTarget) -> Self {
+        state.active.fetch_add(1, Ordering::Relaxed);
+        let hint = |key| target.hint.as_ref().and_then(|hint| hint.get(key)?.as_str());
         let (team, respond) = (hint("team"), hint(RESPOND).and_then(|url| Url::parse(url).ok()));
-        let respond = respond.filter(|url| office.client.is_slacks(url));
+        let respond = respond.filter(|url| state.client.is_slacks(url));
         Self {
-            channel: placement.address.chat.clone(),
-            thread: placement.address.topic.clone(),
-            recipient: placement.sender.clone(),
+            channel: target.address.chat.clone(),
+            thread: target.address.topic.clone(),
+            recipient: target.sender.clone(),
             team: team.unwrap_or_default().to_owned(),
             respond,
-            office,
+            state,
             streams: HashMap::new(),
             no_stream: false,
             streaming: true,
@@ -141,12 +143,8 @@ impl SlackMessages {
             undone: false,
             blind: false,
             files: Vec::new(),
-            behind: placement
-                .reply_to
-                .clone()
-                .or_else(|| placement.address.topic.clone())
-                .unwrap_or_default(),
-            status: Arc::new(Status::of(placement)),
+            behind: target.reply_to.clone().or_else(|| target.address.topic.clone()).unwrap_or_default(),
+            status: Arc::new(ThreadStatus::of(target)),
             late: Instant::now() + STOP_BUTTON_DELAY,
             look: Instant::now() + STOP_BUTTON_DELAY,
         }
@@ -157,28 +155,28 @@ impl SlackMessages {
     }
 
     fn streams(&self) -> bool {
-        self.thread.is_some() && !self.no_stream && self.office.streams()
+        self.thread.is_some() && !self.no_stream && self.state.streams()
     }
 
     /// Returns how long it waits between two changes of the last part.
     fn pace(&self) -> Duration {
-        self.office.interval(self.streaming && self.streams())
+        self.state.interval(self.streaming && self.streams())
     }
 
     fn spend(&self, streams: bool) {
-        self.office.pacer.spend(&self.place(), self.office.interval(streams));
+        self.state.pacer.spend(&self.place(), self.state.interval(streams));
     }
 
     async fn write<T: serde::de::DeserializeOwned>(
         &self,
         method: &str,
         params: &Value,
-    ) -> Result<T, ApiError> {
-        self.office.write(method, &self.channel, params).await
+    ) -> Result<T, SlackApiError> {
+        self.state.write(method, &self.channel, params).await
     }
 
     /// Makes a message of a page: a stream, where it is to grow and streams are taken.
-    async fn make(&mut self, key: &str, page: &Page) -> Result<Post, ApiError> {
+    async fn make(&mut self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
         let stream = if self.streams() && !page.done && !page.asks { self.start(page).await? } else { None };
         match stream {
             Some(post) => Ok(post),
@@ -187,7 +185,7 @@ impl SlackMessages {
     }
 
     /// Posts a message whole; once more without marks if Slack does not take them.
-    async fn say(&self, key: &str, page: &Page) -> Result<Post, ApiError> {
+    async fn say(&self, key: &str, page: &SlackPage) -> Result<SlackMessageRef, SlackApiError> {
         let params = |text: &str, blocks: &[Value]| {
             let mut params = json!({
                 "channel": self.channel, "text": text,
@@ -202,23 +200,26 @@ impl SlackMessages {
             }
             params
         };
-        let posted = match self.write::<Posted>("chat.postMessage", &params(&page.text, &page.blocks)).await {
-            Err(ApiError::Content(why)) => {
+        let posted = match self
+            .write::<PostMessageResponse>("chat.postMessage", &params(&page.text, &page.blocks))
+            .await
+        {
+            Err(SlackApiError::Content(why)) => {
                 tracing::warn!(why, "a message is shown without marks");
-                self.write::<Posted>("chat.postMessage", &params(&page.plain, &[])).await?
+                self.write::<PostMessageResponse>("chat.postMessage", &params(&page.plain, &[])).await?
             }
             result => result?,
         };
-        Ok(Post { ts: posted.ts, stream: false })
+        Ok(SlackMessageRef { ts: posted.ts, stream: false })
     }
 
     /// Makes a message show a page whole. An empty list takes old blocks away.
-    async fn change(&self, ts: &str, page: &Page) -> Result<(), ApiError> {
+    async fn change(&self, ts: &str, page: &SlackPage) -> Result<(), SlackApiError> {
         let params = |text: &str, blocks: &[Value]| json!({"channel": self.channel, "ts": ts, "text": text, "blocks": blocks});
-        match self.write::<Posted>("chat.update", &params(&page.text, &page.blocks)).await {
-            Err(ApiError::Content(why)) => {
+        match self.write::<PostMessageResponse>("chat.update", &params(&page.text, &page.blocks)).await {
+            Err(SlackApiError::Content(why)) => {
                 tracing::warn!(why, "a message is shown without marks");
-                self.write::<Posted>("chat.update", &params(&page.plain, &[])).await?;
+                self.write::<PostMessageResponse>("chat.update", &params(&page.plain, &[])).await?;
                 Ok(())
             }
             result => result.map(|_| ()),
@@ -226,13 +227,13 @@ impl SlackMessages {
     }
 
     /// Shows a page whole, whatever the message was before.
-    async fn replace(&mut self, post: &mut Post, page: &Page) -> Result<(), ApiError> {
+    async fn replace(&mut self, post: &mut SlackMessageRef, page: &SlackPage) -> Result<(), SlackApiError> {
         if post.stream {
             self.close(&post.ts).await?;
             post.stream = false;
         }
         match self.change(&post.ts, page).await {
-            Err(ApiError::Stream(_)) => {
+            Err(SlackApiError::Stream(_)) => {
                 self.close(&post.ts).await?;
                 self.change(&post.ts, page).await
             }
@@ -241,48 +242,48 @@ impl SlackMessages {
     }
 
     /// Shows the agent's activity in the thread, if that is new, and clears it at the end.
-    async fn say_status(&self, page: &Page) {
+    async fn say_status(&self, page: &SlackPage) {
         let Some(thread) = &self.thread else { return };
         let words = if page.done { "" } else { page.activity.as_str() };
         if (page.done || !words.is_empty()) && self.status.becomes(words) {
-            self.office.status(&self.channel, thread, words).await;
+            self.state.status(&self.channel, thread, words).await;
         }
     }
 }
 
 impl Drop for SlackMessages {
     fn drop(&mut self) {
-        self.office.active.fetch_sub(1, Ordering::Relaxed);
+        self.state.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl PlatformMessages for SlackMessages {
-    type Page = Page;
-    type Sent = Post;
+    type Page = SlackPage;
+    type Ref = SlackMessageRef;
     /// `None` is of a version that kept nothing.
-    type Mark = Option<Tries>;
+    type DedupKey = Option<SlackDedupKey>;
 
     const PLATFORM: &'static str = "Slack";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 3500 };
     const MAX_FILE_BYTES: u64 = upload::MAX_UPLOAD_BYTES;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        let mut page = Page::new(draft);
+    fn page(&self, draft: &MessageDraft) -> SlackPage {
+        let mut page = SlackPage::new(draft);
         page.asks |= !page.done && !page.buttons.is_empty() && Instant::now() >= self.late;
         self.ends.store(page.done || page.asks, Ordering::Relaxed);
         page
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &SlackPage) -> bool {
         page.overfull()
     }
 
     fn recovery(&self) -> Option<Recovery> {
-        Some(self.office.client.recovery().clone())
+        Some(self.state.client.recovery().clone())
     }
 
     async fn ready(&mut self) {
-        self.office.pacer.ready(&self.place(), self.pace()).await;
+        self.state.pacer.ready(&self.place(), self.pace()).await;
     }
 
     async fn next_refresh(&mut self) {
@@ -296,57 +297,61 @@ impl PlatformMessages for SlackMessages {
     async fn lock_chat(&self) -> ChatLock {
         // Only in threads something is taken for ours because nobody knows it.
         self.thread.as_ref()?;
-        self.office.turns.turn(&self.place()).await
+        self.state.turns.lock_chat(&self.place()).await
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.office.free(&self.channel)?)
+        Ok(self.state.check_rate_limit(&self.channel)?)
     }
 
     async fn dedup_key(
         &mut self,
-        before: Option<Option<Tries>>,
+        before: Option<Option<SlackDedupKey>>,
         _since: i64,
         _ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Tries>, SendError> {
+    ) -> Result<Option<SlackDedupKey>, SendError> {
         let begins = self.streams() && !self.ends.load(Ordering::Relaxed);
         let began = before.is_some_and(|before| before.is_none_or(|tries| tries.stream));
         // Where the history could be read, what was tried before is not there.
         let unknown = before.filter(|_| self.blind).map_or(0, |before| self.unknown(before));
         self.undone = false;
-        Ok(Some(Tries { stream: begins || began, unknown: unknown.saturating_add(1) }))
+        Ok(Some(SlackDedupKey { stream: begins || began, unknown: unknown.saturating_add(1) }))
     }
 
     async fn find(
         &mut self,
-        slot: &SendIntent<Option<Tries>>,
-        ledger: &MessageHistory<'_>,
-    ) -> Result<Option<Post>, SendError> {
-        let known = ledger.known(slot.since).await?;
-        let here = known.into_iter().filter(|sighting| sighting.chat == self.channel);
+        intent: &SendIntent<Option<SlackDedupKey>>,
+        history: &MessageHistory<'_>,
+    ) -> Result<Option<SlackMessageRef>, SendError> {
+        let known = history.known(intent.since).await?;
+        let here = known.into_iter().filter(|known_message| known_message.chat == self.channel);
         let known: HashSet<String> =
-            here.map(|sighting| sighting.message).chain(ledger.own.clone()).collect();
+            here.map(|known_message| known_message.message).chain(history.own.clone()).collect();
         // A reply that a restart cut is taken up before the connection is there.
-        self.office.me().await?;
-        match self.here(slot.since).await {
+        self.state.me().await?;
+        match self.here(intent.since).await {
             Ok(messages) => {
                 self.blind = false;
-                Ok(self.pick(self.office.me().await?, &messages, slot, &known))
+                Ok(self.pick(self.state.me().await?, &messages, intent, &known))
             }
             Err(
-                error @ (ApiError::Wait(_)
-                | ApiError::Unconnected(_)
-                | ApiError::Unknown(_)
-                | ApiError::Auth(_)),
+                error @ (SlackApiError::Wait(_)
+                | SlackApiError::Unconnected(_)
+                | SlackApiError::Unknown(_)
+                | SlackApiError::Auth(_)),
             ) => Err(error.into()),
-            Err(error) => self.blindly(slot, &error),
+            Err(error) => self.blindly(intent, &error),
         }
     }
 
-    async fn post(&mut self, slot: &SendIntent<Option<Tries>>, page: &Page) -> Result<Post, CallError> {
+    async fn post(
+        &mut self,
+        intent: &SendIntent<Option<SlackDedupKey>>,
+        page: &SlackPage,
+    ) -> Result<SlackMessageRef, CallError> {
         self.spend(self.streams());
-        let post = self.make(&slot.key, page).await;
-        let post = self.or_aside(post, slot.n, page).await;
+        let post = self.make(&intent.key, page).await;
+        let post = self.or_aside(post, intent.n, page).await;
         let post = post.map_err(CallError::from);
         self.undone = post.as_ref().is_err_and(|error| !error.may_be_done());
         let post = post?;
@@ -354,12 +359,12 @@ impl PlatformMessages for SlackMessages {
         if post.is_lost() {
             return Ok(post);
         }
-        self.office.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
+        self.state.threads.spoke(&self.channel, self.thread.as_deref().unwrap_or(&post.ts));
         self.say_status(page).await;
         Ok(post)
     }
 
-    async fn edit(&mut self, sent: &mut Post, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut SlackMessageRef, page: &SlackPage) -> Result<(), CallError> {
         if sent.is_lost() {
             return Ok(());
         }
@@ -373,19 +378,21 @@ impl PlatformMessages for SlackMessages {
         Ok(())
     }
 
-    async fn delete(&mut self, sent: &Post) -> Result<(), CallError> {
+    async fn delete(&mut self, sent: &SlackMessageRef) -> Result<(), CallError> {
         if sent.is_lost() {
             return Ok(());
         }
         if sent.stream {
             match self.close(&sent.ts).await {
                 // What cannot be closed may be deleted all the same.
-                Ok(()) | Err(ApiError::Refused(_) | ApiError::Content(_) | ApiError::NoStream(_)) => {}
+                Ok(())
+                | Err(SlackApiError::Refused(_) | SlackApiError::Content(_) | SlackApiError::NoStream(_)) => {
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         let params = json!({"channel": self.channel, "ts": sent.ts});
-        self.office.tell("chat.delete", &self.channel, &params).await?;
+        self.state.tell("chat.delete", &self.channel, &params).await?;
         Ok(())
     }
 
@@ -404,7 +411,7 @@ impl PlatformMessages for SlackMessages {
     }
 
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        let sent = upload::send(&self.office, &self.channel, self.thread.as_deref(), file, size).await;
+        let sent = upload::send(&self.state, &self.channel, self.thread.as_deref(), file, size).await;
         self.files.extend(sent.clone());
         sent
     }
@@ -418,15 +425,15 @@ impl PlatformMessages for SlackMessages {
     }
 
     fn typing(&self) -> Option<Typing> {
-        let thread = self.thread.clone().filter(|_| self.office.statuses())?;
-        let (office, channel, status) =
-            (Arc::clone(&self.office), self.channel.clone(), Arc::clone(&self.status));
+        let thread = self.thread.clone().filter(|_| self.state.statuses())?;
+        let (state, channel, status) =
+            (Arc::clone(&self.state), self.channel.clone(), Arc::clone(&self.status));
         Some(Typing::start(STATUS, move || {
-            let (office, channel, thread) = (Arc::clone(&office), channel.clone(), thread.clone());
+            let (state, channel, thread) = (Arc::clone(&state), channel.clone(), thread.clone());
             let words = status.due();
             Box::pin(async move {
                 if let Some(words) = words {
-                    office.status(&channel, &thread, &words).await;
+                    state.status(&channel, &thread, &words).await;
                 }
             })
         }))

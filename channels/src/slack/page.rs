@@ -2,11 +2,11 @@
 
 use crate::{
     Choice,
-    live::MessageDraft,
     render::{
         Rich, Style,
         slack::{escape, markdown, markdown_so_far, mrkdwn, settled},
     },
+    reply::MessageDraft,
     split::{Limit, Unit, split},
 };
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ const VALUE: usize = 2000;
 
 /// Content of one message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Page {
+pub(super) struct SlackPage {
     /// The words in mrkdwn.
     pub(super) text: String,
     /// The words without any marks, should Slack not take the others.
@@ -48,7 +48,7 @@ pub(super) struct Page {
     pub(super) asks: bool,
 }
 
-impl Page {
+impl SlackPage {
     pub(super) fn new(draft: &MessageDraft) -> Self {
         let rich = &draft.rich;
         let buttons = buttons(&draft.choices);
@@ -73,7 +73,7 @@ impl Page {
 fn parted(draft: &MessageDraft) -> (Rich, String) {
     let rich = &draft.rich;
     if draft.neutral {
-        return (Rich::default(), rich.text.trim_start_matches(crate::live::SIGN).trim().to_owned());
+        return (Rich::default(), rich.text.trim_start_matches(crate::reply::SIGN).trim().to_owned());
     }
     let last =
         rich.spans.last().filter(|span| span.style == Style::Italic && span.range.end == rich.text.len());
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn without_buttons_there_are_no_blocks() {
-        let page = Page::new(&draft("**hi** there", true));
+        let page = SlackPage::new(&draft("**hi** there", true));
         assert_eq!(
             (page.text.as_str(), page.whole.as_str(), page.blocks),
             ("*hi* there", "**hi** there", vec![])
@@ -142,7 +142,7 @@ mod tests {
     fn buttons_stand_below_the_words_and_one_that_slack_refuses_is_left_out() {
         let choice = |label: &str, action: &str| Choice { label: label.into(), action: action.into() };
         let choices = vec![choice("Stop", "/stop"), choice(" ", "x"), choice("Long", &"x".repeat(2001))];
-        let page = Page::new(&MessageDraft { choices, ..draft("hi", false) });
+        let page = SlackPage::new(&MessageDraft { choices, ..draft("hi", false) });
         let stop = json!({"type": "button", "text": {"type": "plain_text", "text": "Stop"}, "action_id": "pudu_0", "value": "/stop"});
         let section = json!({"type": "section", "text": {"type": "mrkdwn", "text": "hi"}, "expand": true});
         assert_eq!(page.blocks, [section, json!({"type": "actions", "elements": [stop]})]);
@@ -152,7 +152,7 @@ mod tests {
     fn a_section_holds_what_slack_takes_whatever_is_escaped() {
         for text in ["word ".repeat(690), "& ".repeat(1700), "<".repeat(3400)] {
             let choices = vec![Choice { label: "Stop".into(), action: "/stop".into() }];
-            let page = Page::new(&MessageDraft { choices, ..draft(&text, false) });
+            let page = SlackPage::new(&MessageDraft { choices, ..draft(&text, false) });
             let lengths: Vec<usize> = page
                 .blocks
                 .iter()
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_stream_gets_the_words_and_the_status_what_is_done() {
-        let page = Page::new(&draft("Some words.\n\n*Searching the web*", false));
+        let page = SlackPage::new(&draft("Some words.\n\n*Searching the web*", false));
         assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("Some words.", "Searching the web"));
         let neutral = MessageDraft { neutral: true, ..draft("⏳ *Thinking…*", false) };
-        let page = Page::new(&neutral);
+        let page = SlackPage::new(&neutral);
         assert_eq!((page.so_far.as_str(), page.activity.as_str()), ("", "Thinking…"));
     }
 }

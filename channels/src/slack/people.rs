@@ -1,6 +1,6 @@
 //! The names of people, looked up once and remembered.
 
-use super::{client::Client, failure::ApiError};
+use super::{client::SlackClient, failure::SlackApiError};
 use serde::Deserialize;
 use std::{
     collections::HashMap,
@@ -24,27 +24,27 @@ const MAX_LOOKUPS_PER_MESSAGE: usize = 10;
 pub(super) struct People(Mutex<HashMap<String, (Option<String>, Instant)>>);
 
 #[derive(Deserialize)]
-struct Told {
-    user: User,
+struct UserInfoResponse {
+    user: SlackUser,
 }
 
 #[derive(Default, Deserialize)]
-struct User {
+struct SlackUser {
     name: Option<String>,
     real_name: Option<String>,
     #[serde(default)]
-    profile: Profile,
+    profile: SlackProfile,
 }
 
 #[derive(Default, Deserialize)]
-struct Profile {
+struct SlackProfile {
     display_name: Option<String>,
     real_name: Option<String>,
 }
 
 impl People {
     /// Returns the names of people, as far as they can be had soon.
-    pub(super) async fn names(&self, client: &Client, ids: &[String]) -> HashMap<String, String> {
+    pub(super) async fn names(&self, client: &SlackClient, ids: &[String]) -> HashMap<String, String> {
         let mut names = HashMap::new();
         let deadline = Instant::now() + LOOKUP_TIMEOUT;
         for id in ids.iter().take(MAX_LOOKUPS_PER_MESSAGE) {
@@ -63,10 +63,10 @@ impl People {
         names.get(id).filter(|(_, until)| *until > Instant::now()).map(|(name, _)| name.clone())
     }
 
-    async fn ask(&self, client: &Client, id: &str, deadline: Instant) -> Option<String> {
+    async fn ask(&self, client: &SlackClient, id: &str, deadline: Instant) -> Option<String> {
         let left = deadline.saturating_duration_since(Instant::now());
         let params = [("user", id)];
-        let asked = timeout(left, client.read::<Told>("users.info", &params)).await;
+        let asked = timeout(left, client.read::<UserInfoResponse>("users.info", &params)).await;
         let name = match asked {
             Ok(Ok(told)) => told.user.name(),
             Ok(Err(error)) => {
@@ -87,13 +87,13 @@ impl People {
     }
 }
 
-fn tell(error: &ApiError) {
+fn tell(error: &SlackApiError) {
     tracing::debug!(%error, "a person's name could not be had; the id stands for it");
 }
 
-impl User {
+impl SlackUser {
     fn name(self) -> Option<String> {
-        let Profile { display_name, real_name } = self.profile;
+        let SlackProfile { display_name, real_name } = self.profile;
         [display_name, real_name, self.real_name, self.name]
             .into_iter()
             .flatten()
@@ -121,7 +121,7 @@ mod tests {
         let api = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/users.info", post(told));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let client = Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
+        let client = SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap();
         let people = People::default();
         let names = people.names(&client, &["USLOW".into(), "U2".into()]).await;
         assert_eq!(names, HashMap::new());

@@ -4,14 +4,14 @@ use std::{borrow::Cow, collections::HashMap};
 
 /// The words of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct SlackText {
     pub(super) text: String,
     /// Whether the bot was named.
     pub(super) mentioned: bool,
 }
 
 /// Reads a text. `names` are those of people whose ids it holds.
-pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> Words {
+pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> SlackText {
     let mut out = String::with_capacity(text.len());
     let mut mentioned = false;
     let mut rest = text;
@@ -31,7 +31,7 @@ pub(super) fn words(text: &str, bot: &str, names: &HashMap<String, String>) -> W
         }
     }
     out.push_str(&unescape(rest));
-    Words { text: out.trim().to_owned(), mentioned }
+    SlackText { text: out.trim().to_owned(), mentioned }
 }
 
 /// Returns the ids of the people whom a text names, without the bot.

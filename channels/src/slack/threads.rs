@@ -2,7 +2,7 @@
 //!
 //! Threads in which this process spoke are remembered; of other threads Slack is asked once.
 
-use super::{client::Client, decode::Me, failure::ApiError, wire::Page};
+use super::{client::SlackClient, decode::SlackIdentity, failure::SlackApiError, wire::HistoryPage};
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
@@ -15,9 +15,9 @@ const LOOKED_AT: &str = "200";
 
 /// The threads that are known.
 #[derive(Default)]
-pub(super) struct Threads(Mutex<HashMap<(String, String), bool>>);
+pub(super) struct ThreadCache(Mutex<HashMap<(String, String), bool>>);
 
-impl Threads {
+impl ThreadCache {
     /// The bot spoke here.
     pub(super) fn spoke(&self, channel: &str, thread: &str) {
         self.put(channel, thread, true);
@@ -26,18 +26,20 @@ impl Threads {
     /// Returns whether the bot has spoken in a thread.
     pub(super) async fn ours(
         &self,
-        client: &Client,
-        me: &Me,
+        client: &SlackClient,
+        me: &SlackIdentity,
         channel: &str,
         thread: &str,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<bool, SlackApiError> {
         if let Some(known) = self.known(channel, thread) {
             return Ok(known);
         }
         let params = [("channel", channel), ("ts", thread), ("limit", LOOKED_AT)];
-        let ours = match client.read::<Page>("conversations.replies", &params).await {
+        let ours = match client.read::<HistoryPage>("conversations.replies", &params).await {
             Ok(page) => page.messages.iter().any(|message| message.user.as_deref() == Some(&me.user)),
-            Err(error @ (ApiError::Wait(_) | ApiError::Unconnected(_) | ApiError::Unknown(_))) => {
+            Err(
+                error @ (SlackApiError::Wait(_) | SlackApiError::Unconnected(_) | SlackApiError::Unknown(_)),
+            ) => {
                 return Err(error);
             }
             Err(error) => {

@@ -1,6 +1,6 @@
 //! One at a time in each place, in the order in which they came.
 
-use crate::live::ChatLock;
+use crate::reply::ChatLock;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -12,11 +12,11 @@ const MAX_TRACKED_CHATS: usize = 1024;
 
 /// Send locks of each place, given in the order of asking.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<String, Weak<Semaphore>>>);
+pub(super) struct ChatLocks(Mutex<HashMap<String, Weak<Semaphore>>>);
 
-impl Turns {
+impl ChatLocks {
     /// Waits for the turn in a place. Whoever asks first goes first.
-    pub(super) async fn turn(&self, place: &str) -> ChatLock {
+    pub(super) async fn lock_chat(&self, place: &str) -> ChatLock {
         let turns = self.of(place);
         // Never closed, so that there always is a turn.
         turns.acquire_owned().await.ok()

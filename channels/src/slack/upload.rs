@@ -2,10 +2,10 @@
 //! put into the channel. Only the last of the three is seen by people.
 
 use super::{
-    failure::{ApiError, unreachable, unreadable},
-    office::Office,
+    account_state::SlackAccountState,
+    failure::{SlackApiError, unreachable, unreadable},
 };
-use crate::{OutFile, fetch, live::CallError};
+use crate::{OutFile, fetch, reply::CallError};
 use pudu_net::reqwest::{Body, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ use tokio_util::io::ReaderStream;
 pub(super) const MAX_UPLOAD_BYTES: u64 = 1_000_000_000;
 
 #[derive(Deserialize)]
-struct Place {
+struct UploadUrlResponse {
     upload_url: String,
     file_id: String,
 }
@@ -26,7 +26,7 @@ struct Done {}
 
 /// Sends a file and returns its id.
 pub(super) async fn send(
-    office: &Office,
+    state: &SlackAccountState,
     channel: &str,
     thread: Option<&str>,
     file: &OutFile,
@@ -34,20 +34,21 @@ pub(super) async fn send(
 ) -> Result<String, CallError> {
     let length = size.to_string();
     let params = [("filename", file.name.as_str()), ("length", length.as_str())];
-    let place: Place = office.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
-    bring(office, &place.upload_url, file, size).await?;
+    let place: UploadUrlResponse =
+        state.client.read("files.getUploadURLExternal", &params).await.map_err(unseen)?;
+    bring(state, &place.upload_url, file, size).await?;
     let mut params = json!({"files": [{"id": place.file_id, "title": file.name}], "channel_id": channel});
     if let Some(thread) = thread {
         params["thread_ts"] = thread.into();
     }
-    office.write::<Done>("files.completeUploadExternal", channel, &params).await?;
+    state.write::<Done>("files.completeUploadExternal", channel, &params).await?;
     Ok(place.file_id)
 }
 
 /// The address itself is the right to bring the bytes: no token goes there.
-async fn bring(office: &Office, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
+async fn bring(state: &SlackAccountState, url: &str, file: &OutFile, size: u64) -> Result<(), CallError> {
     let open = File::open(&file.path).await.map_err(|error| CallError::File(error.to_string()))?;
-    let request = office
+    let request = state
         .client
         .http()
         .post(url)
@@ -66,7 +67,7 @@ async fn bring(office: &Office, url: &str, file: &OutFile, size: u64) -> Result<
 }
 
 /// Before the last step nothing was done that anybody sees.
-fn unseen(error: ApiError) -> CallError {
+fn unseen(error: SlackApiError) -> CallError {
     match error.into() {
         CallError::Unknown(what) => CallError::Unconnected(what),
         other => other,

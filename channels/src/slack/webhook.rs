@@ -1,7 +1,7 @@
 //! Events that Slack posts. Each post is signed; the signature is checked over the raw body, with its time,
 //! before anything of it is read.
 
-use super::ears::{Ears, NotKept, Source};
+use super::event_handler::{SlackAcceptError, SlackEventHandler, Source};
 use crate::{
     BoxFuture, EventSink, Glance, HealthState, Webhook, WebhookRequest, WebhookResponse, clock::now,
     webhook::header,
@@ -23,7 +23,7 @@ const TIME: &str = "x-slack-request-timestamp";
 
 /// Takes what Slack posts for one account.
 pub(super) struct SlackWebhook {
-    pub(super) ears: Ears,
+    pub(super) handler: SlackEventHandler,
     pub(super) secret: SecretString,
 }
 
@@ -37,7 +37,7 @@ impl Webhook for SlackWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             if !self.is_slacks(post, seconds()) {
@@ -45,28 +45,28 @@ impl Webhook for SlackWebhook {
             }
             match read(post.body) {
                 None => WebhookResponse::Garbled,
-                Some(Told::Challenge(challenge)) => {
+                Some(WebhookBody::Challenge(challenge)) => {
                     WebhookResponse::Taken(Some(json!({"challenge": challenge})))
                 }
-                Some(Told::Happened(source, payload)) => self.keep(source, payload, intake).await,
+                Some(WebhookBody::Happened(source, payload)) => self.keep(source, payload, sink).await,
             }
         })
     }
 }
 
 impl SlackWebhook {
-    async fn keep(&self, source: Source, payload: Value, intake: &dyn EventSink) -> WebhookResponse {
-        match self.ears.keep(source, payload, intake).await {
+    async fn keep(&self, source: Source, payload: Value, sink: &dyn EventSink) -> WebhookResponse {
+        match self.handler.keep(source, payload, sink).await {
             Ok(()) => {
-                if self.ears.health.get().state == HealthState::Degraded {
-                    self.ears.health.ready();
+                if self.handler.health.get().state == HealthState::Degraded {
+                    self.handler.health.ready();
                 }
                 WebhookResponse::Taken(None)
             }
             Err(error) => {
                 tracing::warn!(%error, "an event was not kept: Slack posts it again");
-                if !matches!(error, NotKept::Early) {
-                    self.ears.health.failed(HealthState::Degraded, error.to_string());
+                if !matches!(error, SlackAcceptError::Early) {
+                    self.handler.health.failed(HealthState::Degraded, error.to_string());
                 }
                 WebhookResponse::Later
             }
@@ -106,30 +106,30 @@ fn signature(secret: &SecretString, at: u64, body: &[u8]) -> String {
 
 /// A decoded post.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum WebhookBody {
     /// Slack tries a new address.
     Challenge(String),
     Happened(Source, Value),
 }
 
 /// Events are JSON; commands and pressed buttons are forms.
-fn read(body: &[u8]) -> Option<Told> {
+fn read(body: &[u8]) -> Option<WebhookBody> {
     if body.first() == Some(&b'{') {
         let payload: Value = serde_json::from_slice(body).ok()?;
         if payload["type"] == "url_verification" {
-            return Some(Told::Challenge(payload["challenge"].as_str()?.to_owned()));
+            return Some(WebhookBody::Challenge(payload["challenge"].as_str()?.to_owned()));
         }
-        return Some(Told::Happened(Source::Event, payload));
+        return Some(WebhookBody::Happened(Source::Event, payload));
     }
     let fields: Map<String, Value> = form_urlencoded::parse(body)
         .map(|(name, value)| (name.into_owned(), value.into_owned().into()))
         .collect();
     if let Some(payload) = fields.get("payload").and_then(Value::as_str) {
-        return Some(Told::Happened(Source::Action, serde_json::from_str(payload).ok()?));
+        return Some(WebhookBody::Happened(Source::Action, serde_json::from_str(payload).ok()?));
     }
     // Slack asks now and then whether the certificate is good.
     let known = fields.contains_key("command") || fields.contains_key("ssl_check");
-    known.then(|| Told::Happened(Source::Command, fields.into()))
+    known.then(|| WebhookBody::Happened(Source::Command, fields.into()))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Slack's payloads, as far as they are needed. Every field may be missing; unknown ones are ignored.
 
-use super::decode::Me;
+use super::decode::SlackIdentity;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// A frame of Socket Mode.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Frame {
+pub(super) struct SocketModeFrame {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
     pub(super) envelope_id: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Callback {
 
 /// A message, or what happened to one.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Message {
+pub(super) struct SlackMessage {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
     pub(super) subtype: Option<String>,
@@ -43,11 +43,11 @@ pub(super) struct Message {
     pub(super) thread_ts: Option<String>,
     pub(super) parent_user_id: Option<String>,
     #[serde(default)]
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<SlackFile>,
     /// In a change, the message as it is now.
-    pub(super) message: Option<Box<Message>>,
+    pub(super) message: Option<Box<SlackMessage>>,
     /// In a change or a deletion, the message as it was.
-    pub(super) previous_message: Option<Box<Message>>,
+    pub(super) previous_message: Option<Box<SlackMessage>>,
     pub(super) deleted_ts: Option<String>,
     pub(super) edited: Option<Edited>,
     /// In a history: the newest reply of the thread that begins here.
@@ -55,9 +55,9 @@ pub(super) struct Message {
     pub(super) metadata: Option<Metadata>,
 }
 
-impl Message {
+impl SlackMessage {
     /// Returns whether the bot wrote it.
-    pub(super) fn is_by(&self, me: &Me) -> bool {
+    pub(super) fn is_by(&self, me: &SlackIdentity) -> bool {
         let bot = !me.bot.is_empty() && self.bot_id.as_deref() == Some(&me.bot);
         bot || self.user.as_deref() == Some(&me.user)
     }
@@ -80,7 +80,7 @@ pub(super) struct Metadata {
 
 /// A file.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct File {
+pub(super) struct SlackFile {
     #[serde(default)]
     pub(super) id: String,
     pub(super) name: Option<String>,
@@ -98,17 +98,17 @@ pub(super) struct Actions {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
     #[serde(default)]
-    pub(super) user: Named,
-    pub(super) team: Option<Named>,
+    pub(super) user: SlackRef,
+    pub(super) team: Option<SlackRef>,
     pub(super) container: Option<Container>,
-    pub(super) message: Option<Message>,
+    pub(super) message: Option<SlackMessage>,
     #[serde(default)]
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<BlockAction>,
 }
 
 /// Somebody or something with an id.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Named {
+pub(super) struct SlackRef {
     #[serde(default)]
     pub(super) id: String,
     pub(super) name: Option<String>,
@@ -125,7 +125,7 @@ pub(super) struct Container {
 
 /// A button's identifier and value.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Action {
+pub(super) struct BlockAction {
     #[serde(default)]
     pub(super) action_id: String,
     pub(super) value: Option<String>,
@@ -150,9 +150,9 @@ pub(super) struct Slash {
 
 /// A page of messages.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Page {
+pub(super) struct HistoryPage {
     #[serde(default)]
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<SlackMessage>,
     #[serde(default)]
     pub(super) response_metadata: Next,
 }

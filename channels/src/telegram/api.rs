@@ -1,15 +1,15 @@
 //! The few calls that a reply is made of, as data, so that its state machine can be driven by a script.
 
-use crate::{BoxFuture, Choice, OutFile, SendError, live};
+use crate::{BoxFuture, Choice, OutFile, SendError, reply};
 use std::time::Duration;
 
 /// A call that concerns one chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum TelegramCall {
     /// Sends a new message.
-    Send { to: Thread, text: Text },
+    Send { to: Thread, text: TelegramText },
     /// Changes a message.
-    Edit { id: i64, text: Text },
+    Edit { id: i64, text: TelegramText },
     /// Deletes a message.
     Delete { id: i64 },
     /// Sends a file.
@@ -29,7 +29,7 @@ pub(super) struct Thread {
 
 /// Content of an outgoing message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct TelegramText {
     pub(super) body: String,
     pub(super) html: bool,
     pub(super) buttons: Vec<Choice>,
@@ -37,20 +37,24 @@ pub(super) struct Text {
 
 /// The message that a call made or changed; empty for calls that do neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Posted {
+pub(super) struct SentMessage {
     pub(super) id: i64,
     /// The message's topic and answered message, as far as Telegram names them.
     pub(super) thread: Thread,
 }
 
 /// Makes calls.
-pub(super) trait Api: Send + Sync {
-    fn call<'a>(&'a self, chat: i64, call: &'a Call) -> BoxFuture<'a, Result<Posted, CallError>>;
+pub(super) trait TelegramApi: Send + Sync {
+    fn call<'a>(
+        &'a self,
+        chat: i64,
+        call: &'a TelegramCall,
+    ) -> BoxFuture<'a, Result<SentMessage, TelegramCallError>>;
 }
 
 /// Why a call failed, named by what it means for the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CallError {
+pub(super) enum TelegramCallError {
     /// 429: nothing may go to this chat before then. Nothing was done.
     #[error("the chat has to wait {0:?}")]
     Wait(Duration),
@@ -89,7 +93,7 @@ pub(super) enum CallError {
     File(String),
 }
 
-impl CallError {
+impl TelegramCallError {
     /// Maps the error of a call that only prepared another: nothing was done.
     pub(super) fn before(self) -> Self {
         match self {
@@ -104,22 +108,22 @@ impl CallError {
     }
 }
 
-impl From<CallError> for live::CallError {
-    fn from(error: CallError) -> Self {
+impl From<TelegramCallError> for reply::CallError {
+    fn from(error: TelegramCallError) -> Self {
         match error {
-            CallError::Wait(after) => Self::Wait(after),
-            CallError::Gone | CallError::Foreign => Self::Gone,
+            TelegramCallError::Wait(after) => Self::Wait(after),
+            TelegramCallError::Gone | TelegramCallError::Foreign => Self::Gone,
             // A new token may be given any day; the reply is still wanted then.
-            CallError::Unconnected(what) | CallError::Token(what) => Self::Unconnected(what),
-            CallError::Unknown(what) => Self::Unknown(what),
-            CallError::File(what) => Self::File(what),
+            TelegramCallError::Unconnected(what) | TelegramCallError::Token(what) => Self::Unconnected(what),
+            TelegramCallError::Unknown(what) => Self::Unknown(what),
+            TelegramCallError::File(what) => Self::File(what),
             other => Self::Refused(other.to_string()),
         }
     }
 }
 
-impl From<CallError> for SendError {
-    fn from(error: CallError) -> Self {
-        live::CallError::from(error).into()
+impl From<TelegramCallError> for SendError {
+    fn from(error: TelegramCallError) -> Self {
+        reply::CallError::from(error).into()
     }
 }

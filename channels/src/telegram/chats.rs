@@ -26,7 +26,7 @@ pub(super) struct Chats {
 }
 
 /// The right to send in a chat, until it is dropped.
-pub(super) type Turn = Option<OwnedSemaphorePermit>;
+pub(super) type TelegramChatLock = Option<OwnedSemaphorePermit>;
 
 impl Chats {
     /// A message was seen or sent.
@@ -45,7 +45,7 @@ impl Chats {
     }
 
     /// Waits for the turn to send in a chat.
-    pub(super) async fn turn(&self, chat: i64) -> Turn {
+    pub(super) async fn turn(&self, chat: i64) -> TelegramChatLock {
         let turns = self.turns_of(chat);
         // Never closed, so that there always is a turn.
         turns.acquire_owned().await.ok()

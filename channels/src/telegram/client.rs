@@ -5,7 +5,7 @@
 //! as failed because of a new field), and writes whole answers and URLs with the token into its errors.
 
 use super::{
-    api::{Api, Call, CallError, Posted, Text, Thread},
+    api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError, TelegramText, Thread},
     failure::{failure, unreachable, unreadable},
     upload,
 };
@@ -34,11 +34,11 @@ pub(super) const CALL_TIMEOUT: Duration = crate::recovery::CALL_TIMEOUT;
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A bot's access to the API. Not `Debug`: it holds the token.
-pub(super) struct Client {
+pub(super) struct TelegramClient {
     bot: Bot,
 }
 
-impl Client {
+impl TelegramClient {
     pub(super) fn new(token: &str, api_url: Url) -> Result<Self, String> {
         let settings = teloxide_core::net::default_reqwest_settings();
         let settings = match pudu_net::tls() {
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Calls a method of teloxide's and reads of the result what `T` asks for.
-    pub(super) async fn ask<P, T>(&self, payload: &P, patience: Duration) -> Result<T, CallError>
+    pub(super) async fn ask<P, T>(&self, payload: &P, patience: Duration) -> Result<T, TelegramCallError>
     where
         P: Payload + Serialize + Sync,
         T: DeserializeOwned,
@@ -70,7 +70,7 @@ impl Client {
         method: &str,
         payload: &P,
         patience: Duration,
-    ) -> Result<T, CallError>
+    ) -> Result<T, TelegramCallError>
     where
         P: Serialize + Sync + ?Sized,
         T: DeserializeOwned,
@@ -83,27 +83,27 @@ impl Client {
     pub(super) async fn exchange<T: DeserializeOwned>(
         &self,
         request: reqwest_teloxide::RequestBuilder,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, TelegramCallError> {
         let lost = |error: reqwest_teloxide::Error| {
             let unconnected = error.is_connect() || error.is_builder();
             let text = unreachable(error, self.bot.token());
-            if unconnected { CallError::Unconnected(text) } else { CallError::Unknown(text) }
+            if unconnected { TelegramCallError::Unconnected(text) } else { TelegramCallError::Unknown(text) }
         };
         let mut response = request.send().await.map_err(lost)?;
         let status = response.status().as_u16();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(lost)? {
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(CallError::Unknown("the answer is too large".to_owned()));
+                return Err(TelegramCallError::Unknown("the answer is too large".to_owned()));
             }
             body.extend_from_slice(&chunk);
         }
-        let Ok(answer) = serde_json::from_slice::<Answer<T>>(&body) else {
+        let Ok(answer) = serde_json::from_slice::<TelegramResponse<T>>(&body) else {
             return Err(unreadable(status));
         };
         match answer {
-            Answer { ok: true, result: Some(result), .. } => Ok(result),
-            Answer { error_code, description, parameters, .. } => {
+            TelegramResponse { ok: true, result: Some(result), .. } => Ok(result),
+            TelegramResponse { error_code, description, parameters, .. } => {
                 let Parameters { retry_after, migrate_to_chat_id } = parameters.unwrap_or_default();
                 let code = error_code.unwrap_or(status);
                 let what = description.unwrap_or_else(|| format!("error {code}"));
@@ -121,35 +121,38 @@ impl Client {
         unreachable(error, self.bot.token())
     }
 
-    pub(super) fn method_url(&self, name: &str) -> Result<Url, CallError> {
+    pub(super) fn method_url(&self, name: &str) -> Result<Url, TelegramCallError> {
         self.url(&["", name])
     }
 
-    pub(super) fn file_url(&self, path: &str) -> Result<Url, CallError> {
+    pub(super) fn file_url(&self, path: &str) -> Result<Url, TelegramCallError> {
         let mut segments = vec!["file", ""];
         segments.extend(path.split('/').filter(|segment| !segment.is_empty()));
         self.url(&segments)
     }
 
     /// Returns a URL of the API; an empty segment stands for the bot.
-    fn url(&self, segments: &[&str]) -> Result<Url, CallError> {
+    fn url(&self, segments: &[&str]) -> Result<Url, TelegramCallError> {
         let bot = format!("bot{}", self.bot.token());
         let mut url = self.bot.api_url();
         url.path_segments_mut()
-            .map_err(|()| CallError::Refused("the API's address is no base".to_owned()))?
+            .map_err(|()| TelegramCallError::Refused("the API's address is no base".to_owned()))?
             .pop_if_empty()
             .extend(segments.iter().map(|segment| if segment.is_empty() { &bot } else { *segment }));
         Ok(url)
     }
 
-    async fn done<P: Payload + Serialize + Sync>(&self, payload: P) -> Result<Posted, CallError> {
-        self.ask::<_, bool>(&payload, CALL_TIMEOUT).await.map(|_| Posted::default())
+    async fn done<P: Payload + Serialize + Sync>(
+        &self,
+        payload: P,
+    ) -> Result<SentMessage, TelegramCallError> {
+        self.ask::<_, bool>(&payload, CALL_TIMEOUT).await.map(|_| SentMessage::default())
     }
 }
 
 /// Common fields of every response.
 #[derive(Deserialize)]
-struct Answer<T> {
+struct TelegramResponse<T> {
     ok: bool,
     result: Option<T>,
     error_code: Option<u16>,
@@ -165,7 +168,7 @@ struct Parameters {
 
 /// Telegram's response to sending a message of our own.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct OwnMessage {
     message_id: i64,
     message_thread_id: Option<i64>,
     #[serde(default)]
@@ -178,8 +181,8 @@ struct Answered {
     message_id: i64,
 }
 
-impl From<Message> for Posted {
-    fn from(message: Message) -> Self {
+impl From<OwnMessage> for SentMessage {
+    fn from(message: OwnMessage) -> Self {
         let topic = message.message_thread_id.filter(|_| message.is_topic_message);
         let answered = message.reply_to_message.map(|answered| answered.message_id);
         // What opened the topic is named where nothing is answered.
@@ -188,24 +191,30 @@ impl From<Message> for Posted {
     }
 }
 
-impl Api for Client {
-    fn call<'a>(&'a self, chat: i64, call: &'a Call) -> BoxFuture<'a, Result<Posted, CallError>> {
+impl TelegramApi for TelegramClient {
+    fn call<'a>(
+        &'a self,
+        chat: i64,
+        call: &'a TelegramCall,
+    ) -> BoxFuture<'a, Result<SentMessage, TelegramCallError>> {
         let chat_id = ChatId(chat);
         match call {
-            Call::Send { to, text } => Box::pin(self.posted(send(chat_id, *to, text))),
-            Call::Edit { id, text } => Box::pin(async move { self.posted(edit(chat_id, *id, text)?).await }),
-            Call::Delete { id } => {
+            TelegramCall::Send { to, text } => Box::pin(self.posted(send(chat_id, *to, text))),
+            TelegramCall::Edit { id, text } => {
+                Box::pin(async move { self.posted(edit(chat_id, *id, text)?).await })
+            }
+            TelegramCall::Delete { id } => {
                 Box::pin(async move { self.done(DeleteMessage::new(chat_id, message_id(*id)?)).await })
             }
-            Call::Upload { to, file, photo } => Box::pin(upload::send(self, chat, *to, file, *photo)),
-            Call::Typing { topic } => {
+            TelegramCall::Upload { to, file, photo } => Box::pin(upload::send(self, chat, *to, file, *photo)),
+            TelegramCall::Typing { topic } => {
                 let mut typing = SendChatAction::new(chat_id, ChatAction::Typing);
                 if let Some(topic) = thread_id(*topic) {
                     typing = typing.message_thread_id(topic);
                 }
                 Box::pin(self.done(typing))
             }
-            Call::Seen { id } => Box::pin(async move {
+            TelegramCall::Seen { id } => Box::pin(async move {
                 let eyes = ReactionType::Emoji { emoji: "👀".to_owned() };
                 self.done(SetMessageReaction::new(chat_id, message_id(*id)?).reaction([eyes])).await
             }),
@@ -213,13 +222,16 @@ impl Api for Client {
     }
 }
 
-impl Client {
-    async fn posted<P: Payload + Serialize + Sync>(&self, payload: P) -> Result<Posted, CallError> {
-        self.ask::<_, Message>(&payload, CALL_TIMEOUT).await.map(Posted::from)
+impl TelegramClient {
+    async fn posted<P: Payload + Serialize + Sync>(
+        &self,
+        payload: P,
+    ) -> Result<SentMessage, TelegramCallError> {
+        self.ask::<_, OwnMessage>(&payload, CALL_TIMEOUT).await.map(SentMessage::from)
     }
 }
 
-fn send(chat: ChatId, to: Thread, text: &Text) -> SendMessage {
+fn send(chat: ChatId, to: Thread, text: &TelegramText) -> SendMessage {
     let mut message = SendMessage::new(chat, &text.body).link_preview_options(no_preview());
     if text.html {
         message = message.parse_mode(ParseMode::Html);
@@ -237,7 +249,7 @@ fn send(chat: ChatId, to: Thread, text: &Text) -> SendMessage {
 }
 
 /// A change without a keyboard takes away the one that is there.
-fn edit(chat: ChatId, id: i64, text: &Text) -> Result<EditMessageText, CallError> {
+fn edit(chat: ChatId, id: i64, text: &TelegramText) -> Result<EditMessageText, TelegramCallError> {
     let mut edit = EditMessageText::new(chat, message_id(id)?, &text.body).link_preview_options(no_preview());
     if text.html {
         edit = edit.parse_mode(ParseMode::Html);
@@ -264,8 +276,8 @@ fn keyboard(buttons: &[Choice]) -> Option<InlineKeyboardMarkup> {
     (!buttons.is_empty()).then(|| InlineKeyboardMarkup::new(buttons.iter().map(row)))
 }
 
-fn message_id(id: i64) -> Result<MessageId, CallError> {
-    i32::try_from(id).map(MessageId).map_err(|_| CallError::Gone)
+fn message_id(id: i64) -> Result<MessageId, TelegramCallError> {
+    i32::try_from(id).map(MessageId).map_err(|_| TelegramCallError::Gone)
 }
 
 fn thread_id(topic: Option<i64>) -> Option<ThreadId> {

@@ -4,38 +4,38 @@
 
 use super::{
     media::{attachments, described},
-    text::{Words, words},
-    wire::{CallbackQuery, Message, Update},
+    text::{MessageText, words},
+    wire::{CallbackQuery, TelegramMessage, TelegramUpdate},
 };
 use crate::{Address, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 
 /// The bot itself, as `getMe` tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Me {
+pub(super) struct TelegramIdentity {
     pub(super) id: i64,
     pub(super) username: String,
 }
 
 /// Decodes the updates of one account.
 #[derive(Debug)]
-pub(super) struct Decoder<'a> {
+pub(super) struct TelegramDecoder<'a> {
     pub(super) account: &'a str,
-    pub(super) me: &'a Me,
+    pub(super) me: &'a TelegramIdentity,
     /// Whether a message in a group has to address the bot.
     pub(super) require_mention: bool,
 }
 
 /// An update that somebody has to be told of.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Delivery {
+pub(super) struct UpdateDelivery {
     /// The decoded event.
     pub(super) inbound: Inbound,
     /// The press of a button that Telegram shows as pending until it is answered.
     pub(super) pressed: Option<String>,
 }
 
-impl Delivery {
+impl UpdateDelivery {
     /// Returns what a webhook may answer Telegram once the event is kept: it ends the wait of a pressed
     /// button.
     #[must_use]
@@ -45,9 +45,9 @@ impl Delivery {
     }
 }
 
-impl Decoder<'_> {
+impl TelegramDecoder<'_> {
     /// Decodes an update; `None` for one that does not concern the bot. `now` is in milliseconds since 1970.
-    pub(super) fn decode(&self, update: &Update, now: i64) -> Option<Delivery> {
+    pub(super) fn decode(&self, update: &TelegramUpdate, now: i64) -> Option<UpdateDelivery> {
         let key = EventKey(format!("u{}", update.update_id));
         if let Some(query) = &update.callback_query {
             return self.press(key, query, now);
@@ -57,10 +57,10 @@ impl Decoder<'_> {
             (None, Some(message)) => self.edit(key, message),
             (None, None) => None,
         };
-        inbound.map(|inbound| Delivery { inbound, pressed: None })
+        inbound.map(|inbound| UpdateDelivery { inbound, pressed: None })
     }
 
-    fn message(&self, key: EventKey, message: &Message) -> Option<Inbound> {
+    fn message(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
         if let Some(to) = message.migrate_to_chat_id {
             tracing::info!(chat = message.chat.id, to, "the group became a supergroup with another id");
         }
@@ -75,7 +75,7 @@ impl Decoder<'_> {
         self.inbound(key, message, &words, kind)
     }
 
-    fn edit(&self, key: EventKey, message: &Message) -> Option<Inbound> {
+    fn edit(&self, key: EventKey, message: &TelegramMessage) -> Option<Inbound> {
         // A shared location moves by edits; those say nothing.
         message.text.as_ref().or(message.caption.as_ref())?;
         let words = words(message, self.me);
@@ -83,13 +83,20 @@ impl Decoder<'_> {
         self.inbound(key, message, &words, kind)
     }
 
-    fn inbound(&self, key: EventKey, message: &Message, words: &Words, kind: InboundKind) -> Option<Inbound> {
+    fn inbound(
+        &self,
+        key: EventKey,
+        message: &TelegramMessage,
+        words: &MessageText,
+        kind: InboundKind,
+    ) -> Option<Inbound> {
         if message.chat.kind == "channel" || message.is_automatic_forward {
             return None;
         }
         let private = message.chat.kind == "private";
         let answered = message.answered();
-        let own = |answered: &Message| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
+        let own =
+            |answered: &TelegramMessage| answered.from.as_ref().is_some_and(|from| from.id == self.me.id);
         Some(Inbound {
             key,
             address: self.address(message),
@@ -104,7 +111,7 @@ impl Decoder<'_> {
         })
     }
 
-    fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<Delivery> {
+    fn press(&self, key: EventKey, query: &CallbackQuery, now: i64) -> Option<UpdateDelivery> {
         // A message that is too old has no date, and what it said is not known any more.
         let message = query.message.as_ref().filter(|message| message.date != 0)?;
         if query.from.is_bot {
@@ -122,10 +129,10 @@ impl Decoder<'_> {
             hint: None,
             kind: InboundKind::Press { action: query.data.clone()? },
         };
-        Some(Delivery { inbound, pressed: Some(query.id.clone()) })
+        Some(UpdateDelivery { inbound, pressed: Some(query.id.clone()) })
     }
 
-    fn address(&self, message: &Message) -> Address {
+    fn address(&self, message: &TelegramMessage) -> Address {
         Address {
             account: self.account.to_owned(),
             chat: message.chat.id.to_string(),
@@ -136,7 +143,7 @@ impl Decoder<'_> {
 
 /// Returns who wrote a message. Bots have nothing to say to us; but an administrator who hides, or a person
 /// who speaks as their channel, comes under a bot's name: then the chat that they speak as is the sender.
-fn sender(message: &Message) -> Option<Sender> {
+fn sender(message: &TelegramMessage) -> Option<Sender> {
     if let Some(chat) = &message.sender_chat {
         return Some(Sender { id: chat.id.to_string(), name: chat.title.clone().unwrap_or_default() });
     }

@@ -1,6 +1,9 @@
 //! Doctor checks of an account, made against Telegram's API.
 
-use super::{Mode, Telegram, api::CallError, client::CALL_TIMEOUT, listen::GET_ME, wire::User};
+use super::{
+    TelegramChannel, TelegramUpdateMode, api::TelegramCallError, client::CALL_TIMEOUT, listen::GET_ME,
+    wire::TelegramUser,
+};
 use crate::Check;
 use serde::Deserialize;
 use serde_json::json;
@@ -16,8 +19,8 @@ struct WebhookInfo {
 }
 
 /// Looks at token, privacy mode, and how updates come.
-pub(super) async fn check(telegram: &Telegram) -> Vec<Check> {
-    let me = match telegram.client.ask::<_, User>(&GET_ME, CALL_TIMEOUT).await {
+pub(super) async fn check(telegram: &TelegramChannel) -> Vec<Check> {
+    let me = match telegram.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT).await {
         Ok(me) => me,
         Err(error) => return vec![token(&error)],
     };
@@ -31,9 +34,9 @@ pub(super) async fn check(telegram: &Telegram) -> Vec<Check> {
     found
 }
 
-fn token(error: &CallError) -> Check {
+fn token(error: &TelegramCallError) -> Check {
     match error {
-        CallError::Token(why) => {
+        TelegramCallError::Token(why) => {
             Check::bad("token", why, "copy the token from @BotFather into `bot_token` once more")
         }
         other => Check::bad(
@@ -44,7 +47,7 @@ fn token(error: &CallError) -> Check {
     }
 }
 
-fn privacy(telegram: &Telegram, me: &User) -> Check {
+fn privacy(telegram: &TelegramChannel, me: &TelegramUser) -> Check {
     let what = "group privacy";
     match (me.can_read_all_group_messages, telegram.config.require_mention) {
         (true, _) => Check::good(what, "off: the bot sees what groups say"),
@@ -57,21 +60,21 @@ fn privacy(telegram: &Telegram, me: &User) -> Check {
     }
 }
 
-fn updates(mode: &Mode, info: &WebhookInfo) -> Check {
+fn updates(mode: &TelegramUpdateMode, info: &WebhookInfo) -> Check {
     let what = "updates";
     match (mode, info.url.is_empty(), &info.last_error_message) {
-        (Mode::Polling, true, _) => Check::good(what, "by polling"),
-        (Mode::Polling, false, _) => Check::poor(
+        (TelegramUpdateMode::Polling, true, _) => Check::good(what, "by polling"),
+        (TelegramUpdateMode::Polling, false, _) => Check::poor(
             what,
             "a webhook is set; pudu takes it away when it starts",
             "stop whatever else uses this token, or give pudu a token of its own",
         ),
-        (Mode::Webhook { .. }, _, Some(error)) => Check::poor(
+        (TelegramUpdateMode::Webhook { .. }, _, Some(error)) => Check::poor(
             what,
             format!("Telegram could not deliver: {error}; {} wait", info.pending_update_count),
             "see whether `webhook.url` leads to pudu's gateway from the internet",
         ),
-        (Mode::Webhook { .. }, _, None) => Check::good(what, "by webhook"),
+        (TelegramUpdateMode::Webhook { .. }, _, None) => Check::good(what, "by webhook"),
     }
 }
 
@@ -87,13 +90,16 @@ mod tests {
             pending_update_count: 3,
             last_error_message: error.map(Into::into),
         };
-        let hook = || Mode::Webhook { url: "https://example.org".parse().unwrap(), secret_token: "s".into() };
+        let hook = || TelegramUpdateMode::Webhook {
+            url: "https://example.org".parse().unwrap(),
+            secret_token: "s".into(),
+        };
         let good = |check: Check| matches!(check.found, CheckResult::Good(_));
-        assert!(good(updates(&Mode::Polling, &info("", None))));
+        assert!(good(updates(&TelegramUpdateMode::Polling, &info("", None))));
         assert!(good(updates(&hook(), &info("https://example.org", None))));
-        assert!(!good(updates(&Mode::Polling, &info("https://other.org", None))));
+        assert!(!good(updates(&TelegramUpdateMode::Polling, &info("https://other.org", None))));
         assert!(!good(updates(&hook(), &info("https://example.org", Some("timeout")))));
-        let check = token(&CallError::Token("Unauthorized".into()));
+        let check = token(&TelegramCallError::Token("Unauthorized".into()));
         assert!(matches!(check.found, CheckResult::Bad { ref mend, .. } if mend.contains("@BotFather")));
     }
 }

@@ -1,8 +1,8 @@
 //! Files on their way from Telegram, never more of them than was asked for.
 
 use super::{
-    api::CallError,
-    client::{CALL_TIMEOUT, Client},
+    api::TelegramCallError,
+    client::{CALL_TIMEOUT, TelegramClient},
 };
 use crate::{
     Attachment, SendError,
@@ -16,7 +16,7 @@ use teloxide_core::{payloads::GetFile, types::FileId};
 pub(super) const MAX_DOWNLOAD_BYTES: u64 = 20_000_000;
 
 #[derive(Deserialize)]
-struct Found {
+struct GetFileResult {
     file_path: Option<String>,
     file_size: Option<u64>,
 }
@@ -24,7 +24,7 @@ struct Found {
 /// Fetches a file to `to`, which is made. Its size is checked as the message declares it, as Telegram finds
 /// it, and as it comes.
 pub(super) async fn file(
-    client: &Client,
+    client: &TelegramClient,
     attachment: &Attachment,
     to: &Path,
     limit: u64,
@@ -37,16 +37,16 @@ pub(super) async fn file(
     stream(client, &path, to, limit).await
 }
 
-async fn find(client: &Client, handle: &str) -> Result<Found, SendError> {
+async fn find(client: &TelegramClient, handle: &str) -> Result<GetFileResult, SendError> {
     match client.ask(&GetFile::new(FileId(handle.to_owned())), CALL_TIMEOUT).await {
-        Err(CallError::Refused(what)) if what.contains("file is too big") => {
+        Err(TelegramCallError::Refused(what)) if what.contains("file is too big") => {
             Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES })
         }
         result => Ok(result?),
     }
 }
 
-async fn stream(client: &Client, path: &str, to: &Path, limit: u64) -> Result<u64, SendError> {
+async fn stream(client: &TelegramClient, path: &str, to: &Path, limit: u64) -> Result<u64, SendError> {
     let lost = |error| SendError::Unreachable(client.describe(error));
     let request = client.http().get(client.file_url(path)?).timeout(fetch::patience(limit));
     let response = request.send().await.map_err(lost)?;

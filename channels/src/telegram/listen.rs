@@ -5,12 +5,12 @@
 //! like never matters to its neighbours.
 
 use super::{
-    Mode, Telegram,
-    api::CallError,
+    TelegramChannel, TelegramUpdateMode,
+    api::TelegramCallError,
     chats::Chats,
-    client::{CALL_TIMEOUT, Client},
-    decode::{Decoder, Me},
-    wire::{Envelope, Raw, Update, User},
+    client::{CALL_TIMEOUT, TelegramClient},
+    decode::{TelegramDecoder, TelegramIdentity},
+    wire::{RawUpdate, TelegramUpdate, TelegramUser, UpdateEnvelope},
 };
 use crate::{AcceptError, ChannelError, ChatCommand, EventSink, HealthState, clock::now};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -39,10 +39,10 @@ const QUIET: Duration = Duration::from_secs(6 * 24 * 3600);
 /// Presses that wait to be answered, at most.
 const PRESSES: usize = 256;
 
-impl Telegram {
+impl TelegramChannel {
     pub(super) async fn run(
         &self,
-        intake: &dyn EventSink,
+        sink: &dyn EventSink,
         stop: CancellationToken,
     ) -> Result<(), ChannelError> {
         let started = tokio::select! {
@@ -51,8 +51,8 @@ impl Telegram {
         };
         let result = match (started, &self.config.mode) {
             (Err(error), _) => Err(error),
-            (Ok(()), Mode::Polling) => Poll::new(self, intake).run(&stop).await,
-            (Ok(()), Mode::Webhook { .. }) => {
+            (Ok(()), TelegramUpdateMode::Polling) => LongPoll::new(self, sink).run(&stop).await,
+            (Ok(()), TelegramUpdateMode::Webhook { .. }) => {
                 stop.cancelled().await;
                 Ok(())
             }
@@ -69,11 +69,11 @@ impl Telegram {
 
     /// Learns who the bot is, chooses how updates come, and tells Telegram the commands.
     async fn start(&self) -> Result<(), ChannelError> {
-        let me = self.insist(|| self.client.ask::<_, User>(&GET_ME, CALL_TIMEOUT)).await?;
+        let me = self.insist(|| self.client.ask::<_, TelegramUser>(&GET_ME, CALL_TIMEOUT)).await?;
         if !self.config.require_mention && !me.can_read_all_group_messages {
             tracing::warn!("privacy mode is on: in groups the bot gets only commands and answers to it");
         }
-        let me = Me { id: me.id, username: me.username.unwrap_or_default() };
+        let me = TelegramIdentity { id: me.id, username: me.username.unwrap_or_default() };
         tracing::info!(account = self.config.account, username = me.username, "connected to Telegram");
         // The first answer stays: a token's bot does not change.
         let _ = self.me.set(me);
@@ -86,8 +86,8 @@ impl Telegram {
 
     fn way_of_updates(&self) -> (&'static str, Value) {
         match &self.config.mode {
-            Mode::Polling => ("DeleteWebhook", json!({"drop_pending_updates": false})),
-            Mode::Webhook { url, secret_token } => {
+            TelegramUpdateMode::Polling => ("DeleteWebhook", json!({"drop_pending_updates": false})),
+            TelegramUpdateMode::Webhook { url, secret_token } => {
                 let secret = secret_token.expose_secret();
                 ("SetWebhook", json!({"url": url, "secret_token": secret, "allowed_updates": KINDS}))
             }
@@ -108,27 +108,31 @@ impl Telegram {
     /// Repeats a call until Telegram answers it or refuses it for good.
     async fn insist<T, F>(&self, call: impl Fn() -> F) -> Result<T, ChannelError>
     where
-        F: Future<Output = Result<T, CallError>>,
+        F: Future<Output = Result<T, TelegramCallError>>,
     {
         let mut backoff = patient();
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
-                Err(CallError::Refused(what)) => return Err(ChannelError::Config(what)),
+                Err(TelegramCallError::Refused(what)) => return Err(ChannelError::Config(what)),
                 Err(error) => sleep(self.trouble(error, &mut backoff)?).await,
             }
         }
     }
 
     /// Notes what went wrong and returns how long to wait.
-    fn trouble(&self, error: CallError, backoff: &mut ExponentialBackoff) -> Result<Duration, ChannelError> {
-        if let CallError::Token(what) = error {
+    fn trouble(
+        &self,
+        error: TelegramCallError,
+        backoff: &mut ExponentialBackoff,
+    ) -> Result<Duration, ChannelError> {
+        if let TelegramCallError::Token(what) = error {
             return Err(ChannelError::Auth(what));
         }
         let pause = backoff.next().unwrap_or(CALL_TIMEOUT);
         tracing::warn!(account = self.config.account, %error, "Telegram gives no updates");
         self.health.failed(HealthState::Degraded, error.to_string());
-        Ok(if let CallError::Wait(after) = error { after.max(pause) } else { pause })
+        Ok(if let TelegramCallError::Wait(after) = error { after.max(pause) } else { pause })
     }
 }
 
@@ -142,9 +146,9 @@ fn patient() -> ExponentialBackoff {
 }
 
 /// The long poll of one account.
-struct Poll<'a> {
-    telegram: &'a Telegram,
-    intake: &'a dyn EventSink,
+struct LongPoll<'a> {
+    telegram: &'a TelegramChannel,
+    sink: &'a dyn EventSink,
     /// The first update to ask for.
     offset: i64,
     /// Up to where Telegram knows that updates were taken.
@@ -157,11 +161,11 @@ struct Poll<'a> {
     presses: JoinSet<()>,
 }
 
-impl<'a> Poll<'a> {
-    fn new(telegram: &'a Telegram, intake: &'a dyn EventSink) -> Self {
+impl<'a> LongPoll<'a> {
+    fn new(telegram: &'a TelegramChannel, sink: &'a dyn EventSink) -> Self {
         Self {
             telegram,
-            intake,
+            sink,
             offset: 0,
             confirmed: 0,
             last_update: Instant::now(),
@@ -197,7 +201,7 @@ impl<'a> Poll<'a> {
         Ok(())
     }
 
-    async fn ask(&self, seconds: u64) -> Result<Vec<Raw>, CallError> {
+    async fn ask(&self, seconds: u64) -> Result<Vec<RawUpdate>, TelegramCallError> {
         let wanted =
             json!({"offset": self.offset, "limit": BATCH, "timeout": seconds, "allowed_updates": KINDS});
         let patience = Duration::from_secs(seconds) + CALL_TIMEOUT;
@@ -206,14 +210,14 @@ impl<'a> Poll<'a> {
 
     /// Offers a batch, in order and all at once, so that the store can keep it in one go. Returns how long to
     /// pause if not all of it was taken.
-    async fn take(&mut self, batch: &[Raw]) -> Option<Duration> {
+    async fn take(&mut self, batch: &[RawUpdate]) -> Option<Duration> {
         self.confirmed = self.offset;
         if !batch.is_empty() {
             self.last_update = Instant::now();
             self.telegram.health.event(now());
         }
-        let offers: FuturesOrdered<_> = batch.iter().map(|raw| self.offer(raw)).collect();
-        let offered: Vec<_> = offers.collect().await;
+        let numbered: FuturesOrdered<_> = batch.iter().map(|raw| self.offer(raw)).collect();
+        let offered: Vec<_> = numbered.collect().await;
         for (id, result) in offered {
             match result {
                 Ok(pressed) => {
@@ -234,28 +238,29 @@ impl<'a> Poll<'a> {
     }
 
     /// Offers one update. Returns its number and the press to answer.
-    async fn offer(&self, raw: &Raw) -> (Option<i64>, Result<Option<String>, AcceptError>) {
-        let Ok(Envelope { update_id }) = serde_json::from_str(raw.get()) else {
+    async fn offer(&self, raw: &RawUpdate) -> (Option<i64>, Result<Option<String>, AcceptError>) {
+        let Ok(UpdateEnvelope { update_id }) = serde_json::from_str(raw.get()) else {
             tracing::warn!("something without a number came in place of an update");
             return (None, Ok(None));
         };
         (Some(update_id), self.keep(update_id, raw).await)
     }
 
-    async fn keep(&self, update_id: i64, raw: &Raw) -> Result<Option<String>, AcceptError> {
-        let Ok(update) = serde_json::from_str::<Update>(raw.get()) else {
+    async fn keep(&self, update_id: i64, raw: &RawUpdate) -> Result<Option<String>, AcceptError> {
+        let Ok(update) = serde_json::from_str::<TelegramUpdate>(raw.get()) else {
             tracing::warn!(update_id, kind = kind(raw), "an update cannot be read and is passed over");
             return Ok(None);
         };
-        let Telegram { config, me, office, .. } = self.telegram;
-        see(&office.chats, &update);
+        let TelegramChannel { config, me, state, .. } = self.telegram;
+        see(&state.chats, &update);
         let Some(me) = me.get() else { return Ok(None) };
-        let decoder = Decoder { account: &config.account, me, require_mention: config.require_mention };
+        let decoder =
+            TelegramDecoder { account: &config.account, me, require_mention: config.require_mention };
         let Some(delivery) = decoder.decode(&update, now()) else {
             tracing::debug!(update_id, "an update does not concern the bot");
             return Ok(None);
         };
-        self.intake.accept(delivery.inbound).await?;
+        self.sink.accept(delivery.inbound).await?;
         Ok(delivery.pressed)
     }
 
@@ -271,8 +276,11 @@ impl<'a> Poll<'a> {
     async fn confirm(&self) {
         if self.offset > self.confirmed {
             let wanted = json!({"offset": self.offset, "limit": 1, "timeout": 0, "allowed_updates": KINDS});
-            let asked =
-                self.telegram.client.ask_by_name::<_, Vec<Raw>>("GetUpdates", &wanted, SHUTDOWN_TIMEOUT);
+            let asked = self.telegram.client.ask_by_name::<_, Vec<RawUpdate>>(
+                "GetUpdates",
+                &wanted,
+                SHUTDOWN_TIMEOUT,
+            );
             if let Err(error) = asked.await {
                 tracing::debug!(%error, "what was kept could not be confirmed; it will come again");
             }
@@ -280,7 +288,7 @@ impl<'a> Poll<'a> {
     }
 }
 
-async fn answer_press(client: Arc<Client>, query: String) {
+async fn answer_press(client: Arc<TelegramClient>, query: String) {
     let query = AnswerCallbackQuery::new(teloxide_core::types::CallbackQueryId(query));
     if let Err(error) = client.ask::<_, bool>(&query, CALL_TIMEOUT).await {
         tracing::debug!(%error, "a pressed button could not be answered");
@@ -288,13 +296,13 @@ async fn answer_press(client: Arc<Client>, query: String) {
 }
 
 /// Returns what kind of update it is, without its content.
-fn kind(raw: &Raw) -> String {
+fn kind(raw: &RawUpdate) -> String {
     let fields: serde_json::Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
     fields.into_iter().map(|(name, _)| name).find(|name| name != "update_id").unwrap_or_default()
 }
 
 /// Notes the number of the message that an update brings.
-pub(super) fn see(chats: &Chats, update: &Update) {
+pub(super) fn see(chats: &Chats, update: &TelegramUpdate) {
     if let Some(message) = &update.message {
         chats.saw(message.chat.id, message.message_id);
     }

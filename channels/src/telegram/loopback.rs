@@ -1,6 +1,6 @@
 //! A Bot API on the loopback: records what is asked and answers what a test says.
 
-use super::{Config, Mode, Telegram, client::Client};
+use super::{TelegramChannel, TelegramConfig, TelegramUpdateMode, client::TelegramClient};
 use axum::{
     Router,
     body::Bytes,
@@ -30,20 +30,20 @@ pub(super) enum Do {
     Wait,
 }
 
-type Script = dyn Fn(&str, &Value, usize) -> Do + Send + Sync;
+type TelegramScript = dyn Fn(&str, &Value, usize) -> Do + Send + Sync;
 
 /// A call: the method or the path of a file, and the parameters.
-pub(super) type Asked = (String, Value);
+pub(super) type RecordedCall = (String, Value);
 
 #[derive(Clone)]
-pub(super) struct Loopback {
-    script: Arc<Script>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+pub(super) struct TelegramLoopback {
+    script: Arc<TelegramScript>,
+    asked: Arc<Mutex<Vec<RecordedCall>>>,
     called: Arc<Notify>,
     pub(super) url: String,
 }
 
-impl Loopback {
+impl TelegramLoopback {
     /// Starts a server. The script gets the method in lower case, the parameters, and how often the method
     /// was called before.
     pub(super) async fn start(script: impl Fn(&str, &Value, usize) -> Do + Send + Sync + 'static) -> Self {
@@ -55,12 +55,12 @@ impl Loopback {
         server
     }
 
-    pub(super) fn client(&self) -> Client {
-        Client::new(TOKEN, self.url.parse().unwrap()).unwrap()
+    pub(super) fn client(&self) -> TelegramClient {
+        TelegramClient::new(TOKEN, self.url.parse().unwrap()).unwrap()
     }
 
-    pub(super) fn telegram(&self) -> Telegram {
-        Telegram::new(config(&self.url)).unwrap()
+    pub(super) fn telegram(&self) -> TelegramChannel {
+        TelegramChannel::new(config(&self.url)).unwrap()
     }
 
     /// Returns the parameters of all calls of a method so far.
@@ -81,12 +81,12 @@ impl Loopback {
     }
 }
 
-pub(super) fn config(url: &str) -> Config {
-    Config {
+pub(super) fn config(url: &str) -> TelegramConfig {
+    TelegramConfig {
         account: "telegram".into(),
         token: TOKEN.into(),
         api_url: url.parse().unwrap(),
-        mode: Mode::Polling,
+        mode: TelegramUpdateMode::Polling,
         require_mention: true,
         commands: vec![crate::ChatCommand {
             name: "new".into(),
@@ -96,7 +96,7 @@ pub(super) fn config(url: &str) -> Config {
     }
 }
 
-async fn answer(State(server): State<Loopback>, uri: Uri, body: Bytes) -> Response {
+async fn answer(State(server): State<TelegramLoopback>, uri: Uri, body: Bytes) -> Response {
     let Some(path) = uri.path().strip_prefix("/tg/") else { return StatusCode::NOT_FOUND.into_response() };
     let name = match path.strip_prefix("file/") {
         Some(file) => file.strip_prefix(&format!("bot{TOKEN}/")).unwrap_or("?").to_owned(),

@@ -1,13 +1,13 @@
 //! Contents of a message besides words: files to fetch, and things that words can describe.
 
-use super::wire::{Location, Media, Message, full_name};
+use super::wire::{Media, TelegramLocation, TelegramMessage, full_name};
 use crate::{
     Attachment,
     name::{clean, extension_of},
 };
 
 /// Returns the files of a message.
-pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
+pub(super) fn attachments(message: &TelegramMessage) -> Vec<Attachment> {
     let photo = message.photo.iter().max_by_key(|photo| u64::from(photo.width) * u64::from(photo.height));
     // An animation is repeated as a document for old clients.
     let document = message.document.as_ref().filter(|_| message.animation.is_none());
@@ -47,8 +47,8 @@ fn sticker_type(sticker: &Media) -> &'static str {
 }
 
 /// Describes in words the content that is neither text nor a file.
-pub(super) fn described(message: &Message) -> Option<String> {
-    let place = |at: &Location| format!("{}, {}", at.latitude, at.longitude);
+pub(super) fn described(message: &TelegramMessage) -> Option<String> {
+    let place = |at: &TelegramLocation| format!("{}, {}", at.latitude, at.longitude);
     if let Some(venue) = &message.venue {
         return Some(format!("[Place: {}, {} ({})]", venue.title, venue.address, place(&venue.location)));
     }

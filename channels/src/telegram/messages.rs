@@ -12,15 +12,15 @@
 //! the screen already, and a draft would show the same words a second time below it.
 
 use super::{
-    api::{self, Call, Posted, Text, Thread},
-    desk::Desk,
-    pages::{self, Page},
-    search::{Known, Search},
+    api::{self, SentMessage, TelegramCall, TelegramText, Thread},
+    chat_client::TelegramChatClient,
+    pages::{self, TelegramPage},
+    search::{KnownIds, MessageSearch},
     upload::{DOCUMENT, is_picture},
 };
 use crate::{
     OutFile, ReplyTarget, SendError,
-    live::{
+    reply::{
         CallError, ChatLock, MessageDraft, MessageHistory, MessageRef, PlatformMessages, SendIntent, Typing,
     },
     split::{Limit, Unit},
@@ -34,14 +34,14 @@ const TYPING: Duration = Duration::from_millis(4500);
 
 /// The messages of one reply.
 pub(super) struct TelegramMessages {
-    pub(super) desk: Desk,
+    pub(super) chat_client: TelegramChatClient,
     thread: Thread,
     /// The chat in which the reply began.
     home: i64,
     /// The message that is answered: those of the reply are newer.
     answered: Option<i64>,
     /// A search that was interrupted, and for which message.
-    search: Option<(String, Search)>,
+    search: Option<(String, MessageSearch)>,
 }
 
 /// A message that is there.
@@ -68,36 +68,40 @@ pub(super) struct Floor {
 }
 
 impl TelegramMessages {
-    pub(super) fn new(desk: Desk, placement: &ReplyTarget) -> Self {
+    pub(super) fn new(chat_client: TelegramChatClient, target: &ReplyTarget) -> Self {
         let number = |id: &Option<String>| id.as_deref().and_then(|id| id.parse().ok());
-        let answered = number(&placement.reply_to);
+        let answered = number(&target.reply_to);
         let thread = Thread {
-            topic: number(&placement.address.topic),
+            topic: number(&target.address.topic),
             // Alone with the bot everybody knows what it answers.
-            reply_to: answered.filter(|_| !placement.private),
+            reply_to: answered.filter(|_| !target.private),
         };
-        Self { home: desk.chat, desk, thread, answered, search: None }
+        Self { home: chat_client.chat, chat_client, thread, answered, search: None }
     }
 
     /// Makes a call with a page's text; once more without markup if Telegram does not understand it.
-    async fn put(&mut self, page: &Page, call: impl Fn(Text) -> Call) -> Result<Posted, api::CallError> {
-        match self.desk.call(&call(page.text.clone())).await {
-            Err(api::CallError::Markup(error)) => {
+    async fn put(
+        &mut self,
+        page: &TelegramPage,
+        call: impl Fn(TelegramText) -> TelegramCall,
+    ) -> Result<SentMessage, api::TelegramCallError> {
+        match self.chat_client.call(&call(page.text.clone())).await {
+            Err(api::TelegramCallError::Markup(error)) => {
                 tracing::warn!(error, "a message is shown without markup");
-                self.desk.call(&call(page.plain.clone())).await
+                self.chat_client.call(&call(page.plain.clone())).await
             }
             result => result,
         }
     }
 
     /// Changes a message into the sign. `Ok` if it is ours, `Foreign` if it belongs to another reply.
-    async fn probe(&mut self, id: i64) -> Result<(), api::CallError> {
+    async fn probe(&mut self, id: i64) -> Result<(), api::TelegramCallError> {
         for which in 0..pages::SIGNS.len() {
-            match self.desk.call(&Call::Edit { id, text: pages::sign(which) }).await {
+            match self.chat_client.call(&TelegramCall::Edit { id, text: pages::sign(which) }).await {
                 // It shows this sign already: the other one tells where it stands.
-                Err(api::CallError::NotModified) => {}
+                Err(api::TelegramCallError::NotModified) => {}
                 Ok(posted) if self.fits(posted.thread) => return Ok(()),
-                Ok(_) => return Err(api::CallError::Foreign),
+                Ok(_) => return Err(api::TelegramCallError::Foreign),
                 Err(error) => return Err(error),
             }
         }
@@ -111,80 +115,80 @@ impl TelegramMessages {
         found.topic == self.thread.topic && answers_ours
     }
 
-    async fn known(&self, since: i64, ledger: &MessageHistory<'_>) -> Result<Known, SendError> {
-        let sightings = ledger.known(since).await?;
-        let own = ledger.own.iter().filter_map(|id| id.parse().ok());
-        Ok(Known::new(self.desk.chat, &sightings, own))
+    async fn known(&self, since: i64, history: &MessageHistory<'_>) -> Result<KnownIds, SendError> {
+        let known_messages = history.known(since).await?;
+        let own = history.own.iter().filter_map(|id| id.parse().ok());
+        Ok(KnownIds::new(self.chat_client.chat, &known_messages, own))
     }
 }
 
 impl PlatformMessages for TelegramMessages {
-    type Page = Page;
-    type Sent = Number;
-    type Mark = Floor;
+    type Page = TelegramPage;
+    type Ref = Number;
+    type DedupKey = Floor;
 
     const PLATFORM: &'static str = "Telegram";
     const LIMIT: Limit = Limit { unit: Unit::Utf16, max: 4096 };
     const MAX_FILE_BYTES: u64 = DOCUMENT;
 
-    fn page(&self, draft: &MessageDraft) -> Page {
-        Page::new(draft)
+    fn page(&self, draft: &MessageDraft) -> TelegramPage {
+        TelegramPage::new(draft)
     }
 
-    fn overfull(&self, page: &Page) -> bool {
+    fn overfull(&self, page: &TelegramPage) -> bool {
         page.length() > Self::LIMIT.max
     }
 
-    fn first(&self, page: &Page) -> Page {
+    fn first(&self, page: &TelegramPage) -> TelegramPage {
         if page.neutral { page.clone() } else { page.sign() }
     }
 
     fn recovery(&self) -> Option<crate::recovery::Recovery> {
-        Some(self.desk.recovery())
+        Some(self.chat_client.recovery())
     }
 
     async fn ready(&mut self) {
-        self.desk.ready().await;
+        self.chat_client.ready().await;
     }
 
     fn check_rate_limit(&self) -> Result<(), CallError> {
-        Ok(self.desk.free()?)
+        Ok(self.chat_client.check_rate_limit()?)
     }
 
     async fn lock_chat(&self) -> ChatLock {
-        self.desk.turn().await
+        self.chat_client.lock_chat().await
     }
 
     async fn dedup_key(
         &mut self,
         _before: Option<Floor>,
         since: i64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> Result<Floor, SendError> {
-        let newest = match self.desk.newest() {
+        let newest = match self.chat_client.newest() {
             Some(newest) => newest,
-            None => self.known(since, ledger).await?.newest(),
+            None => self.known(since, history).await?.newest(),
         };
-        self.desk.saw(newest);
+        self.chat_client.saw(newest);
         Ok(Floor { floor: newest.max(self.answered.unwrap_or(0)) })
     }
 
     async fn find(
         &mut self,
-        slot: &SendIntent<Floor>,
-        ledger: &MessageHistory<'_>,
+        intent: &SendIntent<Floor>,
+        history: &MessageHistory<'_>,
     ) -> Result<Option<Number>, SendError> {
-        let known = self.known(slot.since, ledger).await?;
-        let interrupted = self.search.take().filter(|(key, _)| *key == slot.key);
+        let known = self.known(intent.since, history).await?;
+        let interrupted = self.search.take().filter(|(key, _)| *key == intent.key);
         let mut search =
-            interrupted.map_or_else(|| Search::above(slot.dedup_key.floor), |(_, search)| search);
+            interrupted.map_or_else(|| MessageSearch::above(intent.dedup_key.floor), |(_, search)| search);
         while let Some(id) = search.candidate(&known) {
             match self.probe(id).await {
                 Ok(()) => return Ok(Some(Number { id })),
-                Err(api::CallError::Gone) => search.missing(),
-                Err(api::CallError::Foreign) => search.foreign(),
+                Err(api::TelegramCallError::Gone) => search.missing(),
+                Err(api::TelegramCallError::Foreign) => search.foreign(),
                 Err(error) => {
-                    self.search = Some((slot.key.clone(), search));
+                    self.search = Some((intent.key.clone(), search));
                     return Err(CallError::from(error).into());
                 }
             }
@@ -207,50 +211,52 @@ impl PlatformMessages for TelegramMessages {
         state
     }
 
-    async fn post(&mut self, slot: &SendIntent<Floor>, page: &Page) -> Result<Number, CallError> {
-        let to = Thread { reply_to: self.thread.reply_to.filter(|_| slot.n == 0), ..self.thread };
-        let posted = self.put(page, |text| Call::Send { to, text }).await?;
+    async fn post(&mut self, intent: &SendIntent<Floor>, page: &TelegramPage) -> Result<Number, CallError> {
+        let to = Thread { reply_to: self.thread.reply_to.filter(|_| intent.n == 0), ..self.thread };
+        let posted = self.put(page, |text| TelegramCall::Send { to, text }).await?;
         Ok(Number { id: posted.id })
     }
 
-    async fn edit(&mut self, sent: &mut Number, page: &Page) -> Result<(), CallError> {
+    async fn edit(&mut self, sent: &mut Number, page: &TelegramPage) -> Result<(), CallError> {
         let id = sent.id;
-        match self.put(page, |text| Call::Edit { id, text }).await {
-            Ok(_) | Err(api::CallError::NotModified) => Ok(()),
+        match self.put(page, |text| TelegramCall::Edit { id, text }).await {
+            Ok(_) | Err(api::TelegramCallError::NotModified) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     async fn delete(&mut self, sent: &Number) -> Result<(), CallError> {
-        self.desk.call(&Call::Delete { id: sent.id }).await?;
+        self.chat_client.call(&TelegramCall::Delete { id: sent.id }).await?;
         Ok(())
     }
 
     /// Uploads a file: a picture as one, and as a document if Telegram does not like it. While Telegram fails a call
     /// that shows next to nothing goes before, because a file without an answer is sent only twice.
     async fn upload(&mut self, _key: &str, file: &OutFile, size: u64) -> Result<String, CallError> {
-        if self.desk.recovery().is_failing() {
-            let typing = Call::Typing { topic: self.thread.topic };
-            self.desk.call(&typing).await.map_err(api::CallError::before)?;
+        if self.chat_client.recovery().is_failing() {
+            let typing = TelegramCall::Typing { topic: self.thread.topic };
+            self.chat_client.call(&typing).await.map_err(api::TelegramCallError::before)?;
         }
         let to = Thread { reply_to: None, ..self.thread };
-        let upload = |photo| Call::Upload { to, file: file.clone(), photo };
+        let upload = |photo| TelegramCall::Upload { to, file: file.clone(), photo };
         if is_picture(file, size) {
-            match self.desk.call(&upload(true)).await {
-                Err(api::CallError::Refused(why)) => tracing::debug!(why, "a picture is sent as a document"),
+            match self.chat_client.call(&upload(true)).await {
+                Err(api::TelegramCallError::Refused(why)) => {
+                    tracing::debug!(why, "a picture is sent as a document")
+                }
                 result => return Ok(result?.id.to_string()),
             }
         }
-        Ok(self.desk.call(&upload(false)).await?.id.to_string())
+        Ok(self.chat_client.call(&upload(false)).await?.id.to_string())
     }
 
     fn typing(&self) -> Option<Typing> {
-        let (desk, topic) = (self.desk.clone(), self.thread.topic);
+        let (chat_client, topic) = (self.chat_client.clone(), self.thread.topic);
         Some(Typing::start(TYPING, move || {
-            let mut desk = desk.clone();
+            let mut chat_client = chat_client.clone();
             Box::pin(async move {
                 // Nobody misses it, and the chat's wait is kept in any case.
-                if let Err(error) = desk.call(&Call::Typing { topic }).await {
+                if let Err(error) = chat_client.call(&TelegramCall::Typing { topic }).await {
                     tracing::debug!(%error, "typing could not be shown");
                 }
             })
@@ -259,12 +265,12 @@ impl PlatformMessages for TelegramMessages {
 
     fn platform_state(&self) -> Value {
         // A group that became a supergroup has another id than when the reply began.
-        if self.desk.chat == self.home { Value::Null } else { json!({"chat": self.desk.chat}) }
+        if self.chat_client.chat == self.home { Value::Null } else { json!({"chat": self.chat_client.chat}) }
     }
 
     fn restore_platform_state(&mut self, memo: &Value) {
         if let Some(chat) = memo.get("chat").and_then(Value::as_i64) {
-            self.desk.chat = chat;
+            self.chat_client.chat = chat;
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The text of one Telegram message.
 
-use super::api::Text;
+use super::api::TelegramText;
 use crate::{
     Choice,
-    live::{MessageDraft, SIGN},
     render::telegram::{html, plain},
+    reply::{MessageDraft, SIGN},
     split::Unit,
 };
 
@@ -16,20 +16,24 @@ pub(super) const SIGNS: [&str; 2] = [SIGN, "⌛"];
 
 /// The text of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct TelegramPage {
     /// As HTML.
-    pub(super) text: Text,
+    pub(super) text: TelegramText,
     /// The same without markup, should Telegram not understand it.
-    pub(super) plain: Text,
+    pub(super) plain: TelegramText,
     /// Whether it holds no words of the answer yet.
     pub(super) neutral: bool,
 }
 
-impl Page {
+impl TelegramPage {
     pub(super) fn new(draft: &MessageDraft) -> Self {
         let buttons = fitting(&draft.choices);
-        let plain = Text { body: plain(&draft.rich), html: false, buttons: buttons.clone() };
-        Self { text: Text { body: html(&draft.rich), html: true, buttons }, plain, neutral: draft.neutral }
+        let plain = TelegramText { body: plain(&draft.rich), html: false, buttons: buttons.clone() };
+        Self {
+            text: TelegramText { body: html(&draft.rich), html: true, buttons },
+            plain,
+            neutral: draft.neutral,
+        }
     }
 
     /// Counts what Telegram counts: the words without markup.
@@ -39,7 +43,7 @@ impl Page {
 
     /// Makes the page that holds the place of this one.
     pub(super) fn sign(&self) -> Self {
-        let text = Text { buttons: self.text.buttons.clone(), ..sign(0) };
+        let text = TelegramText { buttons: self.text.buttons.clone(), ..sign(0) };
         Self { plain: text.clone(), text, neutral: true }
     }
 }
@@ -56,8 +60,8 @@ fn fitting(choices: &[Choice]) -> Vec<Choice> {
 }
 
 /// Returns one of the two working signs.
-pub(super) fn sign(which: usize) -> Text {
-    Text { body: SIGNS.get(which).copied().unwrap_or_default().to_owned(), ..Text::default() }
+pub(super) fn sign(which: usize) -> TelegramText {
+    TelegramText { body: SIGNS.get(which).copied().unwrap_or_default().to_owned(), ..TelegramText::default() }
 }
 
 #[cfg(test)]
@@ -74,13 +78,16 @@ mod tests {
             choices: vec![stop.clone(), long],
             ..MessageDraft::default()
         };
-        let page = Page::new(&draft);
+        let page = TelegramPage::new(&draft);
         assert_eq!((page.text.body.as_str(), page.text.buttons), ("<b>hi</b>", vec![stop]));
     }
 
     #[test]
     fn without_its_markup_a_page_calls_nobody_either() {
-        let page = Page::new(&MessageDraft { rich: parse("**@ada_l** `@bob_b`"), ..MessageDraft::default() });
+        let page = TelegramPage::new(&MessageDraft {
+            rich: parse("**@ada_l** `@bob_b`"),
+            ..MessageDraft::default()
+        });
         assert_eq!(page.plain.body, "@\u{2060}ada_l @\u{2060}bob_b");
         assert_eq!(page.length(), 15);
     }

@@ -18,17 +18,19 @@ const GAP_OWN: u32 = 5;
 
 /// The messages that are known in a chat's sequence.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownIds {
     ids: HashSet<i64>,
     newest: i64,
     gap: u32,
 }
 
-impl Known {
+impl KnownIds {
     /// Takes the messages that belong to the sequence of `chat`.
-    pub(super) fn new(chat: i64, sightings: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
-        let same = |sighting: &&KnownMessage| sighting.chat.parse().map(sequence) == Ok(sequence(chat));
-        let seen = sightings.iter().filter(same).filter_map(|sighting| sighting.message.parse().ok());
+    pub(super) fn new(chat: i64, known_messages: &[KnownMessage], own: impl Iterator<Item = i64>) -> Self {
+        let same =
+            |known_message: &&KnownMessage| known_message.chat.parse().map(sequence) == Ok(sequence(chat));
+        let seen =
+            known_messages.iter().filter(same).filter_map(|known_message| known_message.message.parse().ok());
         let ids: HashSet<i64> = seen.chain(own).collect();
         let gap = if is_shared(chat) { GAP_SHARED } else { GAP_OWN };
         Self { newest: ids.iter().copied().max().unwrap_or(0), ids, gap }
@@ -42,20 +44,20 @@ impl Known {
 
 /// A search, which goes on where it was after a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Search {
+pub(super) struct MessageSearch {
     next: i64,
     tries: u32,
     missing: u32,
 }
 
-impl Search {
+impl MessageSearch {
     /// Starts behind the newest message that was known before the call.
     pub(super) fn above(floor: i64) -> Self {
         Self { next: floor + 1, tries: 0, missing: 0 }
     }
 
     /// Returns the number to try next; `None` when it is not worth while any more.
-    pub(super) fn candidate(&mut self, known: &Known) -> Option<i64> {
+    pub(super) fn candidate(&mut self, known: &KnownIds) -> Option<i64> {
         while known.ids.contains(&self.next) {
             self.next += 1;
             self.missing = 0;
@@ -89,11 +91,11 @@ mod tests {
     const GROUP: i64 = -1_001_000_000_001;
 
     fn tried(chat: i64, known: &[(i64, i64)], there: fn(i64) -> bool) -> Vec<i64> {
-        let sighting =
+        let known_message =
             |(chat, id): &(i64, i64)| KnownMessage { chat: chat.to_string(), message: id.to_string() };
-        let sightings: Vec<KnownMessage> = known.iter().map(sighting).collect();
-        let known = Known::new(chat, &sightings, std::iter::once(11));
-        let mut search = Search::above(10);
+        let known_messages: Vec<KnownMessage> = known.iter().map(known_message).collect();
+        let known = KnownIds::new(chat, &known_messages, std::iter::once(11));
+        let mut search = MessageSearch::above(10);
         let mut tried = Vec::new();
         while let Some(id) = search.candidate(&known) {
             tried.push(id);

@@ -1,14 +1,14 @@
 //! The words of a message, and whether they address the bot.
 
 use super::{
-    decode::Me,
-    wire::{Entity, Message},
+    decode::TelegramIdentity,
+    wire::{Entity, TelegramMessage},
 };
 use std::ops::Range;
 
 /// The words of a message, the bot's own mention removed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct MessageText {
     pub(super) text: String,
     /// Whether the bot was named.
     pub(super) mentioned: bool,
@@ -17,7 +17,7 @@ pub(super) struct Words {
 }
 
 /// Reads text or caption.
-pub(super) fn words(message: &Message, me: &Me) -> Words {
+pub(super) fn words(message: &TelegramMessage, me: &TelegramIdentity) -> MessageText {
     let (text, entities) = match &message.text {
         Some(text) => (text.as_str(), &message.entities),
         None => (message.caption.as_deref().unwrap_or_default(), &message.caption_entities),
@@ -27,18 +27,18 @@ pub(super) fn words(message: &Message, me: &Me) -> Words {
     for entity in entities {
         let Some(range) = bytes(text, entity) else { continue };
         match named(text.get(range.clone()).unwrap_or_default(), entity, me) {
-            Some(Named::Whole) => own.push(range),
-            Some(Named::Tail(length)) => own.push(range.end - length..range.end),
-            Some(Named::Nobody) => bare_command |= range.start == 0,
+            Some(MentionTarget::Whole) => own.push(range),
+            Some(MentionTarget::Tail(length)) => own.push(range.end - length..range.end),
+            Some(MentionTarget::Nobody) => bare_command |= range.start == 0,
             None => {}
         }
     }
     let mentioned = !own.is_empty();
-    Words { text: without(text, own), mentioned, addressed: mentioned || bare_command }
+    MessageText { text: without(text, own), mentioned, addressed: mentioned || bare_command }
 }
 
 /// Target of an entity that names somebody.
-enum Named {
+enum MentionTarget {
     /// The bot; the whole entity is its name.
     Whole,
     /// The bot; so many bytes at the end of a command are its name.
@@ -47,14 +47,16 @@ enum Named {
     Nobody,
 }
 
-fn named(text: &str, entity: &Entity, me: &Me) -> Option<Named> {
+fn named(text: &str, entity: &Entity, me: &TelegramIdentity) -> Option<MentionTarget> {
     let is_own = |name: &str| !me.username.is_empty() && name.eq_ignore_ascii_case(&me.username);
     match entity.kind.as_str() {
-        "mention" => text.strip_prefix('@').is_some_and(is_own).then_some(Named::Whole),
-        "text_mention" => entity.user.as_ref().is_some_and(|user| user.id == me.id).then_some(Named::Whole),
+        "mention" => text.strip_prefix('@').is_some_and(is_own).then_some(MentionTarget::Whole),
+        "text_mention" => {
+            entity.user.as_ref().is_some_and(|user| user.id == me.id).then_some(MentionTarget::Whole)
+        }
         "bot_command" => match text.split_once('@') {
-            None => Some(Named::Nobody),
-            Some((_, name)) => is_own(name).then_some(Named::Tail(name.len() + 1)),
+            None => Some(MentionTarget::Nobody),
+            Some((_, name)) => is_own(name).then_some(MentionTarget::Tail(name.len() + 1)),
         },
         _ => None,
     }

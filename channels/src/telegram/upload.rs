@@ -1,8 +1,8 @@
 //! Files on their way to Telegram, streamed from the disk.
 
 use super::{
-    api::{CallError, Posted, Thread},
-    client::{Client, Message},
+    api::{SentMessage, TelegramCallError, Thread},
+    client::{OwnMessage, TelegramClient},
 };
 use crate::{OutFile, fetch};
 use bytes::Bytes;
@@ -29,15 +29,15 @@ pub(super) const DOCUMENT: u64 = 50_000_000;
 
 /// Sends a file as a picture or as a document.
 pub(super) async fn send(
-    client: &Client,
+    client: &TelegramClient,
     chat: i64,
     to: Thread,
     file: &OutFile,
     photo: bool,
-) -> Result<Posted, CallError> {
+) -> Result<SentMessage, TelegramCallError> {
     let (method, field) = if photo { ("SendPhoto", "photo") } else { ("SendDocument", "document") };
     let left = Arc::new(AtomicU64::new(0));
-    let (part, size) = part(file, &left).await.map_err(|error| CallError::File(error.to_string()))?;
+    let (part, size) = part(file, &left).await.map_err(|error| TelegramCallError::File(error.to_string()))?;
     let mut form = Form::new().text("chat_id", chat.to_string()).part(field, part);
     if let Some(topic) = to.topic {
         form = form.text("message_thread_id", topic.to_string());
@@ -48,9 +48,9 @@ pub(super) async fn send(
     }
     let request =
         client.http().post(client.method_url(method)?).multipart(form).timeout(fetch::patience(size));
-    let sent = client.exchange::<Message>(request).await.map(Posted::from);
+    let sent = client.exchange::<OwnMessage>(request).await.map(SentMessage::from);
     // What has not left whole did not arrive.
-    if left.load(Ordering::Relaxed) < size { sent.map_err(CallError::before) } else { sent }
+    if left.load(Ordering::Relaxed) < size { sent.map_err(TelegramCallError::before) } else { sent }
 }
 
 /// Opens a file; `left` counts the bytes of it that are on their way.

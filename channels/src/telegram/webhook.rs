@@ -2,9 +2,9 @@
 
 use super::{
     chats::Chats,
-    decode::{Decoder, Delivery, Me},
+    decode::{TelegramDecoder, TelegramIdentity, UpdateDelivery},
     listen::see,
-    wire::{Envelope, Update},
+    wire::{TelegramUpdate, UpdateEnvelope},
 };
 use crate::{
     BoxFuture, EventSink, Glance, HealthCell, Webhook, WebhookRequest, WebhookResponse, clock::now,
@@ -23,7 +23,7 @@ pub(super) struct TelegramWebhook {
     pub(super) account: String,
     pub(super) secret: SecretString,
     pub(super) require_mention: bool,
-    pub(super) me: Arc<OnceLock<Me>>,
+    pub(super) me: Arc<OnceLock<TelegramIdentity>>,
     pub(super) chats: Arc<Chats>,
     pub(super) health: HealthCell,
 }
@@ -36,11 +36,11 @@ impl Webhook for TelegramWebhook {
     fn take<'a>(
         &'a self,
         post: WebhookRequest<'a>,
-        intake: &'a dyn EventSink,
+        sink: &'a dyn EventSink,
     ) -> BoxFuture<'a, WebhookResponse> {
         Box::pin(async move {
             match self.decode(post) {
-                Ok(Some(delivery)) => keep(delivery, intake).await,
+                Ok(Some(delivery)) => keep(delivery, sink).await,
                 Ok(None) => WebhookResponse::Taken(None),
                 Err(answer) => answer,
             }
@@ -54,28 +54,28 @@ impl TelegramWebhook {
     }
 
     /// Checks the secret, then decodes the body. `None` is an update that does not concern the bot.
-    fn decode(&self, post: WebhookRequest<'_>) -> Result<Option<Delivery>, WebhookResponse> {
+    fn decode(&self, post: WebhookRequest<'_>) -> Result<Option<UpdateDelivery>, WebhookResponse> {
         if !self.is_telegrams(post.header(SECRET)) {
             return Err(WebhookResponse::Forbidden);
         }
         // The bot does not know yet who it is: Telegram posts it again.
         let me = self.me.get().ok_or(WebhookResponse::Later)?;
-        let Envelope { update_id } =
+        let UpdateEnvelope { update_id } =
             serde_json::from_slice(post.body).map_err(|_| WebhookResponse::Garbled)?;
         self.health.event(now());
-        let Ok(update) = serde_json::from_slice::<Update>(post.body) else {
+        let Ok(update) = serde_json::from_slice::<TelegramUpdate>(post.body) else {
             tracing::warn!(update_id, "an update cannot be read and is passed over");
             return Ok(None);
         };
         see(&self.chats, &update);
-        let decoder = Decoder { account: &self.account, me, require_mention: self.require_mention };
+        let decoder = TelegramDecoder { account: &self.account, me, require_mention: self.require_mention };
         Ok(decoder.decode(&update, now()))
     }
 }
 
-async fn keep(delivery: Delivery, intake: &dyn EventSink) -> WebhookResponse {
+async fn keep(delivery: UpdateDelivery, sink: &dyn EventSink) -> WebhookResponse {
     let response = delivery.response();
-    match intake.accept(delivery.inbound).await {
+    match sink.accept(delivery.inbound).await {
         Ok(_) => WebhookResponse::Taken(response),
         Err(refusal) => {
             tracing::warn!(%refusal, "an update was not kept: Telegram posts it again");
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::InboundKind;
 
-    fn webhook(me: Option<Me>) -> TelegramWebhook {
+    fn webhook(me: Option<TelegramIdentity>) -> TelegramWebhook {
         let known = OnceLock::new();
         me.map(|me| known.set(me));
         TelegramWebhook {
@@ -102,15 +102,15 @@ mod tests {
         }
     }
 
-    fn pudu() -> Option<Me> {
-        Some(Me { id: 42, username: "pudu_bot".into() })
+    fn pudu() -> Option<TelegramIdentity> {
+        Some(TelegramIdentity { id: 42, username: "pudu_bot".into() })
     }
 
     fn decode(
         hook: &TelegramWebhook,
         secret: Option<&str>,
         body: &[u8],
-    ) -> Result<Option<Delivery>, WebhookResponse> {
+    ) -> Result<Option<UpdateDelivery>, WebhookResponse> {
         let mut headers = HeaderMap::new();
         secret.map(|secret| headers.insert(SECRET, secret.parse().unwrap()));
         hook.decode(WebhookRequest { headers: &headers, body })

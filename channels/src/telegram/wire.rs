@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 
 /// One update, its kind not looked at yet.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope {
+pub(super) struct UpdateEnvelope {
     pub(super) update_id: i64,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Update {
+pub(super) struct TelegramUpdate {
     pub(super) update_id: i64,
-    pub(super) message: Option<Message>,
-    pub(super) edited_message: Option<Message>,
+    pub(super) message: Option<TelegramMessage>,
+    pub(super) edited_message: Option<TelegramMessage>,
     pub(super) callback_query: Option<CallbackQuery>,
 }
 
 /// An update that came in a batch.
-pub(super) type Raw = Box<RawValue>;
+pub(super) type RawUpdate = Box<RawValue>;
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct User {
+pub(super) struct TelegramUser {
     pub(super) id: i64,
     #[serde(default)]
     pub(super) is_bot: bool,
@@ -48,27 +48,27 @@ pub(super) struct Chat {
 #[derive(Debug, Deserialize)]
 pub(super) struct CallbackQuery {
     pub(super) id: String,
-    pub(super) from: User,
-    pub(super) message: Option<Message>,
+    pub(super) from: TelegramUser,
+    pub(super) message: Option<TelegramMessage>,
     pub(super) data: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Message {
+pub(super) struct TelegramMessage {
     pub(super) message_id: i64,
     pub(super) message_thread_id: Option<i64>,
     #[serde(default)]
     pub(super) is_topic_message: bool,
     #[serde(default)]
     pub(super) is_automatic_forward: bool,
-    pub(super) from: Option<User>,
+    pub(super) from: Option<TelegramUser>,
     pub(super) sender_chat: Option<Chat>,
     pub(super) chat: Chat,
     /// Seconds since 1970; 0 for a message that can no longer be read.
     #[serde(default)]
     pub(super) date: i64,
     pub(super) edit_date: Option<i64>,
-    pub(super) reply_to_message: Option<Box<Message>>,
+    pub(super) reply_to_message: Option<Box<TelegramMessage>>,
     pub(super) forum_topic_created: Option<Present>,
     pub(super) media_group_id: Option<String>,
     pub(super) migrate_to_chat_id: Option<i64>,
@@ -89,10 +89,10 @@ pub(super) struct Message {
     pub(super) video: Option<Media>,
     pub(super) video_note: Option<Media>,
     pub(super) sticker: Option<Media>,
-    pub(super) location: Option<Location>,
+    pub(super) location: Option<TelegramLocation>,
     pub(super) venue: Option<Venue>,
     pub(super) contact: Option<Contact>,
-    pub(super) poll: Option<Poll>,
+    pub(super) poll: Option<TelegramPoll>,
     pub(super) dice: Option<Dice>,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Entity {
     pub(super) kind: String,
     pub(super) offset: usize,
     pub(super) length: usize,
-    pub(super) user: Option<User>,
+    pub(super) user: Option<TelegramUser>,
 }
 
 /// A file of any kind.
@@ -130,7 +130,7 @@ pub(super) struct Media {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Location {
+pub(super) struct TelegramLocation {
     pub(super) latitude: f64,
     pub(super) longitude: f64,
 }
@@ -140,7 +140,7 @@ pub(super) struct Venue {
     pub(super) title: String,
     #[serde(default)]
     pub(super) address: String,
-    pub(super) location: Location,
+    pub(super) location: TelegramLocation,
 }
 
 #[derive(Debug, Deserialize)]
@@ -151,7 +151,7 @@ pub(super) struct Contact {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Poll {
+pub(super) struct TelegramPoll {
     pub(super) question: String,
     #[serde(default)]
     pub(super) options: Vec<PollOption>,
@@ -168,7 +168,7 @@ pub(super) struct Dice {
     pub(super) value: i64,
 }
 
-impl User {
+impl TelegramUser {
     /// Returns the name that people see.
     pub(super) fn full_name(&self) -> String {
         full_name(&self.first_name, self.last_name.as_deref())
@@ -180,7 +180,7 @@ pub(super) fn full_name(first: &str, last: Option<&str>) -> String {
     format!("{first} {}", last.unwrap_or_default()).trim().to_owned()
 }
 
-impl Message {
+impl TelegramMessage {
     /// Returns the topic. Plain replies carry a thread id too: only the flag makes it a topic.
     pub(super) fn topic(&self) -> Option<i64> {
         self.message_thread_id.filter(|_| self.is_topic_message)
@@ -188,7 +188,7 @@ impl Message {
 
     /// Returns the message that this one answers. In a topic Telegram names the message that opened it
     /// where nothing is answered.
-    pub(super) fn answered(&self) -> Option<&Message> {
+    pub(super) fn answered(&self) -> Option<&TelegramMessage> {
         self.reply_to_message.as_deref().filter(|answered| {
             answered.forum_topic_created.is_none() && Some(answered.message_id) != self.topic()
         })

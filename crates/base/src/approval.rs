@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Something that is not done before somebody approves it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct ApprovalRequest {
     /// The thread.
     pub thread: ThreadId,
     /// The run; the same one asks again after a restart.
@@ -27,8 +27,8 @@ pub struct Wish {
 pub trait Approver: Send + Sync {
     /// Waits until somebody decided, or time ran out, which is a no. Tells [`crate::Event::Asked`] as soon as
     /// the question is durable. Asked again for the same call, it goes on waiting, or says what was decided.
-    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision>;
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision>;
 
     /// Hears of what was refused without asking anybody.
-    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()>;
+    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()>;
 }

@@ -11,8 +11,8 @@ mod tests;
 mod word;
 mod wrapped;
 
-use script::Command;
-use word::Word;
+use script::ParsedCommand;
+use word::ShellWord;
 use wrapped::Bare;
 
 /// Shells, which run what they are given as text.
@@ -140,7 +140,7 @@ enum Origin {
 }
 
 /// Looks at commands, each with what the one before gives it.
-fn all(commands: &[Command], depth: usize) -> Option<Danger> {
+fn all(commands: &[ParsedCommand], depth: usize) -> Option<Danger> {
     let (mut fed, mut worst) = (None, None);
     for command in commands {
         let nested = command.words.iter().map(|word| &word.inner).chain([&command.inner]);
@@ -156,7 +156,7 @@ fn all(commands: &[Command], depth: usize) -> Option<Danger> {
 }
 
 /// Returns the origin of the output that a command writes for the next one.
-fn origin(command: &Command) -> Option<Origin> {
+fn origin(command: &ParsedCommand) -> Option<Origin> {
     let bare = Bare::new(&command.words);
     match bare.program()? {
         name if FETCHERS.contains(&name) => Some(Origin::Fetched),
@@ -167,13 +167,13 @@ fn origin(command: &Command) -> Option<Origin> {
     }
 }
 
-fn texts(words: &[Word]) -> impl Iterator<Item = &str> {
+fn texts(words: &[ShellWord]) -> impl Iterator<Item = &str> {
     words.iter().map(|word| word.text.as_str())
 }
 
 /// Looks at one simple command.
-fn one(command: &Command, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
-    let Command { words, targets, sources, .. } = command;
+fn one(command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
+    let ParsedCommand { words, targets, sources, .. } = command;
     if targets.iter().chain(sources).any(|file| path::is_connection(file)) {
         return Some(Danger::Connects);
     }
@@ -189,7 +189,7 @@ fn one(command: &Command, fed: Option<&Origin>, depth: usize) -> Option<Danger> 
 }
 
 /// Looks at what an interpreter is given to run.
-fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
+fn given(bare: &Bare<'_>, command: &ParsedCommand, fed: Option<&Origin>, depth: usize) -> Option<Danger> {
     let program = bare.program()?;
     let shell = SHELLS.contains(&program);
     if matches!(program, "source" | ".") {
@@ -198,7 +198,7 @@ fn given(bare: &Bare<'_>, command: &Command, fed: Option<&Origin>, depth: usize)
     if !(shell || INTERPRETERS.contains(&program) || program.starts_with("python")) {
         return None;
     }
-    let option = |word: &&Word| word.text.starts_with(['-', '+']) && word.text.len() > 1;
+    let option = |word: &&ShellWord| word.text.starts_with(['-', '+']) && word.text.len() > 1;
     let options = bare.arguments().iter().take_while(option).count();
     let (options, operands) = bare.arguments().split_at(options);
     let text = texts(options).any(|word| !word.starts_with("--") && word.contains('c'));
@@ -226,7 +226,7 @@ fn stream(shell: bool, input: Option<&str>, fed: Option<&Origin>, depth: usize) 
 }
 
 /// Returns whether a word's value comes from the network.
-fn fetched(word: &Word) -> bool {
+fn fetched(word: &ShellWord) -> bool {
     word.inner.iter().any(|command| matches!(origin(command), Some(Origin::Fetched)))
 }
 
@@ -282,9 +282,9 @@ fn finds(bare: &Bare<'_>, depth: usize) -> Option<Danger> {
             _ => {}
         }
         let end = texts(rest).position(|word| word == ";" || word == "+").unwrap_or(rest.len());
-        let command = Command {
-            words: rest.iter().take(end).map(|word| Word::new(&word.text)).collect(),
-            ..Command::default()
+        let command = ParsedCommand {
+            words: rest.iter().take(end).map(|word| ShellWord::new(&word.text)).collect(),
+            ..ParsedCommand::default()
         };
         if let Some(found) = given(&Bare::new(&command.words), &command, None, depth) {
             return Some(found);

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 /// in the thread log as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Event {
+pub enum RunEvent {
     /// The model is being asked.
     Thinking,
     /// More of the assistant's own words.
@@ -54,7 +54,8 @@ pub enum Event {
         paths: Vec<String>,
     },
     /// A call waits for somebody's approval.
-    Asked {
+    #[serde(rename = "asked")]
+    ApprovalRequested {
         /// The call.
         call: CallId,
         /// Names the question to whoever decides.
@@ -66,21 +67,24 @@ pub enum Event {
         whole: Option<Arc<str>>,
     },
     /// Somebody decided, or time ran out.
-    Decided {
+    #[serde(rename = "decided")]
+    ApprovalDecided {
         /// The call.
         call: CallId,
         /// The decision.
         decision: Decision,
     },
     /// A sub-agent came so far.
-    Task {
+    #[serde(rename = "task")]
+    SubagentProgress {
         /// The call that it works for.
         call: CallId,
         /// How far.
         stage: TaskStage,
     },
     /// The cost of one model call.
-    Spent {
+    #[serde(rename = "spent")]
+    Usage {
         /// The tokens.
         usage: Usage,
     },
@@ -138,12 +142,12 @@ pub enum Outcome {
     /// It used up its model calls.
     Limit,
     /// Something failed for good.
-    Error(Failure),
+    Error(RunFailure),
 }
 
 /// Why a run failed, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct RunFailure {
     /// The kind of failure.
     pub class: FailureClass,
     /// The failure and its remedy, in a sentence or two, without secrets.

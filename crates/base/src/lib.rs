@@ -23,16 +23,18 @@ mod state;
 mod tool;
 mod usage;
 
-pub use approval::{Approver, Wish};
+pub use approval::{ApprovalRequest, Approver};
 pub use cut::{Cut, ends};
-pub use event::{Event, Failure, FailureClass, Outcome, TaskStage};
+pub use event::{FailureClass, Outcome, RunEvent, RunFailure, TaskStage};
 pub use id::{CallId, MessageId, RunId, ThreadId};
 pub use log::{LogError, Seq, ThreadLog};
 pub use message::{Assistant, Decision, Finish, Human, Image, Message, Question, ToolCall, ToolResult};
-pub use model::{Delta, Model, ModelError, ModelStream, Picture, Request};
+pub use model::{Delta, Model, ModelError, ModelImage, ModelStream, Request};
 pub use results::ResultFiles;
-pub use sandbox::{Command, Entry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell};
-pub use shared::{OutlineEntry, Reading, SharedFile, Text};
+pub use sandbox::{
+    DirEntry, Exec, Killed, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand,
+};
+pub use shared::{DocumentText, OutlineEntry, ReadOutcome, SharedFile};
 pub use skill::Skill;
 pub use state::{Marks, Promoted, ThreadState, Todo, TodoStatus, Update};
 pub use tool::{MOST_FILES, Tell, Tool, ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, erase};

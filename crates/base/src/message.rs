@@ -170,13 +170,14 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The requested action, in a line.
-    pub wish: String,
+    #[serde(rename = "wish")]
+    pub request: String,
     /// Whether it was approved.
     pub approved: bool,
     /// The name of the approver; `None` if time ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Whether nobody was asked, because none of those who may decide would have seen the question.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unasked: bool,
+    #[serde(rename = "unasked", default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_asked: bool,
 }

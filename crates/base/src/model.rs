@@ -14,12 +14,12 @@ pub trait Model: Send + Sync {
 
     /// Returns how many tokens prompt and answer may have together. Where nobody knows, what most models
     /// take today.
-    fn window(&self) -> u64 {
+    fn context_window(&self) -> u64 {
         128_000
     }
 
     /// Returns whether it can see images.
-    fn sees(&self) -> bool {
+    fn supports_vision(&self) -> bool {
         false
     }
 
@@ -37,12 +37,12 @@ pub struct Request {
     /// The tools that it may call.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Images that it sees behind the newest message; none for a model that cannot see.
-    pub images: Vec<Picture>,
+    pub images: Vec<ModelImage>,
 }
 
 /// An image as a model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct ModelImage {
     /// Which image of the agent's files.
     pub image: Image,
     /// The image's content.

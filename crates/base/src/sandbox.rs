@@ -50,7 +50,7 @@ pub enum Network {
 /// One thread's sandbox. Paths are the agent's own: absolute, under `/mnt`.
 pub trait Sandbox: Send + Sync {
     /// Runs a shell command. Dropping the future kills everything that it started.
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 
     /// Reads a whole file of at most `limit` bytes.
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>>;
@@ -69,7 +69,7 @@ pub trait Sandbox: Send + Sync {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>>;
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>>;
 
     /// Returns the size of a plain file, in bytes. Fails if a symlink leads to it, as far as the sandbox can
     /// tell.
@@ -86,7 +86,7 @@ pub trait Sandbox: Send + Sync {
 
 /// A shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ShellCommand {
     /// Script that the shell runs.
     pub script: String,
     /// After this long everything is killed.
@@ -125,7 +125,7 @@ pub enum Killed {
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirEntry {
     /// The path, as the agent knows it.
     pub path: String,
     /// Whether it is a folder.

@@ -24,15 +24,15 @@ pub struct SharedFile {
     pub size: u64,
     /// Result of reading it, if it is a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reading: Option<Reading>,
+    pub reading: Option<ReadOutcome>,
 }
 
 /// Result of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Reading {
+pub enum ReadOutcome {
     /// Its text is beside it, as Markdown.
-    Text(Box<Text>),
+    Text(Box<DocumentText>),
     /// There is none.
     Failed {
         /// Why, for whoever sent it.
@@ -42,7 +42,7 @@ pub enum Reading {
 
 /// A document's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Text {
+pub struct DocumentText {
     /// Path inside the sandbox.
     pub path: String,
     /// Size in bytes.
@@ -76,7 +76,7 @@ pub struct OutlineEntry {
     pub title: String,
 }
 
-impl Text {
+impl DocumentText {
     /// Keeps as many headings as are shown, and counts the others.
     #[must_use]
     pub fn with_outline(mut self, headings: impl IntoIterator<Item = OutlineEntry>) -> Self {
@@ -96,17 +96,17 @@ impl SharedFile {
         let mut told = format!("[file: {name} ({size} bytes) at {path}]");
         match &self.reading {
             None => {}
-            Some(Reading::Failed { reason }) => {
+            Some(ReadOutcome::Failed { reason }) => {
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\n[its text could not be read: {}]", foreign::line(reason, WORDS));
             }
-            Some(Reading::Text(text)) => text.tell(&mut told),
+            Some(ReadOutcome::Text(text)) => text.tell(&mut told),
         }
         told
     }
 }
 
-impl Text {
+impl DocumentText {
     fn tell(&self, told: &mut String) {
         let Self { lines, outline, more, opening, warnings, .. } = self;
         let (path, about) = (foreign::text(&self.path), foreign::line(&self.about, WORDS));
@@ -143,17 +143,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn file(reading: Option<Reading>) -> SharedFile {
+    fn file(reading: Option<ReadOutcome>) -> SharedFile {
         SharedFile { name: "a.pdf".into(), path: "/mnt/user-data/uploads/a.pdf".into(), size: 7, reading }
     }
 
-    fn text() -> Text {
-        Text {
+    fn text() -> DocumentText {
+        DocumentText {
             path: "/mnt/user-data/uploads/a.md".into(),
             size: 90,
             lines: 12,
             about: "PDF of 3 pages".into(),
-            ..Text::default()
+            ..DocumentText::default()
         }
     }
 
@@ -162,27 +162,27 @@ mod tests {
         let check = |reading, expect: &str| assert_eq!(file(reading).told(), expect);
         let plain = "[file: a.pdf (7 bytes) at /mnt/user-data/uploads/a.pdf]";
         check(None, plain);
-        let failed = Reading::Failed { reason: "it is\nprotected".into() };
+        let failed = ReadOutcome::Failed { reason: "it is\nprotected".into() };
         check(Some(failed), &format!("{plain}\n[its text could not be read: it is protected]"));
         let place = "[it is a PDF of 3 pages; its text is at /mnt/user-data/uploads/a.md, 12 lines of Markdown: \
                      read_file reads it by lines]";
         let entry = |line| OutlineEntry { line, level: 2, title: format!("Part {line}") };
-        let long =
-            Text { warnings: vec!["a page is empty".into()], ..text() }.with_outline((1..=60).map(entry));
+        let long = DocumentText { warnings: vec!["a page is empty".into()], ..text() }
+            .with_outline((1..=60).map(entry));
         let headings: String = (1..=50).map(|line| format!("\n{line}: ## Part {line}")).collect();
         let expect = format!(
             "{plain}\n{place}\n[note: a page is empty]\n[its headings, by line:]{headings}\n[… 10 more headings …]"
         );
-        check(Some(Reading::Text(Box::new(long))), &expect);
-        let opening = Text { opening: "Dear all,\n[Bob] <system>x".into(), ..text() };
+        check(Some(ReadOutcome::Text(Box::new(long))), &expect);
+        let opening = DocumentText { opening: "Dear all,\n[Bob] <system>x".into(), ..text() };
         let expect = format!("{plain}\n{place}\n[it begins:]\n> Dear all,\n> [Bob] &lt;system>x\n[…]");
-        check(Some(Reading::Text(Box::new(opening))), &expect);
+        check(Some(ReadOutcome::Text(Box::new(opening))), &expect);
     }
 
     #[test]
     fn what_is_stored_looks_like_this() {
         let entry = OutlineEntry { line: 3, level: 1, title: "One".into() };
-        let read = file(Some(Reading::Text(Box::new(text().with_outline([entry])))));
+        let read = file(Some(ReadOutcome::Text(Box::new(text().with_outline([entry])))));
         let stored = json!({
             "name": "a.pdf", "path": "/mnt/user-data/uploads/a.pdf", "size": 7,
             "reading": {
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<SharedFile>(stored).unwrap(), read);
         let old = json!({"name": "a.pdf", "path": "/mnt/user-data/uploads/a.pdf", "size": 7});
         assert_eq!(serde_json::from_value::<SharedFile>(old).unwrap(), file(None));
-        let failed = file(Some(Reading::Failed { reason: "no".into() }));
+        let failed = file(Some(ReadOutcome::Failed { reason: "no".into() }));
         assert_eq!(
             serde_json::to_value(&failed).unwrap()["reading"],
             json!({"outcome": "failed", "reason": "no"})

@@ -237,10 +237,10 @@ mod tests {
             image: Some(Image { path: "/mnt/a.png".into(), mime: "image/png".into() }),
             question: Some(Question { text: "Which?".into(), options: vec!["a".into()] }),
             decision: Some(Decision {
-                wish: "`ls`".into(),
+                request: "`ls`".into(),
                 approved: true,
                 by: Some("Ada".into()),
-                unasked: false,
+                not_asked: false,
             }),
             decisions: Vec::new(),
         };

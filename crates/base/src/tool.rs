@@ -1,7 +1,8 @@
 //! The port to a tool, and the easy way to write one.
 
 use crate::{
-    BoxFuture, CallId, Cut, Decision, Event, Image, Marks, Question, RunId, Sandbox, ThreadId, Update, Usage,
+    BoxFuture, CallId, Cut, Decision, Image, Marks, Question, RunEvent, RunId, Sandbox, ThreadId, Update,
+    Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -29,18 +30,20 @@ pub struct ToolSpec {
     /// Its name, unique in a run.
     pub name: String,
     /// Its purpose, for the model.
-    pub about: String,
+    #[serde(rename = "about")]
+    pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
     /// Whether a call that a crash cut may simply be made again (it only reads).
-    pub repeatable: bool,
+    #[serde(rename = "repeatable")]
+    pub idempotent: bool,
 }
 
 impl ToolSpec {
     /// Describes a tool whose arguments are a type.
     #[must_use]
-    pub fn of<T: JsonSchema>(name: &str, about: &str, repeatable: bool) -> Self {
-        Self { name: name.to_owned(), about: about.to_owned(), parameters: schema::<T>(), repeatable }
+    pub fn of<T: JsonSchema>(name: &str, about: &str, idempotent: bool) -> Self {
+        Self { name: name.to_owned(), description: about.to_owned(), parameters: schema::<T>(), idempotent }
     }
 }
 
@@ -57,16 +60,16 @@ pub struct ToolCx {
     /// Digests of the files that the agent has read.
     pub marks: Arc<Marks>,
     /// Receives the call's progress.
-    pub tell: Tell,
+    pub events: Tell,
     /// The tools that whoever works for the call may use; all that the agent has if not said.
-    pub only: Option<Arc<[String]>>,
+    pub allowed_tools: Option<Arc<[String]>>,
 }
 
 /// So many files go to people with one answer.
 pub const MOST_FILES: usize = 20;
 
 /// Takes what a call tells while it works.
-pub type Tell = Arc<dyn Fn(Event) + Send + Sync>;
+pub type Tell = Arc<dyn Fn(RunEvent) + Send + Sync>;
 
 /// Output of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,13 +110,13 @@ pub trait TypedTool: Send + Sync + 'static {
     /// The name.
     const NAME: &'static str;
     /// What it does, for the model.
-    const ABOUT: &'static str;
+    const DESCRIPTION: &'static str;
     /// Whether a call that a crash cut may simply be made again.
-    const REPEATABLE: bool = false;
+    const IDEMPOTENT: bool = false;
 
     /// Returns its description, if that depends on how it was set up.
-    fn about(&self) -> String {
-        Self::ABOUT.to_owned()
+    fn description(&self) -> String {
+        Self::DESCRIPTION.to_owned()
     }
 
     /// Returns in a few words the effect of a call, for those who are to approve it, if its arguments alone
@@ -132,7 +135,7 @@ pub trait TypedTool: Send + Sync + 'static {
 
 /// Makes a [`Tool`] of a [`TypedTool`].
 pub fn erase<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
-    let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.about(), T::REPEATABLE);
+    let spec = ToolSpec::of::<T::Args>(T::NAME, &tool.description(), T::IDEMPOTENT);
     Arc::new(Erased { tool, spec: Arc::new(spec) })
 }
 

@@ -16,7 +16,7 @@ pub use name::{LEAD, is_lead, normal};
 pub use update_agent::UPDATE_AGENT;
 pub(crate) use {
     setup_agent::SetupAgent,
-    update_agent::{Known, UpdateAgent},
+    update_agent::{AgentOptions, UpdateAgent},
 };
 
 use std::{
@@ -41,7 +41,7 @@ const LONGEST_NAME: usize = 200;
 
 /// Profile of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Profile {
+pub struct AgentProfile {
     /// Its purpose, in a line for people.
     pub about: String,
     /// The model that it wants; the default if not said.
@@ -56,11 +56,11 @@ pub struct Profile {
 
 /// An agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Persona {
+pub struct CustomAgent {
     /// Its name: small letters, digits and hyphens.
     pub name: String,
     /// Its profile.
-    pub profile: Profile,
+    pub profile: AgentProfile,
     /// Whether it lies where DeerFlow kept agents before people had their own; it is not changed there.
     pub legacy: bool,
     /// Problems of its file.
@@ -69,7 +69,7 @@ pub struct Persona {
 
 /// An agent that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenAgent {
     /// The folder's name.
     pub name: String,
     /// The cause, and the remedy.
@@ -80,16 +80,16 @@ pub struct Broken {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     /// Those that can answer.
-    pub agents: Vec<Persona>,
+    pub agents: Vec<CustomAgent>,
     /// Those that cannot.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenAgent>,
     /// How many more there are.
     pub more: usize,
 }
 
 /// Change of an agent; fields that are `None` stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct AgentChange {
     /// Its purpose.
     pub about: Option<String>,
     /// Its model, or none.
@@ -104,9 +104,9 @@ pub struct Change {
     pub only_less: bool,
 }
 
-impl Change {
+impl AgentChange {
     /// Returns what an agent would get that it does not have.
-    fn more(&self, now: &Profile) -> Option<(&'static str, &str)> {
+    fn more(&self, now: &AgentProfile) -> Option<(&'static str, &str)> {
         let both = [("tools", &self.tool_groups, &now.tool_groups), ("skills", &self.skills, &now.skills)];
         both.into_iter().find_map(|(what, wanted, has)| match (wanted.as_ref()?, has.as_ref()?) {
             (None, _) => Some((what, "all")),
@@ -201,12 +201,12 @@ impl Agents {
     ///
     /// # Errors
     /// When there is none, or it is broken.
-    pub fn find(&self, wanted: &str) -> Result<Persona, AgentError> {
+    pub fn find(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
         let name = normal(wanted)?;
         let Some((folder, legacy)) = self.folder(&name) else { return Err(AgentError::Unknown(name)) };
         let read = file::read(&folder);
         let (profile, odd) = read.map_err(|why| AgentError::Broken { name: name.clone(), why })?;
-        Ok(Persona { name, profile, legacy, odd })
+        Ok(CustomAgent { name, profile, legacy, odd })
     }
 
     /// Returns whether there is a folder of that name, broken or not.
@@ -228,10 +228,10 @@ impl Agents {
                 Ok(persona) if persona.name == name => roster.agents.push(persona),
                 Ok(_) | Err(AgentError::Unknown(_) | AgentError::Name { .. }) => {
                     let why = "a folder of agents has a name of small letters, digits and hyphens: rename it";
-                    roster.broken.push(Broken { name, why: why.to_owned() });
+                    roster.broken.push(BrokenAgent { name, why: why.to_owned() });
                 }
-                Err(AgentError::Broken { why, .. }) => roster.broken.push(Broken { name, why }),
-                Err(error) => roster.broken.push(Broken { name, why: error.told() }),
+                Err(AgentError::Broken { why, .. }) => roster.broken.push(BrokenAgent { name, why }),
+                Err(error) => roster.broken.push(BrokenAgent { name, why: error.told() }),
             }
         }
         roster
@@ -257,7 +257,7 @@ impl Agents {
     /// # Errors
     /// When the name is taken or cannot be one, a part of it cannot be, or the disk fails. Nothing of it is
     /// kept then.
-    pub fn create(&self, wanted: &str, profile: &Profile) -> Result<Persona, AgentError> {
+    pub fn create(&self, wanted: &str, profile: &AgentProfile) -> Result<CustomAgent, AgentError> {
         let profile = checked(profile.clone())?;
         let root = self.own();
         let _alone = disk::alone(&root)?;
@@ -265,7 +265,7 @@ impl Agents {
         let config = file::config(&name, &profile, None).map_err(AgentError::Wrong)?;
         disk::create(&root, &name, &[config, file::soul(&profile.soul)])?;
         tracing::info!(agent = name, "an agent was made");
-        Ok(Persona { name, profile, legacy: false, odd: Vec::new() })
+        Ok(CustomAgent { name, profile, legacy: false, odd: Vec::new() })
     }
 
     /// Changes an agent, from its next run on. Each of its two files is there whole or not at all, what it may
@@ -273,7 +273,7 @@ impl Agents {
     ///
     /// # Errors
     /// When there is none, it is broken, lies in the older folder, a part cannot be, or the disk fails.
-    pub fn update(&self, wanted: &str, change: Change) -> Result<Persona, AgentError> {
+    pub fn update(&self, wanted: &str, change: AgentChange) -> Result<CustomAgent, AgentError> {
         let root = self.own();
         let _alone = disk::alone(&root)?;
         let old = self.editable(wanted)?;
@@ -284,7 +284,7 @@ impl Agents {
                         update_agent (approvals.tools)";
             return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {mend}")));
         }
-        let profile = checked(Profile {
+        let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),
             model: change.model.unwrap_or(now.model),
             tool_groups: change.tool_groups.unwrap_or(now.tool_groups),
@@ -292,7 +292,7 @@ impl Agents {
             soul: change.soul.unwrap_or(now.soul),
         })?;
         let mut files = Vec::new();
-        if (Profile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
+        if (AgentProfile { soul: old.profile.soul.clone(), ..profile.clone() }) != old.profile {
             let kept =
                 file::mapping(&folder).map_err(|why| AgentError::Broken { name: old.name.clone(), why })?;
             files.push(file::config(&old.name, &profile, Some(kept)).map_err(AgentError::Wrong)?);
@@ -302,7 +302,7 @@ impl Agents {
         }
         disk::replace(&folder, &files)?;
         tracing::info!(agent = old.name, files = files.len(), "an agent was changed");
-        Ok(Persona { profile, ..old })
+        Ok(CustomAgent { profile, ..old })
     }
 
     /// Takes an agent away, with all that is in its folder.
@@ -323,7 +323,7 @@ impl Agents {
         Ok(())
     }
 
-    fn editable(&self, wanted: &str) -> Result<Persona, AgentError> {
+    fn editable(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
         let persona = self.find(wanted)?;
         if persona.legacy { Err(AgentError::Legacy(persona.name)) } else { Ok(persona) }
     }
@@ -358,7 +358,7 @@ impl Agents {
 }
 
 /// Checks what somebody wants an agent to be, and tidies it.
-fn checked(profile: Profile) -> Result<Profile, AgentError> {
+fn checked(profile: AgentProfile) -> Result<AgentProfile, AgentError> {
     let wrong = |text: String| Err(AgentError::Wrong(text));
     let plain: String = profile.about.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let about = plain.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -381,7 +381,7 @@ fn checked(profile: Profile) -> Result<Profile, AgentError> {
             return wrong(format!("{name:?} is no name of a tool group, a skill or a model"));
         }
     }
-    Ok(Profile { about, ..profile })
+    Ok(AgentProfile { about, ..profile })
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! Deliberately absent: who may decide, and how people see the question. That is for whoever knows people.
 
 use crate::{Asker, audit, now};
-use base::{Approver, BoxFuture, Decision, Event, Tell, Wish};
+use base::{ApprovalRequest, Approver, BoxFuture, Decision, RunEvent, Tell};
 use pudu_base as base;
-use pudu_store::{Approval, Db, Ruling, StoreError};
+use pudu_store::{Approval, ApprovalDecision, Db, StoreError};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::Notify;
 
 /// Approval requests that wait for people.
-pub struct Approvals {
+pub struct PendingApprovals {
     db: Db,
     /// How long somebody can decide.
     patience: RwLock<Duration>,
@@ -24,7 +24,7 @@ pub struct Approvals {
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
-impl Approvals {
+impl PendingApprovals {
     pub(crate) fn new(db: Db, patience: Duration) -> Self {
         Self { db, patience: RwLock::new(patience), waiting: Mutex::default() }
     }
@@ -46,7 +46,7 @@ impl Approvals {
     /// # Errors
     /// When the store fails.
     pub async fn decide(&self, id: &str, approved: bool, by: &str) -> Result<Option<Approval>, StoreError> {
-        let ruling = Ruling { approved, by: Some(by.to_owned()), at: now() };
+        let ruling = ApprovalDecision { approved, by: Some(by.to_owned()), at: now() };
         let decided = self.db.decide(id, ruling).await?;
         if let Some(bell) = self.lock().get(id) {
             bell.notify_waiters();
@@ -55,14 +55,18 @@ impl Approvals {
     }
 
     /// Keeps a question, and waits for its end.
-    async fn ask(&self, asked: Approval, announce: impl FnOnce(&Approval)) -> Result<Ruling, StoreError> {
+    async fn ask(
+        &self,
+        asked: Approval,
+        announce: impl FnOnce(&Approval),
+    ) -> Result<ApprovalDecision, StoreError> {
         let arguments = asked.arguments.clone();
         let found = self.db.ask(&asked).await?;
         if found.arguments != arguments {
             // The same call with other arguments: nobody was asked about these.
-            return Ok(Ruling { approved: false, by: None, at: found.asked });
+            return Ok(ApprovalDecision { approved: false, by: None, at: found.asked });
         }
-        if let Some(ruling) = found.ruling {
+        if let Some(ruling) = found.decision {
             return Ok(ruling);
         }
         let _waits = Waits::new(self, &found.id);
@@ -70,7 +74,7 @@ impl Approvals {
         loop {
             let bell = self.lock().get(&found.id).cloned().unwrap_or_default();
             let rings = bell.notified();
-            if let Some(ruling) = self.db.approval(&found.id).await?.and_then(|asked| asked.ruling) {
+            if let Some(ruling) = self.db.approval(&found.id).await?.and_then(|asked| asked.decision) {
                 return Ok(ruling);
             }
             let left = u64::try_from(found.deadline - now()).unwrap_or(0);
@@ -78,10 +82,10 @@ impl Approvals {
                 break;
             }
         }
-        let late = Ruling { approved: false, by: None, at: now() };
+        let late = ApprovalDecision { approved: false, by: None, at: now() };
         let decided = self.db.decide(&found.id, late.clone()).await?;
         // Somebody may have decided in the last moment.
-        Ok(decided.and_then(|asked| asked.ruling).unwrap_or(late))
+        Ok(decided.and_then(|asked| asked.decision).unwrap_or(late))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Notify>>> {
@@ -91,12 +95,12 @@ impl Approvals {
 
 /// Somebody waits for a question, until this is dropped.
 struct Waits<'a> {
-    approvals: &'a Approvals,
+    approvals: &'a PendingApprovals,
     id: String,
 }
 
 impl<'a> Waits<'a> {
-    fn new(approvals: &'a Approvals, id: &str) -> Self {
+    fn new(approvals: &'a PendingApprovals, id: &str) -> Self {
         approvals.lock().insert(id.to_owned(), Arc::default());
         Self { approvals, id: id.to_owned() }
     }
@@ -109,28 +113,33 @@ impl Drop for Waits<'_> {
 }
 
 /// Asks the one for whom a run works.
-pub(crate) struct Desk {
-    pub(crate) approvals: Arc<Approvals>,
-    pub(crate) ledger: audit::Ledger,
+pub(crate) struct StoredApprovals {
+    pub(crate) approvals: Arc<PendingApprovals>,
+    pub(crate) ledger: audit::AuditLog,
     pub(crate) asker: Asker,
 }
 
-impl Approver for Desk {
-    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+impl Approver for StoredApprovals {
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
-            if self.asker.unheard {
+            if self.asker.cannot_approve {
                 self.ledger
                     .note("ask", &wish.line, "denied: nobody who may allow it sees it".to_owned())
                     .await;
-                return Decision { wish: wish.line.clone(), approved: false, by: None, unasked: true };
+                return Decision { request: wish.line.clone(), approved: false, by: None, not_asked: true };
             }
             let asked = self.approvals.ask(self.question(wish), |found| {
                 let (call, key) = (wish.call.clone(), found.id.clone());
-                tell(Event::Asked { call, key, wish: wish.line.clone(), whole: wish.whole.clone() });
+                tell(RunEvent::ApprovalRequested {
+                    call,
+                    key,
+                    wish: wish.line.clone(),
+                    whole: wish.whole.clone(),
+                });
             });
             let ruling = asked.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "nobody could be asked for approval");
-                Ruling { approved: false, by: None, at: now() }
+                ApprovalDecision { approved: false, by: None, at: now() }
             });
             let verdict = match (ruling.approved, &ruling.by) {
                 (true, by) => format!("approved by {}", by.as_deref().unwrap_or("nobody")),
@@ -138,17 +147,22 @@ impl Approver for Desk {
                 (false, None) => "denied: nobody answered in time".to_owned(),
             };
             self.ledger.note("ask", &wish.line, verdict).await;
-            Decision { wish: wish.line.clone(), approved: ruling.approved, by: ruling.by, unasked: false }
+            Decision {
+                request: wish.line.clone(),
+                approved: ruling.approved,
+                by: ruling.by,
+                not_asked: false,
+            }
         })
     }
 
-    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()> {
+    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         Box::pin(self.ledger.note("ask", &wish.line, "blocked".to_owned()))
     }
 }
 
-impl Desk {
-    fn question(&self, wish: &Wish) -> Approval {
+impl StoredApprovals {
+    fn question(&self, wish: &ApprovalRequest) -> Approval {
         let patience = *self.approvals.patience.read().unwrap_or_else(PoisonError::into_inner);
         let asked = now();
         Approval {
@@ -164,13 +178,13 @@ impl Desk {
             name: self.asker.name.clone(),
             asked,
             deadline: asked.saturating_add(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
-            ruling: None,
+            decision: None,
         }
     }
 }
 
 /// SHA-256 of the tool's name and its arguments, whose keys are in order.
-fn digest(wish: &Wish) -> String {
+fn digest(wish: &ApprovalRequest) -> String {
     let text = format!("{}\n{}", wish.tool, wish.args);
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -183,23 +197,28 @@ fn fresh() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Location;
+    use crate::store::DbLocation;
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
 
     /// Somebody to ask, over the store in a folder.
-    async fn desk(home: &std::path::Path) -> Desk {
-        let db = Db::open(&Location::Sqlite(home.join("pudu.db"))).await.unwrap();
-        let asker = Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), unheard: false };
+    async fn desk(home: &std::path::Path) -> StoredApprovals {
+        let db = Db::open(&DbLocation::Sqlite(home.join("pudu.db"))).await.unwrap();
+        let asker =
+            Asker { account: "a".into(), person: "5".into(), name: "Ada".into(), cannot_approve: false };
         let ledger =
-            audit::Ledger { db: db.clone(), thread: "t".into(), run: "r".into(), asker: asker.clone() };
-        Desk { approvals: Arc::new(Approvals::new(db, Duration::from_secs(600))), ledger, asker }
+            audit::AuditLog { db: db.clone(), thread: "t".into(), run: "r".into(), asker: asker.clone() };
+        StoredApprovals {
+            approvals: Arc::new(PendingApprovals::new(db, Duration::from_secs(600))),
+            ledger,
+            asker,
+        }
     }
 
     /// Asks for a call with arguments, and approves whatever is asked. Tells what came of it, and whether
     /// anybody was asked.
-    async fn approved(desk: &Desk, args: Value) -> (bool, bool) {
-        let wish = Wish {
+    async fn approved(desk: &StoredApprovals, args: Value) -> (bool, bool) {
+        let wish = ApprovalRequest {
             thread: "t".into(),
             run: "r".into(),
             call: "c".into(),
@@ -210,7 +229,7 @@ mod tests {
         };
         let (bell, mut rings) = mpsc::channel(1);
         let tell: Tell = Arc::new(move |event| {
-            if let Event::Asked { key, .. } = event {
+            if let RunEvent::ApprovalRequested { key, .. } = event {
                 bell.try_send(key).unwrap();
             }
         });

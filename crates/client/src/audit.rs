@@ -2,8 +2,10 @@
 //! whether it was let through, and how it ended. An action that cannot be recorded is not done.
 
 use crate::{Asker, now};
-use pudu_base::{BoxFuture, Command, Entry, Exec, Killed, RunId, Sandbox, SandboxError, ThreadId, ToolError};
-use pudu_store::{ABANDONED, Db, Deed, DeedId, STOPPED, StoreError};
+use pudu_base::{
+    BoxFuture, DirEntry, Exec, Killed, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, ToolError,
+};
+use pudu_store::{ABANDONED, AuditEntry, AuditEntryId, Db, STOPPED, StoreError};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -14,19 +16,19 @@ const ENDS: (usize, usize) = (6_000, 4_000);
 
 /// Notes what one run does.
 #[derive(Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct AuditLog {
     pub(crate) db: Db,
     pub(crate) thread: ThreadId,
     pub(crate) run: RunId,
     pub(crate) asker: Asker,
 }
 
-impl Ledger {
+impl AuditLog {
     /// Notes what needs no end. A failure is logged: what was decided counts nevertheless.
     pub(crate) async fn note(&self, action: &str, detail: &str, verdict: String) {
         let ended = Some(now());
-        let deed = Deed { verdict, ended, ..self.deed(action, detail) };
-        if let Err(error) = self.db.deed_begins(deed).await {
+        let deed = AuditEntry { verdict, ended, ..self.deed(action, detail) };
+        if let Err(error) = self.db.begin_audit_entry(deed).await {
             tracing::error!(%error, "a decision could not be noted");
         }
     }
@@ -44,8 +46,8 @@ impl Ledger {
         done
     }
 
-    async fn begin(&self, action: &str, detail: &str) -> Result<DeedId, SandboxError> {
-        self.db.deed_begins(self.deed(action, detail)).await.map_err(|error: StoreError| {
+    async fn begin(&self, action: &str, detail: &str) -> Result<AuditEntryId, SandboxError> {
+        self.db.begin_audit_entry(self.deed(action, detail)).await.map_err(|error: StoreError| {
             tracing::error!(%error, "a deed could not be noted, so it is not done");
             SandboxError::Refused(
                 "this could not be written into the audit log, so it is not done".to_owned(),
@@ -53,14 +55,14 @@ impl Ledger {
         })
     }
 
-    async fn end(&self, id: DeedId, code: Option<i32>) {
-        if let Err(error) = self.db.deed_ends(id, code.map(i64::from), now()).await {
+    async fn end(&self, id: AuditEntryId, code: Option<i32>) {
+        if let Err(error) = self.db.end_audit_entry(id, code.map(i64::from), now()).await {
             tracing::error!(%error, "the end of a deed could not be noted");
         }
     }
 
-    fn deed(&self, action: &str, detail: &str) -> Deed {
-        Deed {
+    fn deed(&self, action: &str, detail: &str) -> AuditEntry {
+        AuditEntry {
             at: now(),
             thread: self.thread.clone(),
             run: self.run.clone(),
@@ -116,11 +118,11 @@ pub fn killed(code: i64) -> Option<&'static str> {
 /// A sandbox whose commands and writes are noted.
 pub(crate) struct Audited {
     pub(crate) sandbox: Arc<dyn Sandbox>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: AuditLog,
 }
 
 impl Sandbox for Audited {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             let deed = self.ledger.begin("exec", &command.script).await?;
             let done = self.sandbox.exec(command).await;
@@ -152,7 +154,7 @@ impl Sandbox for Audited {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         self.sandbox.list(path, depth, limit)
     }
 

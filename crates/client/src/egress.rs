@@ -58,13 +58,13 @@ const HOP_BY_HOP: [HeaderName; 6] = [
     HeaderName::from_static("te"),
 ];
 
-type Reply = Response<Either<Full<Bytes>, Held>>;
+type ProxyReply = Response<Either<Full<Bytes>, ConnectedBody>>;
 
 /// Lets commands reach some domains, and nothing else.
 #[derive(Clone)]
-pub struct Proxy(Arc<Rules>);
+pub struct Proxy(Arc<ProxyRules>);
 
-struct Rules {
+struct ProxyRules {
     domains: Vec<Domain>,
     resolver: Arc<dyn Resolver>,
     /// Returns the kind of an address that must not be reached.
@@ -75,7 +75,7 @@ impl Proxy {
     /// Makes one that lets these domains through.
     #[must_use]
     pub fn new(domains: Vec<Domain>) -> Self {
-        Self(Arc::new(Rules { domains, resolver: Arc::new(System), closed }))
+        Self(Arc::new(ProxyRules { domains, resolver: Arc::new(System), closed }))
     }
 }
 
@@ -86,7 +86,7 @@ impl Egress for Proxy {
 }
 
 /// Serves until it is dropped, and every connection with it.
-async fn serve(rules: Arc<Rules>, listener: TcpListener) {
+async fn serve(rules: Arc<ProxyRules>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -103,7 +103,7 @@ async fn serve(rules: Arc<Rules>, listener: TcpListener) {
 /// The two ends of a tunnel, for when its client has its answer.
 type Tunnel = Arc<Mutex<Option<(OnUpgrade, TcpStream)>>>;
 
-async fn converse(rules: Arc<Rules>, stream: TcpStream) {
+async fn converse(rules: Arc<ProxyRules>, stream: TcpStream) {
     let tunnel = Tunnel::default();
     let service = service_fn(|request| {
         let (rules, tunnel) = (rules.clone(), tunnel.clone());
@@ -128,16 +128,20 @@ async fn converse(rules: Arc<Rules>, stream: TcpStream) {
 }
 
 /// Why a request is not handed on: the status, and words for whoever reads what the command printed.
-type Refusal = (StatusCode, String);
+type ProxyRefusal = (StatusCode, String);
 
-fn refusal((status, why): Refusal) -> Reply {
+fn refusal((status, why): ProxyRefusal) -> ProxyReply {
     let mut reply = Response::new(Either::Left(Full::from(format!("{why}\n"))));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
 }
 
-async fn answer(rules: &Rules, mut request: Request<Incoming>, tunnel: &Tunnel) -> Result<Reply, Refusal> {
+async fn answer(
+    rules: &ProxyRules,
+    mut request: Request<Incoming>,
+    tunnel: &Tunnel,
+) -> Result<ProxyReply, ProxyRefusal> {
     let connect = request.method() == Method::CONNECT;
     let (host, port) = target(request.uri(), connect)?;
     let server = rules.reach(&host, port).await?;
@@ -150,7 +154,7 @@ async fn answer(rules: &Rules, mut request: Request<Incoming>, tunnel: &Tunnel) 
 }
 
 /// Returns host and port of a request to a proxy.
-fn target(uri: &Uri, connect: bool) -> Result<(String, u16), Refusal> {
+fn target(uri: &Uri, connect: bool) -> Result<(String, u16), ProxyRefusal> {
     let unclear = || (StatusCode::BAD_REQUEST, "this proxy takes http:// URLs and CONNECT".to_owned());
     let plain = connect || uri.scheme_str() == Some("http");
     let authority = uri.authority().filter(|_| plain).ok_or_else(unclear)?;
@@ -161,9 +165,9 @@ fn target(uri: &Uri, connect: bool) -> Result<(String, u16), Refusal> {
     Ok((authority.host().trim_end_matches('.').to_ascii_lowercase(), port))
 }
 
-impl Rules {
+impl ProxyRules {
     /// Connects to a domain that may be reached.
-    async fn reach(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
+    async fn reach(&self, host: &str, port: u16) -> Result<TcpStream, ProxyRefusal> {
         if !self.domains.iter().any(|domain| domain.admits(host, port)) {
             let domains = self.domains.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let why = format!("{host}:{port} is not among what this sandbox may reach: {domains}");
@@ -193,7 +197,7 @@ impl Rules {
 }
 
 /// Hands a request on as the server's own, and its answer back.
-async fn hand_on(mut request: Request<Incoming>, server: TcpStream) -> Result<Reply, Refusal> {
+async fn hand_on(mut request: Request<Incoming>, server: TcpStream) -> Result<ProxyReply, ProxyRefusal> {
     let broken = |error: hyper::Error| (StatusCode::BAD_GATEWAY, format!("the server broke off: {error}"));
     let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse();
@@ -210,7 +214,7 @@ async fn hand_on(mut request: Request<Incoming>, server: TcpStream) -> Result<Re
     }));
     let (mut parts, body) = send.send_request(request).await.map_err(broken)?.into_parts();
     strip(&mut parts.headers);
-    Ok(Response::from_parts(parts, Either::Right(Held { body, _driver: driver })))
+    Ok(Response::from_parts(parts, Either::Right(ConnectedBody { body, _driver: driver })))
 }
 
 fn strip(headers: &mut HeaderMap) {
@@ -218,12 +222,12 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 /// A server's body, with the connection that it comes over.
-struct Held {
+struct ConnectedBody {
     body: Incoming,
     _driver: AbortOnDropHandle<()>,
 }
 
-impl Body for Held {
+impl Body for ConnectedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

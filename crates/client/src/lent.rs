@@ -1,11 +1,11 @@
 //! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the end.
 
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError, SandboxProvider, ThreadId};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// A sandbox that is there when it is used.
-pub(crate) struct Lent {
+pub(crate) struct LazySandbox {
     provider: Arc<dyn SandboxProvider>,
     thread: ThreadId,
     /// The folders of skills that it shows; all if not said.
@@ -13,7 +13,7 @@ pub(crate) struct Lent {
     place: OnceCell<Arc<dyn Sandbox>>,
 }
 
-impl Lent {
+impl LazySandbox {
     pub(crate) fn new(
         provider: Arc<dyn SandboxProvider>,
         thread: ThreadId,
@@ -39,8 +39,8 @@ impl Lent {
     }
 }
 
-impl Sandbox for Lent {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+impl Sandbox for LazySandbox {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move { self.place().await?.exec(command).await })
     }
 
@@ -62,7 +62,7 @@ impl Sandbox for Lent {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(async move { self.place().await?.list(path, depth, limit).await })
     }
 
@@ -87,7 +87,7 @@ mod tests {
     struct Empty;
 
     impl Sandbox for Empty {
-        fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+        fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
             Box::pin(std::future::pending())
         }
         fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -101,7 +101,7 @@ mod tests {
             _: &'a str,
             _: usize,
             _: usize,
-        ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+        ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
             Box::pin(async { Ok(Vec::new()) })
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     async fn a_sandbox_is_asked_for_once_when_it_is_needed_and_given_back_if_it_was() {
         let provider = Arc::new(Counter::default());
         let counts = || (provider.asked.load(Ordering::Relaxed), provider.back.load(Ordering::Relaxed));
-        let lent = Lent::new(provider.clone(), "t".into(), None);
+        let lent = LazySandbox::new(provider.clone(), "t".into(), None);
         lent.give_back().await;
         assert_eq!(counts(), (0, 0));
         // A failure is not kept.

@@ -30,18 +30,18 @@ pub use pudu_skills as skills;
 pub use pudu_store as store;
 pub use pudu_tools as tools;
 
-pub use approvals::Approvals;
+pub use approvals::PendingApprovals;
 pub use audit::killed;
 pub use results::FOLDER as RESULTS_FOLDER;
-pub use run::{Asker, Authoring, Control, Ended, Run, Task};
-pub use setup::{Groups, ModelInfo, Setup};
-pub use storage::{AccountUsage, Limits, Pruned, Retention, RetentionRules, Storage};
+pub use run::{Asker, Authoring, Control, Run, RunEnd, RunTask};
+pub use setup::{AgentSetup, ModelInfo, ToolGroups};
+pub use storage::{AccountUsage, Pruned, Retention, RetentionLimits, RetentionRules, Storage};
 
-use agents::{Agents, Persona, Roster};
+use agents::{Agents, CustomAgent, Roster};
 use futures_util::FutureExt;
 use harness::{Memory, Replay};
-use live::Live;
-use look::Look;
+use live::RunRegistry;
+use look::CatalogCache;
 use sandbox::{Folders, ThreadFiles};
 use skills::{Catalog, Skills};
 use std::{
@@ -61,13 +61,13 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     db: Db,
     folders: Folders,
-    setup: RwLock<Arc<Setup>>,
+    setup: RwLock<Arc<AgentSetup>>,
     skills: Skills,
-    look: Look,
+    look: CatalogCache,
     agents: Agents,
     threads: Threads,
-    live: Live,
-    approvals: Arc<Approvals>,
+    live: RunRegistry,
+    approvals: Arc<PendingApprovals>,
     /// One permit a run: the whole admission control.
     admission: Arc<Semaphore>,
     /// Memory budget of the files that tools read, for all runs.
@@ -81,17 +81,17 @@ impl Client {
     /// Puts an agent together. At most `concurrency` runs work at once, others wait. [`Skills::none`] does
     /// without skills.
     #[must_use]
-    pub fn new(db: Db, folders: Folders, setup: Setup, skills: Skills, concurrency: usize) -> Self {
+    pub fn new(db: Db, folders: Folders, setup: AgentSetup, skills: Skills, concurrency: usize) -> Self {
         Self(Arc::new(Inner {
             threads: Threads::new(Arc::new(db.clone())),
-            live: Live::default(),
-            approvals: Arc::new(Approvals::new(db.clone(), setup.patience)),
+            live: RunRegistry::default(),
+            approvals: Arc::new(PendingApprovals::new(db.clone(), setup.patience)),
             db,
             agents: Agents::new(folders.home().to_owned()),
             folders,
             setup: RwLock::new(Arc::new(setup)),
             skills,
-            look: Look::default(),
+            look: CatalogCache::default(),
             admission: Arc::new(Semaphore::new(concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Memory::default(),
             tasks: TaskTracker::new(),
@@ -100,7 +100,7 @@ impl Client {
     }
 
     /// Changes models, tools and bounds for runs that start from now on.
-    pub fn configure(&self, setup: Setup) {
+    pub fn configure(&self, setup: AgentSetup) {
         self.0.approvals.set_patience(setup.patience);
         *self.0.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
     }
@@ -119,7 +119,7 @@ impl Client {
 
     /// Returns what waits for people.
     #[must_use]
-    pub fn approvals(&self) -> &Approvals {
+    pub fn approvals(&self) -> &PendingApprovals {
         &self.0.approvals
     }
 
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Finds a custom agent; the error is for people.
-    pub async fn persona(&self, name: &str) -> Result<Persona, String> {
+    pub async fn persona(&self, name: &str) -> Result<CustomAgent, String> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.find(&name)).await {
             Ok(found) => found.map_err(|error| error.told()),
@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// Returns the models, tool groups and skills of an agent that do not exist at the moment.
-    pub async fn notes(&self, persona: &Persona) -> Vec<String> {
+    pub async fn notes(&self, persona: &CustomAgent) -> Vec<String> {
         persona.notes(&self.setup(), &*self.catalog().await)
     }
 
@@ -203,7 +203,7 @@ impl Client {
     /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops
     /// the later one.
     #[must_use]
-    pub fn start(&self, task: Task, control: Control) -> Run {
+    pub fn start(&self, task: RunTask, control: Control) -> Run {
         let (ended, done) = oneshot::channel();
         let run = Run { replay: Arc::new(Replay::default()), done };
         let (id, live) = (task.run.clone(), self.clone());
@@ -264,7 +264,7 @@ impl Client {
         self.0.live.trim();
     }
 
-    fn setup(&self) -> Arc<Setup> {
+    fn setup(&self) -> Arc<AgentSetup> {
         self.0.setup.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

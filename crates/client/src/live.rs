@@ -14,16 +14,16 @@ const AFTER: Duration = Duration::from_secs(60);
 
 /// The replay rings of the process.
 #[derive(Default)]
-pub(crate) struct Live(Mutex<HashMap<RunId, Entry>>);
+pub(crate) struct RunRegistry(Mutex<HashMap<RunId, RegisteredRun>>);
 
-struct Entry {
+struct RegisteredRun {
     replay: Arc<Replay>,
     ended: Option<Instant>,
 }
 
-impl Live {
+impl RunRegistry {
     pub(crate) fn open(&self, run: RunId, replay: Arc<Replay>) {
-        self.lock().insert(run, Entry { replay, ended: None });
+        self.lock().insert(run, RegisteredRun { replay, ended: None });
     }
 
     pub(crate) fn close(&self, run: &RunId) {
@@ -52,7 +52,7 @@ impl Live {
         live.shrink_to_fit();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Entry>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, RegisteredRun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,16 +60,16 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pudu_base::{Event, Outcome};
+    use pudu_base::{Outcome, RunEvent};
 
     #[tokio::test(start_paused = true)]
     async fn a_run_can_be_read_while_it_works_and_a_minute_longer() {
-        let live = Live::default();
+        let live = RunRegistry::default();
         live.open("a".into(), Arc::default());
         live.open("b".into(), Arc::default());
         live.open("c".into(), Arc::default());
         live.close(&"a".into());
-        live.get(&"c".into()).unwrap().publish(Event::Ended { outcome: Outcome::Success });
+        live.get(&"c".into()).unwrap().publish(RunEvent::Ended { outcome: Outcome::Success });
         assert_eq!(live.list().into_iter().map(|(run, _)| run).collect::<Vec<_>>(), ["b".into()]);
         tokio::time::advance(AFTER - Duration::from_secs(1)).await;
         live.trim();

@@ -13,9 +13,9 @@ type Looking = BoxFuture<'static, Arc<Catalog>>;
 
 /// The look that is under way, if one is.
 #[derive(Default)]
-pub(crate) struct Look(Mutex<Option<WeakShared<Looking>>>);
+pub(crate) struct CatalogCache(Mutex<Option<WeakShared<Looking>>>);
 
-impl Look {
+impl CatalogCache {
     /// Returns what is found now, or by the look that is under way.
     pub(crate) fn at(&self, skills: Skills) -> Shared<Looking> {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);

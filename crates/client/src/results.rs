@@ -13,12 +13,12 @@ const DIGITS: usize = 12;
 const LOGS: &str = "bash";
 
 /// One thread's results.
-pub(crate) struct Kept {
+pub(crate) struct ThreadResults {
     pub(crate) files: ThreadFiles,
     pub(crate) folder: Arc<str>,
 }
 
-impl ResultFiles for Kept {
+impl ResultFiles for ThreadResults {
     fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
         Box::pin(async move { self.files.keep_result(&self.folder, &name(tool), text.to_owned()).await })
     }

@@ -2,14 +2,14 @@
 
 use crate::{
     Client,
-    cast::{self, Cast},
+    cast::{self, AssembledAgent},
     now,
 };
 use pudu_base::{
-    Assistant, Decision, Event, Failure, FailureClass, Finish, Human, Message, MessageId, Outcome, Question,
-    RunId, ThreadId, ThreadState, Update, Usage,
+    Assistant, Decision, FailureClass, Finish, Human, Message, MessageId, Outcome, Question, RunEvent,
+    RunFailure, RunId, ThreadId, ThreadState, Update, Usage,
 };
-use pudu_harness::{Replay, SkillPolicy, Steering, Turn, lead_chain};
+use pudu_harness::{Replay, RunState, SkillPolicy, Steering, lead_chain};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ const UNHEARD: &str =
 
 /// Task of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct RunTask {
     /// The thread.
     pub thread: ThreadId,
     /// The run; the same one again after a restart.
@@ -77,7 +77,7 @@ pub struct Asker {
     /// The name that people see.
     pub name: String,
     /// Whether they may not approve what they ask for, and nobody who may sees it.
-    pub unheard: bool,
+    pub cannot_approve: bool,
 }
 
 /// How to reach a run while it works. Made by the caller, so that it can be stopped before it starts.
@@ -93,7 +93,7 @@ pub struct Control {
 pub struct Run {
     /// The run's events.
     pub replay: Arc<Replay>,
-    pub(crate) done: oneshot::Receiver<Ended>,
+    pub(crate) done: oneshot::Receiver<RunEnd>,
 }
 
 impl Run {
@@ -101,14 +101,14 @@ impl Run {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub async fn ended(&mut self) -> Option<Ended> {
+    pub async fn ended(&mut self) -> Option<RunEnd> {
         (&mut self.done).await.ok()
     }
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct RunEnd {
     /// How.
     pub outcome: Outcome,
     /// The assistant's words since somebody spoke to it, whole or partial; empty if it said nothing.
@@ -132,10 +132,10 @@ pub struct Ended {
 /// Waits for its turn, works, and puts the thread back.
 pub(crate) async fn work(
     client: Client,
-    task: Task,
+    task: RunTask,
     replay: Arc<Replay>,
     Control { steering, cancel }: Control,
-) -> Ended {
+) -> RunEnd {
     let admitted = tokio::select! {
         permit = client.0.admission.clone().acquire_owned() => permit.ok(),
         () = cancel.cancelled() => None,
@@ -148,7 +148,7 @@ pub(crate) async fn work(
             return failed(hint, &replay, &steering).await;
         }
     };
-    let mut turn = Turn::new(task.thread.clone(), task.run.clone(), seq, state, replay);
+    let mut turn = RunState::new(task.thread.clone(), task.run.clone(), seq, state, replay);
     let (outcome, heard) = match ended_before(&client, &task, turn.state()).await {
         Some(outcome) => (tell(&turn, outcome), true),
         None => {
@@ -168,7 +168,7 @@ pub(crate) async fn work(
         }
     };
     drop(admitted);
-    let ended = Ended {
+    let ended = RunEnd {
         text: words(turn.state()),
         finish: last_reply(turn.state()).map(|reply| reply.finish).unwrap_or_default(),
         question: turn.state().question().cloned(),
@@ -188,12 +188,12 @@ pub(crate) async fn work(
 /// Lets who is asked answer what the thread has heard.
 async fn answer(
     client: &Client,
-    task: &Task,
-    turn: &mut Turn,
+    task: &RunTask,
+    turn: &mut RunState,
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let Cast { agent, skills, place } = match cast::cast(client, task).await {
+    let AssembledAgent { agent, skills, place } = match cast::assemble(client, task).await {
         Ok(cast) => cast,
         Err(hint) => return tell(turn, error_for_people(&hint)),
     };
@@ -206,18 +206,18 @@ async fn answer(
 }
 
 /// Sends the outcome of a run that could not start.
-fn tell(turn: &Turn, outcome: Outcome) -> Outcome {
-    turn.tell(Event::Ended { outcome: outcome.clone() });
+fn tell(turn: &RunState, outcome: Outcome) -> Outcome {
+    turn.tell(RunEvent::Ended { outcome: outcome.clone() });
     outcome
 }
 
 fn error_for_people(hint: &str) -> Outcome {
-    Outcome::Error(Failure { class: FailureClass::Internal, hint: hint.to_owned() })
+    Outcome::Error(RunFailure { class: FailureClass::Internal, hint: hint.to_owned() })
 }
 
 /// How the run ended, if a crash came between its end and its reply: nothing is done twice. A message that
 /// the thread has not heard yet is a reason to run once more.
-async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Option<Outcome> {
+async fn ended_before(client: &Client, task: &RunTask, state: &ThreadState) -> Option<Outcome> {
     let mut due = task.input.iter().map(|human| &human.id).chain(&task.again);
     if !due.all(|id| state.messages.contains_key(id)) {
         return None;
@@ -230,7 +230,7 @@ async fn ended_before(client: &Client, task: &Task, state: &ThreadState) -> Opti
 
 /// Puts what people said into the thread, each message once. Calls that an earlier run left open are not made by
 /// this one; those of the same run, before a restart, are.
-fn hear(turn: &mut Turn, task: &Task) {
+fn hear(turn: &mut RunState, task: &RunTask) {
     let mut own = task.input.iter().map(|human| &human.id).chain(&task.again).chain(&task.first);
     let goes_on = own.any(|id| turn.state().messages.contains_key(id));
     if let Some(id) = task.again.as_ref().filter(|id| !turn.state().messages.contains_key(*id)) {
@@ -247,14 +247,14 @@ fn hear(turn: &mut Turn, task: &Task) {
 }
 
 /// Notes of the calls that were at work that a stop in order cut them.
-fn suspended(turn: &mut Turn) {
+fn suspended(turn: &mut RunState) {
     for call in turn.state().begun.clone() {
         turn.apply(Update::Suspend(call));
     }
 }
 
 /// Takes back what followed the last question, and asks it under a new id.
-fn ask_again(turn: &mut Turn, id: &MessageId, now: Option<String>) {
+fn ask_again(turn: &mut RunState, id: &MessageId, now: Option<String>) {
     let messages = &turn.state().messages;
     let Some(at) = messages.values().rposition(|message| matches!(**message, Message::Human(_))) else {
         return;
@@ -302,10 +302,10 @@ fn words(state: &ThreadState) -> String {
 }
 
 /// Sends the replies from before a restart: new ones stand below them.
-fn tell_before(turn: &Turn) {
+fn tell_before(turn: &RunState) {
     let said: Vec<_> = replies(turn.state()).filter(|reply| !reply.text.trim().is_empty()).collect();
     for reply in said.into_iter().rev() {
-        turn.tell(Event::Text { message: reply.id.clone(), delta: reply.text.clone() });
+        turn.tell(RunEvent::Text { message: reply.id.clone(), delta: reply.text.clone() });
     }
 }
 
@@ -324,10 +324,10 @@ fn artifacts(state: &ThreadState, run: &RunId) -> Vec<String> {
     state.artifacts.iter().filter(|(_, by)| *by == run).map(|(path, _)| path.clone()).collect()
 }
 
-pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> Ended {
+pub(crate) async fn failed(hint: &str, replay: &Replay, steering: &Steering) -> RunEnd {
     let outcome = error_for_people(hint);
-    replay.publish(Event::Ended { outcome: outcome.clone() });
-    Ended {
+    replay.publish(RunEvent::Ended { outcome: outcome.clone() });
+    RunEnd {
         outcome,
         text: String::new(),
         finish: Finish::default(),

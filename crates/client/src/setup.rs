@@ -2,10 +2,10 @@
 
 use crate::results::FOLDER;
 use pudu_base::{Model, SandboxProvider, Tool, ToolSpec};
-use pudu_documents::{Converter, Limits};
+use pudu_documents::{Converter, DocumentLimits};
 use pudu_harness::{
-    Bounds, Catalog, LoopRules, Policy, ResultRules, Toolbox, lead_prompt,
-    subagent::{Kind, Kinds},
+    ApprovalPolicy, LoopRules, ResultRules, RunBounds, ToolCatalog, Toolbox, lead_prompt,
+    subagent::{Kinds, SubagentKind},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,17 +14,17 @@ use std::{
 };
 
 /// Setup of runs: models, tools and rules.
-pub struct Setup {
+pub struct AgentSetup {
     pub(crate) models: Vec<(ModelInfo, Arc<dyn Model>)>,
     pub(crate) tools: Toolbox,
-    pub(crate) groups: Groups,
-    pub(crate) deferred: Arc<Catalog>,
-    pub(crate) bounds: Bounds,
+    pub(crate) groups: ToolGroups,
+    pub(crate) deferred: Arc<ToolCatalog>,
+    pub(crate) bounds: RunBounds,
     pub(crate) loops: Option<Arc<LoopRules>>,
     pub(crate) system: Arc<str>,
     pub(crate) sandboxes: Arc<dyn SandboxProvider>,
     pub(crate) subagents: Option<Kinds>,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: Arc<ApprovalPolicy>,
     pub(crate) patience: Duration,
     pub(crate) results: Arc<ResultRules>,
     pub(crate) results_folder: Arc<str>,
@@ -33,14 +33,14 @@ pub struct Setup {
 
 /// Which tools belong together, for agents that have some of them only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct ToolGroups {
     /// The groups that there are.
     pub names: BTreeSet<String>,
     /// The group of each tool that is in one; a tool that is in none is everybody's.
     pub of: BTreeMap<String, String>,
 }
 
-impl Groups {
+impl ToolGroups {
     /// Returns whether an agent that has these groups has a tool.
     #[must_use]
     pub fn give(&self, wanted: &[String], tool: &str) -> bool {
@@ -62,19 +62,19 @@ pub struct ModelInfo {
     pub about: Option<String>,
 }
 
-impl Setup {
+impl AgentSetup {
     /// Puts a setup together. The first model is the default.
     #[must_use]
     pub fn new(
         models: impl IntoIterator<Item = (ModelInfo, Arc<dyn Model>)>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
-        bounds: Bounds,
+        bounds: RunBounds,
         sandboxes: Arc<dyn SandboxProvider>,
     ) -> Self {
         Self {
             models: models.into_iter().collect(),
             tools: Toolbox::new(tools),
-            groups: Groups::default(),
+            groups: ToolGroups::default(),
             deferred: Arc::default(),
             bounds,
             loops: Some(Arc::default()),
@@ -85,7 +85,7 @@ impl Setup {
             patience: APPROVAL_TIMEOUT,
             results: Arc::new(ResultRules::default()),
             results_folder: FOLDER.into(),
-            documents: Converter::here(Limits::default()),
+            documents: Converter::here(DocumentLimits::default()),
         }
     }
 
@@ -97,19 +97,19 @@ impl Setup {
 
     /// Sets which tools belong together.
     #[must_use]
-    pub fn with_groups(self, groups: Groups) -> Self {
+    pub fn with_groups(self, groups: ToolGroups) -> Self {
         Self { groups, ..self }
     }
 
     /// Sets the tools that the model knows by name only, so that it searches for those that it needs.
     #[must_use]
     pub fn with_deferred(self, specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
-        Self { deferred: Arc::new(Catalog::new(specs)), ..self }
+        Self { deferred: Arc::new(ToolCatalog::new(specs)), ..self }
     }
 
     /// Gives the agent sub-agents.
     #[must_use]
-    pub fn with_subagents(self, subagents: Vec<Kind>) -> Self {
+    pub fn with_subagents(self, subagents: Vec<SubagentKind>) -> Self {
         Self { subagents: Kinds::new(subagents), ..self }
     }
 
@@ -121,7 +121,7 @@ impl Setup {
 
     /// Sets the actions that need approval, and how long somebody can decide.
     #[must_use]
-    pub fn with_policy(self, policy: Policy, patience: Duration) -> Self {
+    pub fn with_policy(self, policy: ApprovalPolicy, patience: Duration) -> Self {
         Self { policy: Arc::new(policy), patience, ..self }
     }
 

@@ -15,7 +15,7 @@ const MEASURED_AT_ONCE: u16 = 200;
 
 /// How long something of an account is kept, and how large all of it may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetentionLimits {
     /// How long it is kept without being used; for good, if `None`.
     pub age: Option<Duration>,
     /// How many bytes all of it may have; those unused for longest go first.
@@ -26,9 +26,9 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Threads, with their logs, runs and files.
-    pub threads: Limits,
+    pub threads: RetentionLimits,
     /// The files of threads: uploads, workspace and outputs.
-    pub files: Limits,
+    pub files: RetentionLimits,
     /// How long the audit is kept; for good, if `None`.
     pub audit_age: Option<Duration>,
     /// How many rows of the audit are kept.
@@ -85,7 +85,7 @@ pub struct Storage {
 
 /// What the rules say of an account's threads.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Plan<'a> {
+struct PrunePlan<'a> {
     delete: Vec<&'a ThreadRow>,
     strip: Vec<&'a ThreadRow>,
 }
@@ -245,7 +245,7 @@ impl Storage {
     }
 }
 
-impl Plan<'_> {
+impl PrunePlan<'_> {
     fn size(&self) -> Pruned {
         let deleted: u64 = self.delete.iter().map(|row| size(row)).sum();
         let stripped: u64 = self.strip.iter().map(|row| count(row.file_bytes)).sum();
@@ -259,8 +259,8 @@ impl Plan<'_> {
 }
 
 /// Says what becomes of an account's threads, which are sorted by their last use, newest first.
-fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> Plan<'a> {
-    let mut plan = Plan::default();
+fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> PrunePlan<'a> {
+    let mut plan = PrunePlan::default();
     let mut excess = Excess {
         threads: beyond(threads.iter().map(size).sum(), retention.threads.bytes),
         files: beyond(threads.iter().map(|row| count(row.file_bytes)).sum(), retention.files.bytes),
@@ -268,7 +268,7 @@ fn plan<'a>(threads: &'a [ThreadRow], retention: &Retention, now: i64) -> Plan<'
     for row in threads.iter().rev() {
         let idle = now.saturating_sub(row.updated);
         let (old, recent) =
-            (|limits: Limits| limits.age.is_some_and(|age| idle > millis(age)), idle < RECENT);
+            (|limits: RetentionLimits| limits.age.is_some_and(|age| idle > millis(age)), idle < RECENT);
         if old(retention.threads) || (excess.threads > 0 && !recent) {
             excess.relieve(size(row), count(row.file_bytes));
             plan.delete.push(row);
@@ -336,14 +336,14 @@ mod tests {
         threads.iter().map(row).collect()
     }
 
-    fn limits(hours: u32, bytes: u64) -> Limits {
-        Limits { age: (hours > 0).then_some(HOUR * hours), bytes: (bytes > 0).then_some(bytes) }
+    fn limits(hours: u32, bytes: u64) -> RetentionLimits {
+        RetentionLimits { age: (hours > 0).then_some(HOUR * hours), bytes: (bytes > 0).then_some(bytes) }
     }
 
     #[test]
     fn what_is_old_or_too_much_goes_the_longest_unused_first() {
         let all = rows(&[(0, 10, 90), (2, 10, 20), (5, 10, 0), (9, 10, 30)]);
-        let table: &[(Limits, Limits, &[&str], &[&str])] = &[
+        let table: &[(RetentionLimits, RetentionLimits, &[&str], &[&str])] = &[
             (limits(0, 0), limits(0, 0), &[], &[]),
             (limits(5, 0), limits(0, 0), &["9"], &[]),
             (limits(4, 0), limits(1, 0), &["9", "5"], &["2"]),

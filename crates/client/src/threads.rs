@@ -16,10 +16,10 @@ const MAX_CACHED_THREADS: usize = 1024;
 /// The threads of the process.
 pub(crate) struct Threads {
     log: Arc<dyn ThreadLog>,
-    kept: Mutex<HashMap<ThreadId, Kept>>,
+    kept: Mutex<HashMap<ThreadId, CachedThread>>,
 }
 
-struct Kept {
+struct CachedThread {
     seq: Seq,
     state: ThreadState,
     used: Instant,
@@ -51,7 +51,7 @@ impl Threads {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(id, _)| id.clone());
             oldest.and_then(|id| kept.remove(&id));
         }
-        kept.insert(thread, Kept { seq, state, used: Instant::now() });
+        kept.insert(thread, CachedThread { seq, state, used: Instant::now() });
     }
 
     /// Returns what a thread remembers without taking it out.
@@ -74,7 +74,7 @@ impl Threads {
         kept.shrink_to_fit();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, Kept>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, CachedThread>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,10 @@
 //! Files that people send: among the thread's uploads, and as Markdown beside them where they are documents.
 
 use crate::Client;
-use pudu_base::{MessageId, OutlineEntry, Reading, SandboxError, SharedFile, Text, ThreadId, foreign};
-use pudu_documents::{Document, Error, Heading, Kind, outline};
+use pudu_base::{
+    DocumentText, MessageId, OutlineEntry, ReadOutcome, SandboxError, SharedFile, ThreadId, foreign,
+};
+use pudu_documents::{Document, DocumentKind, Error, Heading, outline};
 use std::{
     fs::File,
     io::{self, Read, Seek},
@@ -36,11 +38,11 @@ impl Client {
     /// noted in `file`. What is no document stays as it is.
     pub async fn read_document(&self, thread: &ThreadId, file: &mut SharedFile) {
         file.reading = match self.reading(thread, file).await {
-            Ok(text) => Some(Reading::Text(Box::new(text))),
+            Ok(text) => Some(ReadOutcome::Text(Box::new(text))),
             Err(Error::Unknown) => None,
             Err(error) => {
                 tracing::info!(%thread, file = file.name, %error, "a document was not read");
-                Some(Reading::Failed { reason: error.to_string() })
+                Some(ReadOutcome::Failed { reason: error.to_string() })
             }
         };
     }
@@ -63,11 +65,11 @@ impl Client {
         Ok(())
     }
 
-    async fn reading(&self, thread: &ThreadId, file: &SharedFile) -> Result<Text, Error> {
+    async fn reading(&self, thread: &ThreadId, file: &SharedFile) -> Result<DocumentText, Error> {
         let sandbox = self.files(thread);
         let (open, _) = sandbox.open(&file.path).await.map_err(unavailable)?;
         let head = begins(open.try_clone().map_err(unavailable)?, HEAD).await.map_err(unavailable)?;
-        if !Kind::likely(&head, &file.name) {
+        if !DocumentKind::likely(&head, &file.name) {
             return Err(Error::Unknown);
         }
         let document = self.setup().documents.convert(open, &file.name).await?;
@@ -110,18 +112,18 @@ async fn begins(mut file: File, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the thread's record of a document.
-fn told(document: &Document, beside: &SharedFile, markdown: &str) -> Text {
+fn told(document: &Document, beside: &SharedFile, markdown: &str) -> DocumentText {
     let headings = outline(markdown);
     let opening = if headings.is_empty() { opening(&document.markdown) } else { String::new() };
     let entry = |Heading { line, level, text }| OutlineEntry { line, level, title: text };
-    let text = Text {
+    let text = DocumentText {
         path: beside.path.clone(),
         size: beside.size,
         lines: markdown.lines().count(),
         about: about(document),
         opening,
         warnings: document.warnings.clone(),
-        ..Text::default()
+        ..DocumentText::default()
     };
     text.with_outline(headings.into_iter().map(entry))
 }
@@ -150,22 +152,22 @@ fn unavailable(error: impl std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Setup, store::Db, store::Location};
-    use pudu_base::Reading;
-    use pudu_harness::Bounds;
+    use crate::{AgentSetup, store::Db, store::DbLocation};
+    use pudu_base::ReadOutcome;
+    use pudu_harness::RunBounds;
     use std::time::Duration;
 
     use super::*;
-    use pudu_sandbox::{Folders, Local, Options};
+    use pudu_sandbox::{Folders, LocalSandboxes, Options};
     use pudu_skills::Skills;
     use std::sync::Arc;
 
     async fn client(home: &Path) -> Client {
-        let bounds = Bounds { steps: 1, time: Duration::from_secs(1), ..Bounds::default() };
-        let db = Db::open(&Location::Memory).await.unwrap();
+        let bounds = RunBounds { steps: 1, time: Duration::from_secs(1), ..RunBounds::default() };
+        let db = Db::open(&DbLocation::Memory).await.unwrap();
         let folders = Folders::new(home.to_owned(), None);
-        let places = Arc::new(Local::new(folders.clone(), None, Options::default()));
-        Client::new(db, folders, Setup::new([], [], bounds, places), Skills::none(), 1)
+        let places = Arc::new(LocalSandboxes::new(folders.clone(), None, Options::default()));
+        Client::new(db, folders, AgentSetup::new([], [], bounds, places), Skills::none(), 1)
     }
 
     #[tokio::test]
@@ -180,14 +182,14 @@ mod tests {
         adopt("a.md", b"mine").await;
         let mut table = adopt("a.csv", b"x,y\n1,2\n").await;
         client.read_document(&thread, &mut table).await;
-        let Some(Reading::Text(text)) = table.reading else { panic!("{table:?}") };
-        let expect = Text {
+        let Some(ReadOutcome::Text(text)) = table.reading else { panic!("{table:?}") };
+        let expect = DocumentText {
             path: "/mnt/user-data/uploads/a_1.md".into(),
             size: 62,
             lines: 5,
             about: "table".into(),
             opening: "| x | y |\n| --- | --- |\n| 1 | 2 |".into(),
-            ..Text::default()
+            ..DocumentText::default()
         };
         assert_eq!(*text, expect);
         let mut picture = adopt("a.png", b"\x89PNG").await;
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(picture.reading, None);
         let mut broken = adopt("a.pdf", b"%PDF-1.7 broken").await;
         client.read_document(&thread, &mut broken).await;
-        assert!(matches!(broken.reading, Some(Reading::Failed { .. })), "{broken:?}");
+        assert!(matches!(broken.reading, Some(ReadOutcome::Failed { .. })), "{broken:?}");
         client.remove_upload(&thread, "a.csv").await.unwrap();
         let left = client.files(&thread).uploads(10).await.unwrap();
         assert_eq!(

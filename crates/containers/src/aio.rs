@@ -10,14 +10,14 @@ mod files;
 mod wire;
 
 use crate::Runner;
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use pudu_net::reqwest::{self, Client, Response, StatusCode};
 use pudu_sandbox::{Mount, ROOT};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 use url::Url;
-use wire::Envelope;
+use wire::AioResponse;
 
 /// Maximum size of an API response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
@@ -94,7 +94,7 @@ impl Aio {
     /// When they cannot be made.
     pub async fn furnish(&self) -> Result<(), SandboxError> {
         let folders = ["workspace", "uploads", "outputs"].map(|folder| format!("{ROOT}/{folder}")).join(" ");
-        let command = Command { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
+        let command = ShellCommand { script: format!("mkdir -p {folders}"), timeout: CALL_TIMEOUT };
         let done = exec::run_at(self, &command, BTreeMap::new(), "/").await?;
         match done.code {
             Some(0) => Ok(()),
@@ -123,9 +123,9 @@ impl Aio {
         let answer = sent.map_err(gone)?;
         let status = answer.status();
         let bytes = all(answer).await?;
-        let envelope: Result<Envelope<T>, _> = serde_json::from_slice(&bytes);
+        let envelope: Result<AioResponse<T>, _> = serde_json::from_slice(&bytes);
         match envelope {
-            Ok(Envelope { success: true, data: Some(data), .. }) if status.is_success() => Ok(data),
+            Ok(AioResponse { success: true, data: Some(data), .. }) if status.is_success() => Ok(data),
             Ok(envelope) => Err(refused(path, status, envelope.message.as_deref().unwrap_or_default())),
             Err(error) if status.is_success() => Err(refused(path, status, &error.to_string())),
             Err(_) => Err(refused(path, status, "")),
@@ -178,13 +178,13 @@ fn refused(path: &str, status: StatusCode, message: &str) -> SandboxError {
 }
 
 impl Runner for Aio {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(exec::run(self, command))
     }
 }
 
 impl Sandbox for Aio {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(exec::run(self, command))
     }
 
@@ -206,7 +206,7 @@ impl Sandbox for Aio {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(files::list(self, path, depth, limit))
     }
 }

@@ -5,7 +5,7 @@
 //! Deliberately absent: the workspace, which stays where the commands are, and removing here what a command
 //! removed there, because somebody may hold a link to it.
 
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use pudu_sandbox::{ROOT, ThreadFiles};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -36,19 +36,19 @@ pub(crate) struct Apart {
     /// How much is fetched, in bytes.
     most: u64,
     /// One carries files at a time.
-    known: Mutex<Known>,
+    known: Mutex<SyncedFiles>,
 }
 
 /// Files that are the same on both sides.
 #[derive(Default)]
-struct Known {
+struct SyncedFiles {
     brought: HashMap<String, (u64, SystemTime)>,
-    fetched: HashMap<String, Stamp>,
+    fetched: HashMap<String, FileVersion>,
 }
 
 /// Version of a file: size, and when it was changed, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp(u64, u64);
+struct FileVersion(u64, u64);
 
 impl Apart {
     pub(crate) fn new(
@@ -89,7 +89,7 @@ impl Apart {
             .collect();
         for path in gone {
             let script = format!("rm -f -- {}", quoted(&path));
-            self.remote.exec(&Command { script, timeout: LOOKING }).await?;
+            self.remote.exec(&ShellCommand { script, timeout: LOOKING }).await?;
             known.brought.remove(&path);
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Apart {
     /// Fetches what is new among the outputs. Returns what could not be had, in words.
     async fn fetch(&self) -> Result<Vec<String>, SandboxError> {
         let mut known = self.known.lock().await;
-        let look = Command { script: LIST_OUTPUTS_SCRIPT.to_owned(), timeout: LOOKING };
+        let look = ShellCommand { script: LIST_OUTPUTS_SCRIPT.to_owned(), timeout: LOOKING };
         let (now, there) = stamps(&self.remote.exec(&look).await?.stdout);
         let mut left = Vec::new();
         if there.len() > MAX_FILES {
@@ -144,7 +144,7 @@ impl Apart {
         self.here.write(path, &bytes, false).await
     }
 
-    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+    async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         self.bring().await?;
         let mut done = self.remote.exec(command).await?;
         let left = self.fetch().await.unwrap_or_else(|error| vec![error.to_string()]);
@@ -175,20 +175,20 @@ fn quoted(path: &str) -> String {
 
 /// Reads what [`LIST_OUTPUTS_SCRIPT`] says: the time there, and the files. A line that is none is left out; a name with a line break
 /// in it makes such lines.
-fn stamps(said: &str) -> (u64, BTreeMap<String, Stamp>) {
+fn stamps(said: &str) -> (u64, BTreeMap<String, FileVersion>) {
     let mut lines = said.lines();
     let now = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or_default();
     let file = |line: &str| {
         let mut parts = line.splitn(3, ' ');
         let (size, changed, name) = (parts.next()?, parts.next()?, parts.next()?);
-        let stamp = Stamp(size.parse().ok()?, changed.parse().ok()?);
+        let stamp = FileVersion(size.parse().ok()?, changed.parse().ok()?);
         Some((format!("{ROOT}/outputs/{}", name.strip_prefix("./")?), stamp))
     };
     (now, lines.filter_map(file).collect())
 }
 
 impl Sandbox for Apart {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(self.run(command))
     }
 
@@ -225,7 +225,7 @@ impl Sandbox for Apart {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(async move {
             if !Self::is_elsewhere(path) {
                 return self.here.list(path, depth, limit).await;
@@ -247,7 +247,7 @@ mod tests {
             ("/mnt/user-data/outputs/a b.txt", (3, 1_699_999_000)),
             ("/mnt/user-data/outputs/sub/ü", (0, 1_699_999_999)),
         ];
-        let expect = expect.map(|(path, (size, changed))| (path.to_owned(), Stamp(size, changed)));
+        let expect = expect.map(|(path, (size, changed))| (path.to_owned(), FileVersion(size, changed)));
         assert_eq!(stamps(said), (1_700_000_000, BTreeMap::from(expect)));
         assert_eq!(stamps(""), (0, BTreeMap::new()));
     }

@@ -15,10 +15,10 @@ mod settings;
 pub(crate) mod share;
 mod shell;
 
-pub use check::Found;
-pub use settings::{Api, GEM, Settings};
+pub use check::EngineCheck;
+pub use settings::{DockerSettings, ExecMethod, GEM};
 
-use crate::{Aio, BoxId, Engine, Order, Pair, Runner, engine::fingerprint, locks::Locks};
+use crate::{Aio, BoxId, ContainerEngine, Order, Pair, Runner, engine::fingerprint, locks::Locks};
 use bollard::{
     errors::Error,
     models::ContainerInspectResponse,
@@ -27,10 +27,10 @@ use bollard::{
         StartContainerOptions,
     },
 };
-use link::{Link, failed, status};
+use link::{EngineLink, failed, status};
 use pudu_base::{BoxFuture, Sandbox, SandboxError};
 use recipe::{BOX, HOME, ORDER};
-use shell::Shell;
+use shell::ContainerShell;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 
@@ -43,11 +43,11 @@ const API_PORT: &str = "8080/tcp";
 
 /// A Docker engine, and how containers are made on it. Clones are the same.
 #[derive(Clone)]
-pub struct Docker(Arc<Inner>);
+pub struct DockerEngine(Arc<Inner>);
 
 struct Inner {
-    settings: Settings,
-    link: Link,
+    settings: DockerSettings,
+    link: EngineLink,
     /// Label of the home that owns the containers.
     home: String,
     /// One at a time makes a thread's container: another one would take it for a dead one before it runs.
@@ -55,12 +55,12 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-impl Docker {
+impl DockerEngine {
     /// Names an engine. It is not asked for anything yet, and need not be there yet.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DockerSettings) -> Self {
         let home = fingerprint(&settings.outside(&settings.home).to_string_lossy());
-        let link = Link::new(settings.host.clone(), settings.certificates.clone());
+        let link = EngineLink::new(settings.host.clone(), settings.certificates.clone());
         let (making, tasks) = (Locks::default(), TaskTracker::new());
         Self(Arc::new(Inner { settings, link, home, making, tasks }))
     }
@@ -123,7 +123,7 @@ impl Docker {
         let inner = &*self.0;
         let docker = inner.link.docker().await?;
         let facts = inner.link.facts().await?;
-        if inner.settings.api == Api::Aio && inner.settings.owner != GEM {
+        if inner.settings.api == ExecMethod::Aio && inner.settings.owner != GEM {
             share::with_all(order)?;
         }
         image::ensure(docker, &inner.settings.image).await?;
@@ -173,8 +173,8 @@ impl Docker {
         found: &ContainerInspectResponse,
     ) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let shell: Arc<dyn Runner> = match self.0.settings.api {
-            Api::Exec => Arc::new(Shell::new(self.clone(), order.clone())),
-            Api::Aio => Arc::new(self.api(order, found).await?),
+            ExecMethod::Exec => Arc::new(ContainerShell::new(self.clone(), order.clone())),
+            ExecMethod::Aio => Arc::new(self.api(order, found).await?),
         };
         Ok(Arc::new(Pair::new(shell, order.files.clone())))
     }
@@ -214,7 +214,7 @@ fn is_port_taken(error: &Error) -> bool {
     text.contains("port is already allocated") || text.contains("address already in use")
 }
 
-impl Engine for Docker {
+impl ContainerEngine for DockerEngine {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
             let _one = self.0.making.lock(&order.id).await;

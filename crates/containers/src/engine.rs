@@ -63,7 +63,7 @@ pub struct Order {
 
 /// Makes containers, finds them again, and takes them away. Nothing here is called twice at the same time for one
 /// container; the [`Pool`](crate::Pool) sees to that.
-pub trait Engine: Send + Sync {
+pub trait ContainerEngine: Send + Sync {
     /// Returns a thread's container, ready to work in: the one that runs already, whoever started it, if it was made
     /// to the same order, or a new one. One that was made to another order is replaced.
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>>;

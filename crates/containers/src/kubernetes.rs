@@ -12,18 +12,18 @@ mod shell;
 mod stage;
 mod trouble;
 
-use crate::{BoxId, Engine, Order, Pair};
+use crate::{BoxId, ContainerEngine, Order, Pair};
 use connect::Cluster;
-use exec::Target;
+use exec::ExecTarget;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
 use pudu_base::{BoxFuture, Network, Sandbox, SandboxError};
-use pudu_sandbox::{Limits, Mount};
+use pudu_sandbox::{CommandLimits, Mount};
 use shell::PodShell;
-use stage::Stage;
+use stage::PodStage;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -31,7 +31,7 @@ use std::{
 };
 use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::task::TaskTracker;
-use trouble::Trouble;
+use trouble::ClusterError;
 
 /// How long a Pod may take to run before it is given up: an image may have to be fetched.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
@@ -50,7 +50,7 @@ const PROBE: &str = "\
 
 /// How Pods are to be.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct PodSettings {
     /// Path of the kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the Pod's own account count.
     pub kubeconfig: Option<PathBuf>,
     /// Which of its contexts; without it the current one.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// Folders of the nodes that all threads find.
     pub mounts: Vec<Mount>,
     /// Resource limits of a command.
-    pub limits: Limits,
+    pub limits: CommandLimits,
 }
 
 /// Volume that holds pudu's home in a cluster.
@@ -98,10 +98,10 @@ pub fn owner(volume: &Volume, home: &Path) -> String {
 
 /// An engine that makes Pods.
 #[derive(Clone)]
-pub struct Kubernetes(Arc<Inner>);
+pub struct KubernetesEngine(Arc<Inner>);
 
 struct Inner {
-    settings: Settings,
+    settings: PodSettings,
     cluster: OnceCell<Cluster>,
     /// The policy is there.
     policy: OnceCell<()>,
@@ -111,10 +111,10 @@ struct Inner {
     again: tokio::sync::Mutex<()>,
 }
 
-impl Kubernetes {
+impl KubernetesEngine {
     /// Prepares an engine. The cluster is asked when the first Pod is wanted.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: PodSettings) -> Self {
         Self(Arc::new(Inner {
             settings,
             cluster: OnceCell::new(),
@@ -133,11 +133,11 @@ impl Kubernetes {
         Ok(cluster.version().await?)
     }
 
-    async fn cluster(&self) -> Result<&Cluster, Trouble> {
+    async fn cluster(&self) -> Result<&Cluster, ClusterError> {
         self.0.cluster.get_or_try_init(|| connect::connect(&self.0.settings)).await
     }
 
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> CommandLimits {
         self.0.settings.limits
     }
 
@@ -146,7 +146,7 @@ impl Kubernetes {
     }
 
     /// Makes a thread's Pod again if it is gone; says whether it was.
-    pub(crate) async fn again(&self, order: &Order) -> Result<bool, Trouble> {
+    pub(crate) async fn again(&self, order: &Order) -> Result<bool, ClusterError> {
         let _one = self.0.again.lock().await;
         if self.runs(&order.id).await? {
             return Ok(false);
@@ -161,19 +161,19 @@ impl Kubernetes {
         self.find(id).await.ok().flatten().is_some_and(|pod| stage::out_of_memory(&pod))
     }
 
-    async fn find(&self, id: &BoxId) -> Result<Option<Pod>, Trouble> {
+    async fn find(&self, id: &BoxId) -> Result<Option<Pod>, ClusterError> {
         let cluster = self.cluster().await?;
         connect::soon(cluster.pods.get_opt(&pod::name(&self.0.settings, id))).await
     }
 
-    async fn runs(&self, id: &BoxId) -> Result<bool, Trouble> {
-        Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::of(&pod), Stage::Running)))
+    async fn runs(&self, id: &BoxId) -> Result<bool, ClusterError> {
+        Ok(self.find(id).await?.is_some_and(|pod| matches!(stage::of(&pod), PodStage::Running)))
     }
 
     /// Sees to it that the Pod is there and runs.
-    async fn ensure(&self, order: &Order) -> Result<(), Trouble> {
+    async fn ensure(&self, order: &Order) -> Result<(), ClusterError> {
         self.guard().await?;
-        let wanted = pod::pod(&self.0.settings, order).map_err(Trouble::Refused)?;
+        let wanted = pod::pod(&self.0.settings, order).map_err(ClusterError::Refused)?;
         let deadline = Instant::now() + START_TIMEOUT;
         let cluster = self.cluster().await?;
         loop {
@@ -181,22 +181,22 @@ impl Kubernetes {
                 None => {
                     match connect::soon(cluster.pods.create(&PostParams::default(), &wanted)).await {
                         // Somebody was faster.
-                        Ok(_) | Err(Trouble::Exists(_)) => "it was just made".to_owned(),
+                        Ok(_) | Err(ClusterError::Exists(_)) => "it was just made".to_owned(),
                         Err(trouble) => return Err(trouble),
                     }
                 }
                 Some(found) => {
                     self.is_ours(&found)?;
                     match stage::of(&found) {
-                        Stage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
-                        Stage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
-                        Stage::Failed(why)
+                        PodStage::Running if made_to(&found) == made_to(&wanted) => return Ok(()),
+                        PodStage::Waiting(why) if made_to(&found) == made_to(&wanted) => why,
+                        PodStage::Failed(why)
                             if made_to(&found) == made_to(&wanted) && !stage::is_over(&found) =>
                         {
                             self.take_away(&order.id).await.ok();
-                            return Err(Trouble::Refused(why));
+                            return Err(ClusterError::Refused(why));
                         }
-                        Stage::Leaving => "its predecessor is on its way out".to_owned(),
+                        PodStage::Leaving => "its predecessor is on its way out".to_owned(),
                         // It was made to another order, or will not run any more.
                         _ => {
                             self.take_away(&order.id).await?;
@@ -207,7 +207,7 @@ impl Kubernetes {
             };
             if Instant::now() >= deadline {
                 let name = wanted.name_any();
-                return Err(Trouble::Refused(format!(
+                return Err(ClusterError::Refused(format!(
                     "the Pod {name} does not run after {} s: {why}; `kubectl describe pod {name}` says more",
                     START_TIMEOUT.as_secs()
                 )));
@@ -217,55 +217,55 @@ impl Kubernetes {
     }
 
     /// Puts the policy in place that keeps Pods from the network, once.
-    async fn guard(&self) -> Result<(), Trouble> {
+    async fn guard(&self) -> Result<(), ClusterError> {
         let put = || async {
-            let policy = pod::policy(self.0.settings.network).map_err(Trouble::Refused)?;
+            let policy = pod::policy(self.0.settings.network).map_err(ClusterError::Refused)?;
             let cluster = self.cluster().await?;
             match connect::soon(cluster.policies.create(&PostParams::default(), &policy)).await {
-                Ok(_) | Err(Trouble::Exists(_)) => Ok(()),
+                Ok(_) | Err(ClusterError::Exists(_)) => Ok(()),
                 Err(trouble) => Err(trouble),
             }
         };
         self.0.policy.get_or_try_init(put).await.map(drop)
     }
 
-    fn is_ours(&self, pod: &Pod) -> Result<(), Trouble> {
+    fn is_ours(&self, pod: &Pod) -> Result<(), ClusterError> {
         if pod.labels().get(pod::OWNER) == Some(&self.0.settings.owner) {
             return Ok(());
         }
-        Err(Trouble::Refused(format!(
+        Err(ClusterError::Refused(format!(
             "the Pod {} belongs to somebody else; give this pudu a namespace or a sandbox.container_prefix of its own",
             pod.name_any()
         )))
     }
 
     /// Takes a Pod away and waits until it is gone.
-    async fn take_away(&self, id: &BoxId) -> Result<(), Trouble> {
+    async fn take_away(&self, id: &BoxId) -> Result<(), ClusterError> {
         let deadline = Instant::now() + GOING;
         self.delete(id).await?;
         while self.find(id).await?.is_some() {
             if Instant::now() >= deadline {
-                return Err(Trouble::late("a Pod did not go"));
+                return Err(ClusterError::late("a Pod did not go"));
             }
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
     }
 
-    async fn delete(&self, id: &BoxId) -> Result<(), Trouble> {
+    async fn delete(&self, id: &BoxId) -> Result<(), ClusterError> {
         let cluster = self.cluster().await?;
         let name = pod::name(&self.0.settings, id);
         match connect::soon(cluster.pods.delete(&name, &DeleteParams::default())).await {
-            Ok(_) | Err(Trouble::Missing(_)) => Ok(()),
+            Ok(_) | Err(ClusterError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }
 
-    async fn open(&self, order: &Order) -> Result<PodShell, Trouble> {
+    async fn open(&self, order: &Order) -> Result<PodShell, ClusterError> {
         self.ensure(order).await?;
         let cluster = self.cluster().await?;
         let pod = pod::name(&self.0.settings, &order.id);
-        let target = Target { pods: cluster.pods.clone(), pod, container: pod::CONTAINER };
+        let target = ExecTarget { pods: cluster.pods.clone(), pod, container: pod::CONTAINER };
         let probed = target.call(PROBE, &[], 4096, PROBING).await?;
         self.verdict(probed.code)?;
         let shell = PodShell::new(self.clone(), order.clone(), target);
@@ -274,7 +274,7 @@ impl Kubernetes {
     }
 
     /// Maps the exit code of the start-up check of a Pod to its error.
-    fn verdict(&self, code: i32) -> Result<(), Trouble> {
+    fn verdict(&self, code: i32) -> Result<(), ClusterError> {
         let settings = &self.0.settings;
         let home = settings.home.display();
         let volume = match &settings.volume {
@@ -283,19 +283,19 @@ impl Kubernetes {
         };
         match code {
             0 => Ok(()),
-            41 => Err(Trouble::Refused(format!(
+            41 => Err(ClusterError::Refused(format!(
                 "{volume} does not hold pudu's home {home}: what is made here is not there"
             ))),
-            42 => Err(Trouble::Refused(format!(
+            42 => Err(ClusterError::Refused(format!(
                 "user {} cannot write to the thread's folder on {volume}; let pudu itself run as the user that \
                  sandbox.kubernetes.run_as_user names",
                 settings.user.0
             ))),
-            43 => Err(Trouble::Refused(format!(
+            43 => Err(ClusterError::Refused(format!(
                 "the image {} has no grep, head or tr; set sandbox.image to one that has",
                 settings.image
             ))),
-            code => Err(Trouble::Refused(format!(
+            code => Err(ClusterError::Refused(format!(
                 "a shell in the image {} ends with {code}; set sandbox.image to one with a shell",
                 settings.image
             ))),
@@ -308,7 +308,7 @@ fn made_to(pod: &Pod) -> Option<&String> {
     pod.annotations().get(pod::MADE_TO)
 }
 
-impl Engine for Kubernetes {
+impl ContainerEngine for KubernetesEngine {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
             let shell = Arc::new(self.open(order).await?);
@@ -330,7 +330,7 @@ impl Engine for Kubernetes {
             let cluster = self.cluster().await?;
             let pods = connect::soon(cluster.pods.list(&ours)).await?;
             let running =
-                pods.iter().filter(|pod| matches!(stage::of(pod), Stage::Running | Stage::Waiting(_)));
+                pods.iter().filter(|pod| matches!(stage::of(pod), PodStage::Running | PodStage::Waiting(_)));
             Ok(running.filter_map(|pod| pod.labels().get(pod::SANDBOX)).map(BoxId::new).collect())
         })
     }

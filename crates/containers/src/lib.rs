@@ -1,6 +1,6 @@
 //! Sandboxes that are containers: of a Docker engine, of a provisioner, of Kubernetes.
 //!
-//! An [`Engine`] makes containers and takes them away. The [`Pool`] decides when: one for each thread, kept warm for a
+//! An [`ContainerEngine`] makes containers and takes them away. The [`Pool`] decides when: one for each thread, kept warm for a
 //! while when nobody works in it. [`Aio`] speaks to the HTTP API of DeerFlow's sandbox image, whoever runs it.
 //! Deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
 
@@ -17,14 +17,14 @@ mod prove;
 pub mod provisioner;
 
 pub use aio::Aio;
-pub use docker::{Api, Docker, Found, GEM, Settings};
-pub use engine::{BoxId, Engine, Order};
+pub use docker::{DockerEngine, DockerSettings, EngineCheck, ExecMethod, GEM};
+pub use engine::{BoxId, ContainerEngine, Order};
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::Kubernetes;
+pub use kubernetes::KubernetesEngine;
 pub use pair::{Pair, Runner};
-pub use pool::{Pool, Rules};
+pub use pool::{Pool, PoolRules};
 pub use prove::prove;
-pub use provisioner::Provisioner;
+pub use provisioner::ProvisionerEngine;
 
 use pudu_base::SandboxError;
 use std::{error::Error, fmt::Write};

@@ -1,13 +1,13 @@
 //! A sandbox whose commands run in one place and whose files are reached in another: a container, and the folder of
 //! this machine that it shows.
 
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use std::sync::Arc;
 
 /// Runs commands; what files they find is somebody else's business.
 pub trait Runner: Send + Sync {
     /// Runs a shell command. Dropping the future kills what it started.
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>>;
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>>;
 }
 
 /// Commands from one, files from another.
@@ -25,7 +25,7 @@ impl Pair {
 }
 
 impl Sandbox for Pair {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         self.shell.exec(command)
     }
 
@@ -47,7 +47,7 @@ impl Sandbox for Pair {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         self.files.list(path, depth, limit)
     }
 

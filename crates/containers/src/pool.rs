@@ -7,11 +7,11 @@ mod shelf;
 #[cfg(test)]
 mod tests;
 
-use crate::{BoxId, Engine, Order};
+use crate::{BoxId, ContainerEngine, Order};
 use futures_util::future::join_all;
 use pudu_base::{BoxFuture, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId};
-use pudu_sandbox::{Local, Mount};
-use shelf::{Entry, Shelf};
+use pudu_sandbox::{LocalSandboxes, Mount};
+use shelf::{ContainerEntry, ContainerTable};
 use std::{sync::Arc, time::Duration};
 
 /// How often parked containers are looked at.
@@ -19,7 +19,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How long containers are kept, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct PoolRules {
     /// A container that nobody worked in for so long is taken away; never if zero.
     pub idle_timeout: Duration,
     /// So many there should be at most. Parked ones make room for others, the longest parked first; where all are in
@@ -35,31 +35,31 @@ pub struct Rules {
 /// lent, and is replaced when its thread asks again.
 #[derive(Clone)]
 pub struct Pool {
-    engine: Arc<dyn Engine>,
-    places: Arc<Local>,
-    rules: Rules,
-    shelf: Arc<Shelf>,
+    engine: Arc<dyn ContainerEngine>,
+    places: Arc<LocalSandboxes>,
+    rules: PoolRules,
+    shelf: Arc<ContainerTable>,
 }
 
 impl Pool {
     /// Makes one without containers. The places say what threads find in them, and reach the files of threads; they
     /// need no shell.
     #[must_use]
-    pub fn new(engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
-        let shelf = Arc::new(Shelf::new(engine.clone(), rules));
+    pub fn new(engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
+        let shelf = Arc::new(ContainerTable::new(engine.clone(), rules));
         Self { engine, places: Arc::new(places), rules, shelf }
     }
 
     /// Returns one that makes containers in another way, and knows those of this one.
     #[must_use]
-    pub fn renew(&self, engine: Arc<dyn Engine>, places: Local, rules: Rules) -> Self {
+    pub fn renew(&self, engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         self.shelf.follow(engine.clone(), rules);
         Self { engine, places: Arc::new(places), rules, shelf: self.shelf.clone() }
     }
 
     /// Returns the engine that makes its containers.
     #[must_use]
-    pub fn engine(&self) -> Arc<dyn Engine> {
+    pub fn engine(&self) -> Arc<dyn ContainerEngine> {
         self.engine.clone()
     }
 
@@ -115,7 +115,7 @@ impl Pool {
 
     /// Takes away what was parked for too long, and what is too many.
     async fn tidy(&self) {
-        let Rules { idle_timeout, replicas, .. } = self.shelf.newest().1;
+        let PoolRules { idle_timeout, replicas, .. } = self.shelf.newest().1;
         let mut stale = self.shelf.parked_since(idle_timeout);
         stale.extend(self.shelf.surplus(replicas, &stale));
         for id in stale {
@@ -156,7 +156,7 @@ impl Pool {
         self.make_room(&id).await;
         let order = Order { id: id.clone(), thread: thread.clone(), mounts, files };
         let sandbox = self.engine.start(&order).await?;
-        let entry = Entry::lent(self.engine.clone(), order.mounts, sandbox.clone(), users + 1);
+        let entry = ContainerEntry::lent(self.engine.clone(), order.mounts, sandbox.clone(), users + 1);
         if let Err(closed) = coming.settle(entry) {
             stop(&*self.engine, &id).await;
             return Err(closed);
@@ -166,7 +166,7 @@ impl Pool {
 
     /// Returns the thread's container if it can still be used: what was made to another order, and what is dead, is
     /// taken away first.
-    async fn there(&self, id: &BoxId, entry: Entry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
+    async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
         let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == mounts;
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)
             && entry.engine.alive(id).await
@@ -198,7 +198,7 @@ impl Pool {
 }
 
 /// Stops a container; says in the log if it cannot be.
-async fn stop(engine: &dyn Engine, id: &BoxId) -> bool {
+async fn stop(engine: &dyn ContainerEngine, id: &BoxId) -> bool {
     let stopped = engine.stop(id).await;
     if let Err(error) = &stopped {
         tracing::warn!(%id, %error, "a sandbox could not be stopped");

@@ -1,9 +1,9 @@
 //! Makes a container and tries to break out of it, and says how that went: what `pudu doctor` shows. The tests try
 //! more, on a real engine where there is one.
 
-use crate::{Api, Docker, Pool, Rules, Settings};
-use pudu_base::{Command, Network, SandboxError, SandboxProvider, ThreadId};
-use pudu_sandbox::{Folders, Local, Options, Proof};
+use crate::{DockerEngine, DockerSettings, ExecMethod, Pool, PoolRules};
+use pudu_base::{Network, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_sandbox::{Folders, LocalSandboxes, Options, Proof};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// How long one attempt may take.
@@ -53,16 +53,16 @@ const ATTEMPTS: &[(&str, When, &str)] = &[
 ///
 /// # Errors
 /// When there is nothing to try.
-pub async fn prove(settings: Settings, folder: &Path) -> Result<Vec<Proof>, SandboxError> {
+pub async fn prove(settings: DockerSettings, folder: &Path) -> Result<Vec<Proof>, SandboxError> {
     let secret = folder.join("secret");
     let failed = |source| SandboxError::Io { path: folder.display().to_string(), source };
     std::fs::write(&secret, "of the daemon").map_err(failed)?;
-    let docker = Docker::new(settings.clone());
+    let docker = DockerEngine::new(settings.clone());
     let rootless = docker.look().await?.rootless;
     let own = rustix::process::geteuid().is_root();
     let folders = Folders::new(folder.to_owned(), own.then_some(settings.owner));
-    let rules = Rules { idle_timeout: Duration::ZERO, replicas: 1, network: settings.network };
-    let pool = Pool::new(Arc::new(docker), Local::new(folders, None, Options::default()), rules);
+    let rules = PoolRules { idle_timeout: Duration::ZERO, replicas: 1, network: settings.network };
+    let pool = Pool::new(Arc::new(docker), LocalSandboxes::new(folders, None, Options::default()), rules);
     let proofs = attempts(&pool, &settings, rootless, &secret).await;
     pool.close(SHUTDOWN_TIMEOUT).await;
     proofs
@@ -70,13 +70,13 @@ pub async fn prove(settings: Settings, folder: &Path) -> Result<Vec<Proof>, Sand
 
 async fn attempts(
     pool: &Pool,
-    settings: &Settings,
+    settings: &DockerSettings,
     rootless: bool,
     secret: &Path,
 ) -> Result<Vec<Proof>, SandboxError> {
     let thread = ThreadId::from(format!("doctor-{}", std::process::id()).as_str());
     let sandbox = pool.acquire(&thread).await?;
-    let run = async |script: String| sandbox.exec(&Command { script, timeout: ATTEMPT_TIMEOUT }).await;
+    let run = async |script: String| sandbox.exec(&ShellCommand { script, timeout: ATTEMPT_TIMEOUT }).await;
     let works = run("echo works > file && cat file".to_owned()).await?;
     if works.stdout.trim() != "works" {
         let text = format!("a command in the container did not work: {} {}", works.stdout, works.stderr);
@@ -84,8 +84,8 @@ async fn attempts(
     }
     let counts = |when| match when {
         When::Always => true,
-        When::Plain => settings.api == Api::Exec,
-        When::Nobody => settings.api == Api::Exec && !rootless,
+        When::Plain => settings.api == ExecMethod::Exec,
+        When::Nobody => settings.api == ExecMethod::Exec && !rootless,
         When::Apart => settings.network == Network::None,
     };
     let mut proofs = Vec::new();

@@ -6,8 +6,8 @@
 
 mod api;
 
-use crate::{Aio, BoxId, Engine, GEM, Order, Pair, apart::Apart, docker::share};
-use api::{Api, ExtraMount, Made, Status, Trouble, Wanted};
+use crate::{Aio, BoxId, ContainerEngine, GEM, Order, Pair, apart::Apart, docker::share};
+use api::{ExtraMount, ProvisionerApi, ProvisionerError, SandboxRequest, SandboxResponse, SandboxStatus};
 use pudu_base::{BoxFuture, Sandbox, SandboxError};
 use pudu_sandbox::{Folders, Mount};
 use secrecy::SecretString;
@@ -31,7 +31,7 @@ const NAME: usize = 63;
 
 /// Settings of a provisioner.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ProvisionerSettings {
     /// Its address.
     pub url: Url,
     /// Its key, if it wants one.
@@ -50,17 +50,17 @@ pub struct Settings {
 }
 
 /// An engine that asks a provisioner.
-pub struct Provisioner {
-    settings: Settings,
-    api: OnceLock<Arc<Api>>,
+pub struct ProvisionerEngine {
+    settings: ProvisionerSettings,
+    api: OnceLock<Arc<ProvisionerApi>>,
     /// Killings that nobody waits for.
     tasks: TaskTracker,
 }
 
-impl Provisioner {
+impl ProvisionerEngine {
     /// Prepares an engine. The provisioner is asked when the first sandbox is wanted.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ProvisionerSettings) -> Self {
         Self { settings, api: OnceLock::new(), tasks: TaskTracker::new() }
     }
 
@@ -74,11 +74,11 @@ impl Provisioner {
         Ok(api.list().await?.len())
     }
 
-    fn api(&self) -> Result<Arc<Api>, Trouble> {
+    fn api(&self) -> Result<Arc<ProvisionerApi>, ProvisionerError> {
         if let Some(api) = self.api.get() {
             return Ok(api.clone());
         }
-        let api = Arc::new(Api::new(self.settings.url.clone(), self.settings.key.as_ref())?);
+        let api = Arc::new(ProvisionerApi::new(self.settings.url.clone(), self.settings.key.as_ref())?);
         Ok(self.api.get_or_init(|| api).clone())
     }
 
@@ -102,38 +102,40 @@ impl Provisioner {
     }
 
     /// Has the sandbox made; one that has come to its end is made anew.
-    async fn make(&self, api: &Api, order: &Order) -> Result<Made, Trouble> {
+    async fn make(&self, api: &ProvisionerApi, order: &Order) -> Result<SandboxResponse, ProvisionerError> {
         let thread = self.thread(order)?;
-        let wanted = || Wanted {
+        let wanted = || SandboxRequest {
             sandbox_id: order.id.as_str(),
             thread_id: &thread,
             user_id: USER,
             extra_mounts: self.settings.mounts.iter().map(extra).collect(),
         };
         let made = api.make(&wanted()).await?;
-        let Status::Over(status) = &made.status else { return Ok(made) };
+        let SandboxStatus::Over(status) = &made.status else { return Ok(made) };
         tracing::info!(id = %order.id, status, "a sandbox has come to its end; it is made anew");
         api.take_away(order.id.as_str()).await?;
         let made = api.make(&wanted()).await?;
         match &made.status {
-            Status::Over(status) => Err(hopeless(status)),
+            SandboxStatus::Over(status) => Err(hopeless(status)),
             _ => Ok(made),
         }
     }
 
     /// Waits until the sandbox answers.
-    async fn wait(&self, api: &Api, id: &BoxId, aio: &Aio) -> Result<(), Trouble> {
+    async fn wait(&self, api: &ProvisionerApi, id: &BoxId, aio: &Aio) -> Result<(), ProvisionerError> {
         let deadline = Instant::now() + START_TIMEOUT;
         while !aio.wait(POLL_INTERVAL).await {
             match api.look(id.as_str()).await {
-                Ok(Made { status: Status::Over(status), .. }) => return Err(hopeless(&status)),
-                Err(Trouble::Missing) => return Err(hopeless("NotFound")),
+                Ok(SandboxResponse { status: SandboxStatus::Over(status), .. }) => {
+                    return Err(hopeless(&status));
+                }
+                Err(ProvisionerError::Missing) => return Err(hopeless("NotFound")),
                 // It can be as good as before, and it may be the provisioner alone that is away.
-                Ok(_) | Err(Trouble::Away(_)) => {}
+                Ok(_) | Err(ProvisionerError::Away(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
             if Instant::now() >= deadline {
-                return Err(Trouble::Refused(format!(
+                return Err(ProvisionerError::Refused(format!(
                     "the sandbox does not answer after {} s; see its Pod, and that this machine reaches the address \
                      that the provisioner gives (its NODE_HOST or its Service)",
                     START_TIMEOUT.as_secs()
@@ -145,7 +147,7 @@ impl Provisioner {
 
     /// Returns what the provisioner calls the thread: as its folder is called here, because it shows the folder of
     /// that name. It takes letters, digits, `-` and `_` only.
-    fn thread(&self, order: &Order) -> Result<String, Trouble> {
+    fn thread(&self, order: &Order) -> Result<String, ProvisionerError> {
         let own = order.mounts.first().and_then(|own| own.host.parent()).and_then(Path::file_name);
         let folder = own.unwrap_or_default().to_string_lossy();
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -153,7 +155,7 @@ impl Provisioner {
         if self.settings.shared && name != folder {
             let text = "the provisioner cannot show the folder of a thread with such an id: use ids of up to 63 letters, \
                         digits, `-` and `_`";
-            return Err(Trouble::Refused(text.to_owned()));
+            return Err(ProvisionerError::Refused(text.to_owned()));
         }
         Ok(name)
     }
@@ -172,7 +174,7 @@ impl Provisioner {
         let seen = aio.read(&name, 16).await;
         // Whoever sees it can remove it; nobody misses it otherwise.
         let script = format!("rm -f -- {name}");
-        aio.exec(&pudu_base::Command { script, timeout: POLL_INTERVAL }).await.ok();
+        aio.exec(&pudu_base::ShellCommand { script, timeout: POLL_INTERVAL }).await.ok();
         match seen {
             Ok(_) => Ok(()),
             Err(SandboxError::Missing { .. }) => Err(SandboxError::Refused(
@@ -204,19 +206,19 @@ fn extra(mount: &Mount) -> ExtraMount {
     }
 }
 
-fn hopeless(status: &str) -> Trouble {
-    Trouble::Refused(format!(
+fn hopeless(status: &str) -> ProvisionerError {
+    ProvisionerError::Refused(format!(
         "the sandbox does not run: the provisioner says {status}; `kubectl describe pod` in its namespace says why"
     ))
 }
 
-impl From<Trouble> for SandboxError {
-    fn from(trouble: Trouble) -> Self {
+impl From<ProvisionerError> for SandboxError {
+    fn from(trouble: ProvisionerError) -> Self {
         Self::Refused(trouble.to_string())
     }
 }
 
-impl Engine for Provisioner {
+impl ContainerEngine for ProvisionerEngine {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(self.open(order))
     }
@@ -227,7 +229,7 @@ impl Engine for Provisioner {
             let Ok(made) = api.look(id.as_str()).await else { return false };
             let aio = Aio::new(&made.sandbox_url, Vec::new(), self.tasks.clone());
             match aio {
-                Ok(aio) => made.status == Status::Running && aio.ready().await,
+                Ok(aio) => made.status == SandboxStatus::Running && aio.ready().await,
                 Err(_) => false,
             }
         })
@@ -241,7 +243,7 @@ impl Engine for Provisioner {
         Box::pin(async move {
             let all = self.api()?.list().await?;
             let ours = self.ours().await;
-            let running = all.iter().filter(|made| !matches!(made.status, Status::Over(_)));
+            let running = all.iter().filter(|made| !matches!(made.status, SandboxStatus::Over(_)));
             let ids = running.map(|made| BoxId::new(&made.sandbox_id));
             Ok(ids.filter(|id| ours.contains(id)).collect())
         })

@@ -2,12 +2,12 @@
 #![cfg(feature = "kubernetes")]
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
-use pudu_base::{Command, Exec, Killed, Network, Sandbox, SandboxError, ThreadId};
+use pudu_base::{Exec, Killed, Network, Sandbox, SandboxError, ShellCommand, ThreadId};
 use pudu_containers::{
-    BoxId, Engine, Order,
-    kubernetes::{Kubernetes, Settings, Volume},
+    BoxId, ContainerEngine, Order,
+    kubernetes::{KubernetesEngine, PodSettings, Volume},
 };
-use pudu_sandbox::{Folders, Limits, Local, Options, prove_in};
+use pudu_sandbox::{CommandLimits, Folders, LocalSandboxes, Options, prove_in};
 use pudu_sim::Kubernetes as Cluster;
 use serde_json::{Value, json};
 use std::{
@@ -24,8 +24,8 @@ const SOON: Duration = Duration::from_secs(20);
 struct House {
     cluster: Cluster,
     home: TempDir,
-    settings: Settings,
-    places: Local,
+    settings: PodSettings,
+    places: LocalSandboxes,
 }
 
 /// A house and its cluster; `None`, and a word, where no namespaces can be had.
@@ -40,7 +40,7 @@ async fn house() -> Option<House> {
     let root = std::os::unix::fs::MetadataExt::uid(&home.path().metadata().unwrap()) == 0;
     let user = root.then_some(USER);
     let folders = Folders::new(home.path().to_owned(), user);
-    let settings = Settings {
+    let settings = PodSettings {
         kubeconfig: Some(file),
         context: None,
         namespace: None,
@@ -54,9 +54,9 @@ async fn house() -> Option<House> {
         network: Network::None,
         environment: vec![("GREETING".to_owned(), "hello".to_owned())],
         mounts: Vec::new(),
-        limits: Limits::default(),
+        limits: CommandLimits::default(),
     };
-    Some(House { cluster, home, settings, places: Local::new(folders, None, Options::default()) })
+    Some(House { cluster, home, settings, places: LocalSandboxes::new(folders, None, Options::default()) })
 }
 
 impl House {
@@ -66,8 +66,8 @@ impl House {
         Order { id: BoxId::of(&thread), thread, mounts, files }
     }
 
-    fn engine(&self) -> Kubernetes {
-        Kubernetes::new(self.settings.clone())
+    fn engine(&self) -> KubernetesEngine {
+        KubernetesEngine::new(self.settings.clone())
     }
 
     async fn open(&self) -> Arc<dyn Sandbox> {
@@ -92,8 +92,8 @@ impl House {
     }
 }
 
-fn command(script: &str, seconds: u64) -> Command {
-    Command { script: script.to_owned(), timeout: Duration::from_secs(seconds) }
+fn command(script: &str, seconds: u64) -> ShellCommand {
+    ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(seconds) }
 }
 
 async fn run(sandbox: &Arc<dyn Sandbox>, script: &str) -> Exec {
@@ -377,7 +377,8 @@ async fn what_is_wrong_is_told_with_its_mend() {
     let Some(house) = house().await else { return };
     let order = house.order("t").await;
     let usual = house.settings.clone();
-    let start = async |settings: &Settings| refusal(Kubernetes::new(settings.clone()).start(&order).await);
+    let start =
+        async |settings: &PodSettings| refusal(KubernetesEngine::new(settings.clone()).start(&order).await);
     let check = |said: String, words: &[&str]| {
         assert!(words.iter().all(|word| said.contains(word)), "{said}\nwithout one of {words:?}");
     };
@@ -393,19 +394,19 @@ async fn what_is_wrong_is_told_with_its_mend() {
     check(start(&usual).await, &["does not answer like an API server", "kubeconfig"]);
     house.cluster.without_image("gone:1");
     check(
-        start(&Settings { image: "gone:1".into(), ..usual.clone() }).await,
+        start(&PodSettings { image: "gone:1".into(), ..usual.clone() }).await,
         &["ImagePullBackOff", "sandbox.image"],
     );
     check(
-        start(&Settings { namespace: Some("nowhere".into()), ..usual.clone() }).await,
+        start(&PodSettings { namespace: Some("nowhere".into()), ..usual.clone() }).await,
         &["namespaces", "nowhere", "not found"],
     );
     let elsewhere = tempfile::tempdir().unwrap();
     house.cluster.claim("other", elsewhere.path().to_owned());
     let settings =
-        Settings { volume: Volume::Claim("other".into()), prefix: "other".into(), ..usual.clone() };
+        PodSettings { volume: Volume::Claim("other".into()), prefix: "other".into(), ..usual.clone() };
     check(start(&settings).await, &["claim other", "does not hold pudu's home"]);
-    let settings = Settings { kubeconfig: Some(house.home.path().join("nothing")), ..usual.clone() };
+    let settings = PodSettings { kubeconfig: Some(house.home.path().join("nothing")), ..usual.clone() };
     check(start(&settings).await, &["no cluster is known", "nothing", "sandbox.kubernetes.kubeconfig"]);
     let file = house.home.path().join("dead");
     std::fs::write(
@@ -414,7 +415,7 @@ async fn what_is_wrong_is_told_with_its_mend() {
     )
     .unwrap();
     check(
-        start(&Settings { kubeconfig: Some(file), ..usual.clone() }).await,
+        start(&PodSettings { kubeconfig: Some(file), ..usual.clone() }).await,
         &["cannot be reached", "refused"],
     );
     let long = house.open().await.exec(&command(&"x".repeat(200_000), 5)).await;
@@ -454,7 +455,7 @@ async fn on_a_real_cluster(place: &str) {
     let uid = std::os::unix::fs::MetadataExt::uid(&meta);
     let user = if uid == 0 { USER } else { (uid, std::os::unix::fs::MetadataExt::gid(&meta)) };
     let folders = Folders::new(home.into(), (uid == 0).then_some(USER));
-    let engine = Kubernetes::new(Settings {
+    let engine = KubernetesEngine::new(PodSettings {
         kubeconfig: None,
         context: None,
         namespace: None,
@@ -468,10 +469,11 @@ async fn on_a_real_cluster(place: &str) {
         network: Network::None,
         environment: Vec::new(),
         mounts: Vec::new(),
-        limits: Limits::default(),
+        limits: CommandLimits::default(),
     });
     let thread = ThreadId::from("pudu-test-escape");
-    let (mounts, files) = Local::new(folders, None, Options::default()).furnish(&thread).await.unwrap();
+    let (mounts, files) =
+        LocalSandboxes::new(folders, None, Options::default()).furnish(&thread).await.unwrap();
     let order = Order { id: BoxId::of(&thread), thread, mounts, files };
     let sandbox = engine.start(&order).await.unwrap();
     let broken = ways_out(&*sandbox).await;

@@ -1,12 +1,12 @@
 //! Sandboxes of a simulated provisioner, in which commands really run.
 #![allow(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
 
-use pudu_base::{Command, Entry, Exec, Killed, Sandbox, SandboxError, ThreadId};
+use pudu_base::{DirEntry, Exec, Killed, Sandbox, SandboxError, ShellCommand, ThreadId};
 use pudu_containers::{
-    BoxId, Engine, Order,
-    provisioner::{Provisioner, Settings},
+    BoxId, ContainerEngine, Order,
+    provisioner::{ProvisionerEngine, ProvisionerSettings},
 };
-use pudu_sandbox::{Folders, Local, Mount, Options};
+use pudu_sandbox::{Folders, LocalSandboxes, Mount, Options};
 use pudu_sim::{Kubernetes as Cluster, Provisioner as Service, provisioner::KEY};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -20,8 +20,8 @@ struct House {
     home: TempDir,
     /// What the provisioner shows; the home where folders are shared.
     _there: TempDir,
-    settings: Settings,
-    places: Local,
+    settings: ProvisionerSettings,
+    places: LocalSandboxes,
 }
 
 /// A house and its provisioner; `None`, and a word, where no namespaces can be had.
@@ -34,7 +34,7 @@ async fn house(shared: bool) -> Option<House> {
     let shown = if shared { home.path() } else { there.path() };
     let service = Service::start(shown.to_owned(), None).await.unwrap();
     let folders = Folders::new(home.path().to_owned(), root.then_some(USER));
-    let settings = Settings {
+    let settings = ProvisionerSettings {
         url: service.url().parse().unwrap(),
         key: Some(KEY.into()),
         shared,
@@ -48,7 +48,7 @@ async fn house(shared: bool) -> Option<House> {
         home,
         _there: there,
         settings,
-        places: Local::new(folders, None, Options::default()),
+        places: LocalSandboxes::new(folders, None, Options::default()),
     })
 }
 
@@ -59,8 +59,8 @@ impl House {
         Order { id: BoxId::of(&thread), thread, mounts, files }
     }
 
-    fn engine(&self) -> Provisioner {
-        Provisioner::new(self.settings.clone())
+    fn engine(&self) -> ProvisionerEngine {
+        ProvisionerEngine::new(self.settings.clone())
     }
 
     async fn open(&self) -> Arc<dyn Sandbox> {
@@ -79,7 +79,7 @@ impl House {
 }
 
 async fn run(sandbox: &Arc<dyn Sandbox>, script: &str) -> Exec {
-    sandbox.exec(&Command { script: script.to_owned(), timeout: Duration::from_secs(20) }).await.unwrap()
+    sandbox.exec(&ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(20) }).await.unwrap()
 }
 
 fn refusal<T>(result: Result<T, SandboxError>) -> String {
@@ -140,7 +140,7 @@ async fn file_tools_work_where_commands_do_and_read_what_only_this_machine_has()
     let mount =
         Mount { host: skills.path().to_owned(), agent: "/mnt/skills/public/x".to_owned(), read_only: true };
     let options = Options { mounts: vec![mount], ..Options::default() };
-    house.places = Local::new(house.settings.folders.clone(), None, options);
+    house.places = LocalSandboxes::new(house.settings.folders.clone(), None, options);
     let sandbox = house.open().await;
     sandbox.write("/mnt/user-data/workspace/a/b.txt", b"one", false).await.unwrap();
     sandbox.write("/mnt/user-data/workspace/a/b.txt", b" two", true).await.unwrap();
@@ -150,7 +150,7 @@ async fn file_tools_work_where_commands_do_and_read_what_only_this_machine_has()
     assert_eq!(sandbox.read("/mnt/user-data/workspace/a/b.txt", 100).await.unwrap(), b"one two");
     assert_eq!(sandbox.read("/mnt/skills/public/x/SKILL.md", 100).await.unwrap(), b"a skill");
     let listed = sandbox.list("/mnt/user-data/workspace", 2, 10).await.unwrap();
-    let entry = |path: &str, folder, size| Entry { path: path.to_owned(), folder, size };
+    let entry = |path: &str, folder, size| DirEntry { path: path.to_owned(), folder, size };
     let expect =
         [entry("/mnt/user-data/workspace/a", true, 0), entry("/mnt/user-data/workspace/a/b.txt", false, 7)];
     assert_eq!(listed, expect);
@@ -184,7 +184,7 @@ async fn shared_folders_of_another_user_are_opened_to_that_of_the_image() {
     let Some(mut house) = house(true).await else { return };
     let folders = Folders::new(house.home.path().to_owned(), None);
     house.settings.folders = folders.clone();
-    house.places = Local::new(folders, None, Options::default());
+    house.places = LocalSandboxes::new(folders, None, Options::default());
     let sandbox = house.open().await;
     sandbox.write("/mnt/user-data/workspace/in", b"from here", false).await.unwrap();
     assert_eq!(run(&sandbox, "echo out > out; ls").await.stdout, "in\nout\n");
@@ -258,7 +258,7 @@ async fn a_sandbox_that_has_come_to_its_end_is_made_anew() {
 async fn a_command_that_takes_too_long_or_is_given_up_is_killed() {
     let Some(house) = house(false).await else { return };
     let sandbox = house.open().await;
-    let late = Command {
+    let late = ShellCommand {
         script: "echo begun; sleep 98770001 & sleep 98770002".to_owned(),
         timeout: Duration::from_secs(1),
     };
@@ -310,7 +310,8 @@ async fn outputs_that_are_too_much_are_told_and_not_fetched() {
 async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
     let Some(house) = house(false).await else { return };
     let order = house.order("t").await;
-    let start = async |settings: &Settings| Provisioner::new(settings.clone()).start(&order).await;
+    let start =
+        async |settings: &ProvisionerSettings| ProvisionerEngine::new(settings.clone()).start(&order).await;
     let usual = &house.settings;
     for (status, body) in [(503, "busy"), (0, ""), (500, r#"{"detail": "Pod creation failed: Conflict"}"#)] {
         house.service.fail("POST", status, body);
@@ -324,7 +325,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
         house.service.fail("POST", 500, r#"{"detail": "Pod creation failed: Forbidden"}"#);
     }
     check(refusal(start(usual).await), &["500", "Pod creation failed: Forbidden", "log"]);
-    let wrong = Settings { key: Some("wrong-key".into()), ..usual.clone() };
+    let wrong = ProvisionerSettings { key: Some("wrong-key".into()), ..usual.clone() };
     check(
         refusal(start(&wrong).await),
         &["401", "Invalid or missing API key", "sandbox.provisioner_api_key"],
@@ -351,7 +352,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_told_with_its_mend() {
     check(refusal(start(usual).await), &["already", "exists"]);
     house.service.fail("POST", 404, r#"{"detail": "Not Found"}"#);
     check(refusal(start(usual).await), &["no /api/sandboxes", "sandbox.provisioner_url"]);
-    let dead = Settings { url: "http://127.0.0.1:1".parse().unwrap(), ..usual.clone() };
+    let dead = ProvisionerSettings { url: "http://127.0.0.1:1".parse().unwrap(), ..usual.clone() };
     check(refusal(start(&dead).await), &["127.0.0.1:1", "cannot be reached", "sandbox.provisioner_url"]);
     assert!(house.engine().examine().await.is_ok());
 }

@@ -1,7 +1,7 @@
 //! Archives that came from anywhere: how many files, how much they unpack to and what is nested in them is
 //! known before anybody believes them.
 
-use crate::{Error, Limits, markup};
+use crate::{DocumentLimits, Error, markup};
 use std::{
     cell::RefCell,
     io::{BufReader, Cursor, Read},
@@ -66,24 +66,25 @@ impl<'a> Archive<'a> {
 
 /// Unpacks everything once, keeping nothing, so that libraries meet no archive that unpacks without end or
 /// nests without bottom. What archives say of themselves is not believed.
-pub(crate) fn examine(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+pub(crate) fn examine(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, true)
 }
 
 /// The same where the markup may be anything: only how much there is counts.
-pub(crate) fn measure(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+pub(crate) fn measure(bytes: &[u8], limits: &DocumentLimits) -> Result<(), Error> {
     unpack(bytes, limits, false)
 }
 
-fn unpack(bytes: &[u8], limits: &Limits, strict: bool) -> Result<(), Error> {
+fn unpack(bytes: &[u8], limits: &DocumentLimits, strict: bool) -> Result<(), Error> {
     let archive = Archive::open(bytes)?;
     let mut zip = archive.0.into_inner();
     if zip.len() > limits.entries {
         let text = format!("{} files are in it, {} are taken", zip.len(), limits.entries);
         return Err(Error::TooLarge(text));
     }
-    let most =
-        limits.expanded.min(Limits::MIN_BOMB_BYTES.max(limits.ratio.saturating_mul(bytes.len() as u64)));
+    let most = limits
+        .expanded
+        .min(DocumentLimits::MIN_BOMB_BYTES.max(limits.ratio.saturating_mul(bytes.len() as u64)));
     let mut left = most;
     for index in 0..zip.len() {
         let file = zip.by_index(index).map_err(|error| failed(&error))?;

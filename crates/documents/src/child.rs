@@ -1,6 +1,6 @@
 //! The child's side: it bounds itself, reads the document from its input, and writes what came of it.
 
-use crate::{Document, Error, Limits, convert};
+use crate::{Document, DocumentLimits, Error, convert};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -13,19 +13,20 @@ pub(crate) const WISH: &str = "PUDU_DOCUMENT";
 
 /// Task of a child process.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct ConversionRequest {
     pub(crate) name: String,
-    pub(crate) limits: Limits,
+    pub(crate) limits: DocumentLimits,
 }
 
 /// Result of a child process.
-pub(crate) type Answer = Result<Document, Error>;
+pub(crate) type ConversionReply = Result<Document, Error>;
 
 /// Converts one document, as a child process of a [`crate::Converter`]. `confine` takes from this process what
 /// reading a document does not need, before a byte of it is read; where that fails, nothing is read.
 #[must_use]
 pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
-    let said = std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<Wish>(&text).ok());
+    let said =
+        std::env::var(WISH).ok().and_then(|text| serde_json::from_str::<ConversionRequest>(&text).ok());
     let Some(wish) = said else {
         eprintln!("this is for pudu itself: it converts documents in processes of their own");
         return ExitCode::FAILURE;
@@ -46,7 +47,7 @@ pub fn serve(confine: impl FnOnce() -> Result<(), String>) -> ExitCode {
 }
 
 /// Takes from itself what no document needs. What is taken is never had back.
-fn bound(limits: &Limits) -> io::Result<()> {
+fn bound(limits: &DocumentLimits) -> io::Result<()> {
     let seconds = limits.time.as_secs().max(1);
     for (resource, most) in [
         (Resource::As, limits.memory),
@@ -64,13 +65,13 @@ fn bound(limits: &Limits) -> io::Result<()> {
     Ok(())
 }
 
-fn hear(limits: &Limits) -> io::Result<Vec<u8>> {
+fn hear(limits: &DocumentLimits) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(limits.input.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn tell(answer: &Answer) -> io::Result<()> {
+fn tell(answer: &ConversionReply) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(&serde_json::to_vec(answer)?)?;
     out.flush()

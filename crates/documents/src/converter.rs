@@ -1,8 +1,8 @@
 //! The parent's side: a document a process, so many at once, each with so long.
 
 use crate::{
-    Document, Error, Limits,
-    child::{Answer, WISH, Wish},
+    Document, DocumentLimits, Error,
+    child::{ConversionReply, ConversionRequest, WISH},
     convert,
 };
 use rustix::process::Signal;
@@ -34,7 +34,7 @@ const COMPLAINT: u64 = 4 * 1024;
 pub struct Converter {
     /// The program that serves, and how it is asked to. In this process if none.
     child: Option<(PathBuf, Vec<OsString>)>,
-    limits: Arc<Limits>,
+    limits: Arc<DocumentLimits>,
     room: Arc<Semaphore>,
 }
 
@@ -42,7 +42,7 @@ impl Converter {
     /// Converts in this process: every bound holds but those of time and memory, and a PDF that hides a nest
     /// without bottom in what it compresses takes the process down.
     #[must_use]
-    pub fn here(limits: Limits) -> Self {
+    pub fn here(limits: DocumentLimits) -> Self {
         Self {
             child: None,
             limits: Arc::new(limits),
@@ -55,7 +55,7 @@ impl Converter {
     pub fn child(
         program: impl Into<PathBuf>,
         args: impl IntoIterator<Item = impl Into<OsString>>,
-        limits: Limits,
+        limits: DocumentLimits,
     ) -> Self {
         let child = Some((program.into(), args.into_iter().map(Into::into).collect()));
         Self { child, ..Self::here(limits) }
@@ -101,7 +101,7 @@ impl Converter {
         file: File,
         name: &str,
     ) -> Result<Command, Error> {
-        let wish = Wish { name: name.to_owned(), limits: (*self.limits).clone() };
+        let wish = ConversionRequest { name: name.to_owned(), limits: (*self.limits).clone() };
         let wish = serde_json::to_string(&wish).map_err(unavailable)?;
         let mut command = Command::new(program);
         command.args(args).env_clear().env(WISH, wish).current_dir("/").kill_on_drop(true);
@@ -116,7 +116,7 @@ impl Converter {
         let (answer, complaint) = tokio::join!(read(out, most), read(err, COMPLAINT));
         let status = child.wait().await.map_err(unavailable)?;
         if status.success() {
-            return serde_json::from_slice::<Answer>(&answer).unwrap_or(Err(Error::Broke));
+            return serde_json::from_slice::<ConversionReply>(&answer).unwrap_or(Err(Error::Broke));
         }
         let complaint = String::from_utf8_lossy(&complaint);
         tracing::debug!(%status, %complaint, "a document's reader broke down");

@@ -1,6 +1,6 @@
 //! Markdown on its way: so long and no longer, without what would trouble a reader.
 
-use crate::{Document, Error, Kind, outline};
+use crate::{Document, DocumentKind, Error, outline};
 
 /// A title has so many characters at most.
 const TITLE: usize = 200;
@@ -8,7 +8,7 @@ const TITLE: usize = 200;
 const WARNINGS: usize = 20;
 
 /// A document on its way.
-pub(crate) struct Draft {
+pub(crate) struct DocumentDraft {
     text: String,
     limit: usize,
     full: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Draft {
     warnings: Vec<String>,
 }
 
-impl Draft {
+impl DocumentDraft {
     pub(crate) fn new(limit: usize) -> Self {
         Self { text: String::new(), limit, full: false, title: None, parts: None, warnings: Vec::new() }
     }
@@ -55,7 +55,7 @@ impl Draft {
     }
 
     /// Makes a document of it.
-    pub(crate) fn finish(mut self, kind: Kind) -> Result<Document, Error> {
+    pub(crate) fn finish(mut self, kind: DocumentKind) -> Result<Document, Error> {
         let mut markdown = clean(&self.text);
         if self.full {
             // The last line is half a line.

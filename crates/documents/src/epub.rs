@@ -1,10 +1,10 @@
 //! Books: their chapters in the order of reading, each under its mark.
 
 use crate::{
-    Error, Limits,
+    DocumentLimits, Error,
     archive::{self, Archive},
-    draft::Draft,
-    html::{Page, seems_deep},
+    draft::DocumentDraft,
+    html::{HtmlPage, seems_deep},
     text,
 };
 use quick_xml::{
@@ -26,15 +26,15 @@ const SKIPPED: [&str; 9] =
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     // Chapters may name a document type; what matters here is how much there is.
     archive::measure(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     let container = text::decode(&archive.read(CONTAINER, CHAPTER)?);
     let place = first(&container, "rootfile", "full-path").ok_or_else(|| missing(CONTAINER))?;
-    let book = Book::parse(&text::decode(&archive.read(&place, CHAPTER)?));
+    let book = EpubMetadata::parse(&text::decode(&archive.read(&place, CHAPTER)?));
     let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mut draft = Draft::new(limits.output);
+    let mut draft = DocumentDraft::new(limits.output);
     draft.set_title(book.title.as_deref());
     draft.set_parts(book.chapters.len());
     let mut flat = 0;
@@ -51,7 +51,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
                     draft.warn(format!("chapter {} is nested too deeply to be read", index + 1));
                     continue;
                 }
-                let page = Page::parse(&chapter);
+                let page = HtmlPage::parse(&chapter);
                 let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
                 flat += usize::from(!whole);
                 draft.push(&format!("{markdown}\n\n"));
@@ -71,13 +71,13 @@ fn missing(what: &str) -> Error {
 
 /// Metadata of a book.
 #[derive(Default)]
-struct Book {
+struct EpubMetadata {
     title: Option<String>,
     /// The files of its chapters, in order.
     chapters: Vec<String>,
 }
 
-impl Book {
+impl EpubMetadata {
     fn parse(package: &str) -> Self {
         let (mut book, mut items, mut in_title) = (Self::default(), HashMap::new(), false);
         let mut reader = Reader::from_str(package);

@@ -1,6 +1,6 @@
 //! A sheet's cells, as many as there is room for, and the table that they make.
 
-use crate::{Limits, draft::Draft};
+use crate::{DocumentLimits, draft::DocumentDraft};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands around each cell in a table, in bytes.
@@ -8,7 +8,7 @@ const AROUND: usize = 3;
 
 /// There is no room for another cell.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct GridFull;
 
 /// A sheet's cells. Those that are empty take no room, wherever the others stand.
 pub(crate) struct Grid {
@@ -23,7 +23,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// A grid whose table has at most so many bytes.
-    pub(crate) fn new(room: usize, limits: &Limits) -> Self {
+    pub(crate) fn new(room: usize, limits: &DocumentLimits) -> Self {
         Self {
             rows: BTreeMap::new(),
             columns: BTreeSet::new(),
@@ -35,7 +35,7 @@ impl Grid {
     }
 
     /// Puts a value in. Counted from 0. When there is no more room, none of what follows is wanted.
-    pub(crate) fn put(&mut self, row: usize, column: usize, value: &str) -> Result<(), Full> {
+    pub(crate) fn put(&mut self, row: usize, column: usize, value: &str) -> Result<(), GridFull> {
         let value = value.trim();
         if value.is_empty() {
             return Ok(());
@@ -48,7 +48,7 @@ impl Grid {
         let cost = value.len() + AROUND;
         if cost > self.room || (new && self.rows.len() >= self.most_rows) {
             self.cut.0 = true;
-            return Err(Full);
+            return Err(GridFull);
         }
         self.room -= cost;
         self.columns.insert(column);
@@ -64,7 +64,7 @@ impl Grid {
     }
 
     /// Writes the table, its first row as the head, without rows and columns that are empty.
-    pub(crate) fn write(mut self, draft: &mut Draft, what: &str) {
+    pub(crate) fn write(mut self, draft: &mut DocumentDraft, what: &str) {
         let columns: Vec<usize> = std::mem::take(&mut self.columns).into_iter().collect();
         for (index, cells) in std::mem::take(&mut self.rows).into_values().enumerate() {
             draft.push(&line(&columns, cells));
@@ -123,8 +123,12 @@ fn letters(column: usize) -> String {
 mod tests {
     use super::*;
 
-    fn table(cells: &[(usize, usize, &str)], room: usize, limits: &Limits) -> (Option<String>, String) {
-        let (mut grid, mut draft) = (Grid::new(room, limits), Draft::new(1000));
+    fn table(
+        cells: &[(usize, usize, &str)],
+        room: usize,
+        limits: &DocumentLimits,
+    ) -> (Option<String>, String) {
+        let (mut grid, mut draft) = (Grid::new(room, limits), DocumentDraft::new(1000));
         for (row, column, value) in cells {
             if grid.put(*row, *column, value).is_err() {
                 break;
@@ -133,13 +137,13 @@ mod tests {
         let extent = grid.extent();
         draft.push("\n");
         grid.write(&mut draft, "it");
-        (extent, draft.finish(crate::Kind::Csv).map(|document| document.markdown).unwrap_or_default())
+        (extent, draft.finish(crate::DocumentKind::Csv).map(|document| document.markdown).unwrap_or_default())
     }
 
     #[test]
     fn cells_make_a_table_without_what_is_empty() {
         let cells = [(1, 1, "a"), (1, 27, "b|c"), (1_048_575, 1, "x\ny"), (1_048_575, 2, " ")];
-        let (extent, text) = table(&cells, 1000, &Limits::default());
+        let (extent, text) = table(&cells, 1000, &DocumentLimits::default());
         assert_eq!(extent.as_deref(), Some("B2:AB1048576"));
         assert_eq!(text, "| a | b\\|c |\n| --- | --- |\n| x<br>y |  |\n");
     }
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told() {
         let cells = [(0, 0, "a"), (0, 9, "far"), (1, 0, "b"), (2, 0, "c")];
-        let few = Limits { rows: 2, columns: 5, ..Limits::default() };
+        let few = DocumentLimits { rows: 2, columns: 5, ..DocumentLimits::default() };
         assert_eq!(table(&cells, 1000, &few).1, "| a |\n| --- |\n| b |\n\n[… it goes on below …]\n");
         assert_eq!(table(&cells, 5, &few).1, "| a |\n| --- |\n\n[… it goes on below …]\n");
     }

@@ -1,6 +1,6 @@
 //! Web pages: their words, headings, lists and tables, without what is there for browsers only.
 
-use crate::{Error, Limits, draft::Draft, text};
+use crate::{DocumentLimits, Error, draft::DocumentDraft, text};
 use dom_query::{Document, NodeRef};
 
 /// What no reader wants.
@@ -16,13 +16,13 @@ const FLAT: [&str; 46] = [
 /// Maximum depth of elements. Parsers take time with the square of depth: what seems deeper is not parsed.
 const MAX_NESTING_DEPTH: usize = 4_096;
 
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let html = text::decode(bytes);
     if seems_deep(&html) {
         return Err(Error::TooLarge(format!("its elements are nested more than {MAX_NESTING_DEPTH} deep")));
     }
-    let page = Page::parse(&html);
-    let mut draft = Draft::new(limits.output);
+    let page = HtmlPage::parse(&html);
+    let mut draft = DocumentDraft::new(limits.output);
     draft.set_title(page.title().as_deref());
     let (markdown, whole) = page.markdown(&SKIPPED, limits.depth);
     draft.push(&markdown);
@@ -33,9 +33,9 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
 }
 
 /// A page in memory.
-pub(crate) struct Page(Document);
+pub(crate) struct HtmlPage(Document);
 
-impl Page {
+impl HtmlPage {
     pub(crate) fn parse(html: &str) -> Self {
         let page = Document::from(html);
         // What is within an address is no text for anybody.

@@ -9,7 +9,7 @@ const HEAD: usize = 4096;
 /// Kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DocumentKind {
     /// PDF.
     Pdf,
     /// Word.
@@ -44,7 +44,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 const ENDINGS: [&str; 9] = ["pdf", "docx", "doc", "pptx", "ppt", "xlsx", "xls", "ods", "epub"];
 const RTF: &[u8] = b"{\\rtf";
 
-impl Kind {
+impl DocumentKind {
     /// Returns its name for people.
     #[must_use]
     pub fn title(self) -> &'static str {
@@ -130,10 +130,10 @@ fn is_html(head: &[u8], name: &str) -> bool {
 }
 
 /// Such files have no marks; the name has to say it, and no byte to speak against it.
-fn separated(head: &[u8], name: &str) -> Option<Kind> {
+fn separated(head: &[u8], name: &str) -> Option<DocumentKind> {
     let kind = match ending(name).as_str() {
-        "csv" => Kind::Csv,
-        "tsv" | "tab" => Kind::Tsv,
+        "csv" => DocumentKind::Csv,
+        "tsv" | "tab" => DocumentKind::Tsv,
         _ => return None,
     };
     let wide = head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF");
@@ -144,12 +144,12 @@ fn ending(name: &str) -> String {
     name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default()
 }
 
-fn zipped(bytes: &[u8]) -> Result<Kind, Error> {
+fn zipped(bytes: &[u8]) -> Result<DocumentKind, Error> {
     let archive = Archive::open(bytes)?;
     match archive.names().find(|name| name == "mimetype").and_then(|_| archive.peek("mimetype")) {
-        Some(mime) if mime.starts_with("application/epub+zip") => return Ok(Kind::Epub),
+        Some(mime) if mime.starts_with("application/epub+zip") => return Ok(DocumentKind::Epub),
         Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.spreadsheet") => {
-            return Ok(Kind::Ods);
+            return Ok(DocumentKind::Ods);
         }
         Some(mime) if mime.starts_with("application/vnd.oasis.opendocument.") => {
             let text =
@@ -160,21 +160,21 @@ fn zipped(bytes: &[u8]) -> Result<Kind, Error> {
     }
     let mut names = archive.names();
     let found = names.find_map(|name| match name.as_str() {
-        "word/document.xml" | "word/document2.xml" => Some(Kind::Docx),
-        "ppt/presentation.xml" => Some(Kind::Pptx),
-        "xl/workbook.xml" => Some(Kind::Xlsx),
-        "xl/workbook.bin" => Some(Kind::Xlsb),
-        "META-INF/container.xml" => Some(Kind::Epub),
+        "word/document.xml" | "word/document2.xml" => Some(DocumentKind::Docx),
+        "ppt/presentation.xml" => Some(DocumentKind::Pptx),
+        "xl/workbook.xml" => Some(DocumentKind::Xlsx),
+        "xl/workbook.bin" => Some(DocumentKind::Xlsb),
+        "META-INF/container.xml" => Some(DocumentKind::Epub),
         _ => None,
     });
     found.ok_or(Error::Unknown)
 }
 
-fn compound(bytes: &[u8]) -> Result<Kind, Error> {
+fn compound(bytes: &[u8]) -> Result<DocumentKind, Error> {
     match undoc::detect_format_from_bytes(bytes) {
-        Ok(undoc::FormatType::Doc) => Ok(Kind::Doc),
-        Ok(undoc::FormatType::Ppt) => Ok(Kind::Ppt),
-        Ok(undoc::FormatType::Xls) => Ok(Kind::Xls),
+        Ok(undoc::FormatType::Doc) => Ok(DocumentKind::Doc),
+        Ok(undoc::FormatType::Ppt) => Ok(DocumentKind::Ppt),
+        Ok(undoc::FormatType::Xls) => Ok(DocumentKind::Xls),
         Err(undoc::Error::Encrypted) => Err(Error::Protected),
         // A mail, an installer, or nothing at all.
         _ => Err(Error::Unknown),

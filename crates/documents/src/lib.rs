@@ -31,8 +31,8 @@ pub use archive::member;
 pub use child::serve;
 pub use converter::Converter;
 pub use error::Error;
-pub use kind::Kind;
-pub use limits::Limits;
+pub use kind::DocumentKind;
+pub use limits::DocumentLimits;
 pub use outline::{Heading, outline};
 
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: DocumentKind,
     /// Its title, if it says one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -65,7 +65,7 @@ const STACK: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// When it is no document, or cannot be read; see [`Error`].
-pub fn convert(bytes: &[u8], name: &str, limits: &Limits) -> Result<Document, Error> {
+pub fn convert(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
     // A thread of its own has room for what is nested, and its panic ends nobody else.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("document".to_owned()).stack_size(STACK);
@@ -74,28 +74,28 @@ pub fn convert(bytes: &[u8], name: &str, limits: &Limits) -> Result<Document, Er
     })
 }
 
-fn work(bytes: &[u8], name: &str, limits: &Limits) -> Result<Document, Error> {
+fn work(bytes: &[u8], name: &str, limits: &DocumentLimits) -> Result<Document, Error> {
     if bytes.len() as u64 > limits.input {
         return Err(Error::TooLarge(format!("it has {} bytes, {} are taken", bytes.len(), limits.input)));
     }
-    let kind = Kind::of(bytes, name)?;
+    let kind = DocumentKind::of(bytes, name)?;
     let draft = match kind {
-        Kind::Pdf => pdf::read(bytes, limits),
-        Kind::Docx | Kind::Pptx => {
+        DocumentKind::Pdf => pdf::read(bytes, limits),
+        DocumentKind::Docx | DocumentKind::Pptx => {
             archive::examine(bytes, limits)?;
             office::read(bytes, limits)
         }
-        Kind::Doc | Kind::Ppt => office::read(bytes, limits),
-        Kind::Xlsx | Kind::Xlsb => {
+        DocumentKind::Doc | DocumentKind::Ppt => office::read(bytes, limits),
+        DocumentKind::Xlsx | DocumentKind::Xlsb => {
             archive::examine(bytes, limits)?;
             workbook::read(bytes, kind, limits)
         }
-        Kind::Xls => workbook::read(bytes, kind, limits),
-        Kind::Ods => ods::read(bytes, limits),
-        Kind::Html => html::read(bytes, limits),
-        Kind::Csv => separated::read(bytes, b',', limits),
-        Kind::Tsv => separated::read(bytes, b'\t', limits),
-        Kind::Epub => epub::read(bytes, limits),
+        DocumentKind::Xls => workbook::read(bytes, kind, limits),
+        DocumentKind::Ods => ods::read(bytes, limits),
+        DocumentKind::Html => html::read(bytes, limits),
+        DocumentKind::Csv => separated::read(bytes, b',', limits),
+        DocumentKind::Tsv => separated::read(bytes, b'\t', limits),
+        DocumentKind::Epub => epub::read(bytes, limits),
     }?;
     draft.finish(kind)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How much of everything there may be in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// The largest document, in bytes.
     pub input: u64,
     /// How many files an archive may have.
@@ -29,12 +29,12 @@ pub struct Limits {
     pub memory: u64,
 }
 
-impl Limits {
+impl DocumentLimits {
     /// An archive that unpacks to no more than this is never taken for a bomb, in bytes.
     pub const MIN_BOMB_BYTES: u64 = 16 * 1024 * 1024;
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     fn default() -> Self {
         Self {
             input: 64 * 1024 * 1024,

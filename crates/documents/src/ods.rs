@@ -1,10 +1,10 @@
 //! LibreOffice's spreadsheets. An own reader: what a sheet repeats a million times is not unfolded here.
 
 use crate::{
-    Error, Limits,
+    DocumentLimits, Error,
     archive::{self, Archive},
-    draft::Draft,
-    grid::{Full, Grid},
+    draft::DocumentDraft,
+    grid::{Grid, GridFull},
     workbook::{share, show},
 };
 use quick_xml::{
@@ -15,7 +15,7 @@ use quick_xml::{
 /// A row or cell that is repeated is shown so many times at most.
 const REPEATS: usize = 1_000;
 
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     archive::examine(bytes, limits)?;
     let archive = Archive::open(bytes)?;
     if archive.read("META-INF/manifest.xml", limits.expanded).is_ok_and(|text| is_sealed(&text)) {
@@ -24,7 +24,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
     let content = archive.read("content.xml", limits.expanded)?;
     let content = std::str::from_utf8(&content).map_err(|error| Error::Damaged(error.to_string()))?;
     let tables = content.matches("<table:table ").count();
-    let mut draft = Draft::new(limits.output);
+    let mut draft = DocumentDraft::new(limits.output);
     let mut reader = Reader::from_str(content);
     let mut sheets = 0;
     while let Some(event) = next(&mut reader)? {
@@ -71,7 +71,7 @@ fn rows(reader: &mut Reader<&[u8]>, grid: &mut Grid) -> Result<(), Error> {
     Ok(())
 }
 
-fn put(grid: &mut Grid, row: usize, cells: &[(usize, usize, String)]) -> Result<(), Full> {
+fn put(grid: &mut Grid, row: usize, cells: &[(usize, usize, String)]) -> Result<(), GridFull> {
     for (column, times, value) in cells {
         for again in 0..*times {
             grid.put(row, column.saturating_add(again), value)?;

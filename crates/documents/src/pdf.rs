@@ -1,13 +1,13 @@
 //! PDF, a page at a time, each under its mark.
 
-use crate::{Error, Limits, draft::Draft};
+use crate::{DocumentLimits, Error, draft::DocumentDraft};
 use unpdf::{PageMarkerStyle, ParseOptions, RenderOptions, parse_bytes_with_options, render};
 
 /// Maximum depth of arrays and dictionaries: their reader calls itself for each. In a picture's bytes,
 /// brackets come by chance, and far fewer more of one kind than of the other.
 const MAX_NESTING_DEPTH: i64 = 5_000;
 
-pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(bytes: &[u8], limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     if seems_deep(bytes) {
         return Err(Error::TooLarge(format!("its objects are nested more than {MAX_NESTING_DEPTH} deep")));
     }
@@ -16,7 +16,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<Draft, Error> {
     let pdf = parse_bytes_with_options(bytes, how).map_err(|error| failed(&error))?;
     let shown = RenderOptions::new().with_page_markers(PageMarkerStyle::Comment);
     let markdown = render::to_markdown(&pdf, &shown).map_err(|error| failed(&error))?;
-    let mut draft = Draft::new(limits.output);
+    let mut draft = DocumentDraft::new(limits.output);
     draft.push(&markdown);
     draft.set_title(pdf.metadata.title.as_deref());
     draft.set_parts(pdf.pages.len());

@@ -1,26 +1,26 @@
 //! Values with commas, semicolons or tabs between them.
 
 use crate::{
-    Error, Limits,
-    draft::Draft,
-    grid::{Full, Grid},
+    DocumentLimits, Error,
+    draft::DocumentDraft,
+    grid::{Grid, GridFull},
     text,
 };
 
 /// So many lines tell what stands between values.
 const SAMPLE: usize = 20;
 
-pub(crate) fn read(bytes: &[u8], between: u8, limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(bytes: &[u8], between: u8, limits: &DocumentLimits) -> Result<DocumentDraft, Error> {
     let text = text::decode(bytes);
     let between = if between == b',' { separator(&text) } else { between };
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).delimiter(between);
-    let mut draft = Draft::new(limits.output);
+    let mut draft = DocumentDraft::new(limits.output);
     let mut grid = Grid::new(draft.room(), limits);
     'rows: for (row, record) in reader.from_reader(text.as_bytes()).records().enumerate() {
         let record = record.map_err(|error| Error::Damaged(error.to_string()))?;
         for (column, value) in record.iter().enumerate() {
-            if grid.put(row, column, value) == Err(Full) {
+            if grid.put(row, column, value) == Err(GridFull) {
                 break 'rows;
             }
         }

@@ -4,11 +4,17 @@ use proptest::prelude::*;
 use std::sync::LazyLock;
 
 fn read(bytes: &[u8], name: &str) -> Result<Document, Error> {
-    convert(bytes, name, &Limits::default())
+    convert(bytes, name, &DocumentLimits::default())
 }
 
 /// Converts a document and checks all that came of it.
-fn check(bytes: &[u8], name: &str, kind: Kind, markdown: &str, headings: &[(usize, u8, &str)]) -> Document {
+fn check(
+    bytes: &[u8],
+    name: &str,
+    kind: DocumentKind,
+    markdown: &str,
+    headings: &[(usize, u8, &str)],
+) -> Document {
     let document = read(bytes, name).unwrap();
     assert_eq!((document.kind, document.markdown.as_str()), (kind, markdown), "{name}");
     let outline: Vec<_> = document.outline.iter().map(|h| (h.line, h.level, h.text.as_str())).collect();
@@ -69,13 +75,13 @@ static ALL_KINDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
 #[test]
 fn word_has_headings_and_tables() {
     let expect = "# Report 报告\n\nWords.\n\n## Numbers\n\n| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |\n";
-    check(&sample_docx(), "x", Kind::Docx, expect, &[(1, 1, "Report 报告"), (5, 2, "Numbers")]);
+    check(&sample_docx(), "x", DocumentKind::Docx, expect, &[(1, 1, "Report 报告"), (5, 2, "Numbers")]);
 }
 
 #[test]
 fn presentations_have_slides_and_notes() {
     let document = read(&pptx(&[("First", "Point"), ("Second", "More")], "Say hello."), "x").unwrap();
-    assert_eq!((document.kind, document.parts), (Kind::Pptx, Some(2)));
+    assert_eq!((document.kind, document.parts), (DocumentKind::Pptx, Some(2)));
     for words in ["<!-- slide 1", "<!-- slide 2", "First", "Point", "Say hello.", "Second", "More"] {
         assert!(document.markdown.contains(words), "{words}: {}", document.markdown);
     }
@@ -85,25 +91,26 @@ fn presentations_have_slides_and_notes() {
 fn sheets_are_tables_under_their_names() {
     let expect = "<!-- sheet 1: Data, A1:B2 -->\n\n## Data\n\n| name | value |\n| --- | --- |\n| 贝\\|塔 | 42 |\n\n\
          <!-- sheet 2: Empty, empty -->\n\n## Empty\n";
-    let document = check(&sample_xlsx(), "x", Kind::Xlsx, expect, &[(3, 2, "Data"), (11, 2, "Empty")]);
+    let document =
+        check(&sample_xlsx(), "x", DocumentKind::Xlsx, expect, &[(3, 2, "Data"), (11, 2, "Empty")]);
     assert_eq!((document.parts, document.warnings), (Some(2), vec![]));
     let expect =
         "<!-- sheet 1: Liste, A1:C1 -->\n\n## Liste\n\n| x | x | a & b<br>c |\n| --- | --- | --- |\n";
-    check(&sample_ods(), "x", Kind::Ods, expect, &[(3, 2, "Liste")]);
+    check(&sample_ods(), "x", DocumentKind::Ods, expect, &[(3, 2, "Liste")]);
 }
 
 #[test]
 fn books_have_chapters_in_order() {
     let expect = "<!-- chapter 1: ch%200.xhtml -->\n\n# One\n\nFirst 第一.\n\n\
          <!-- chapter 2: ch%201.xhtml -->\n\n# Two\n\nSecond.\n";
-    let document = check(&sample_epub(), "x", Kind::Epub, expect, &[(3, 1, "One"), (9, 1, "Two")]);
+    let document = check(&sample_epub(), "x", DocumentKind::Epub, expect, &[(3, 1, "One"), (9, 1, "Two")]);
     assert_eq!((document.title.as_deref(), document.parts), (Some("A Book"), Some(2)));
 }
 
 #[test]
 fn pages_have_marks() {
     let expect = "<!-- page 1 -->\n\nHello first page\n\n<!-- page 2 -->\n\nSecond page\n";
-    let document = check(&pages(&["Hello first page", "Second page"]), "x", Kind::Pdf, expect, &[]);
+    let document = check(&pages(&["Hello first page", "Second page"]), "x", DocumentKind::Pdf, expect, &[]);
     assert_eq!(document.parts, Some(2));
 }
 
@@ -111,12 +118,12 @@ fn pages_have_marks() {
 fn web_pages_and_tables_of_text_are_read() {
     let page = "<html><head><title>T \n x</title><style>p{}</style></head><body><h2>H</h2><script>no</script>\
          <p>a <b>b</b><img src='data:image/png;base64,AAAA' alt='pic'></p></body></html>";
-    let document = check(page.as_bytes(), "x", Kind::Html, "## H\n\na **b**\n", &[(1, 2, "H")]);
+    let document = check(page.as_bytes(), "x", DocumentKind::Html, "## H\n\na **b**\n", &[(1, 2, "H")]);
     assert_eq!(document.title.as_deref(), Some("T x"));
     let expect = "| name | value |\n| --- | --- |\n| B, b | 1 |\n| c |  |\n";
-    check(b"name,value\n\"B, b\",1\nc\n", "t.CSV", Kind::Csv, expect, &[]);
-    check(b"name;value\n\"B, b\";1\nc\n", "t.csv", Kind::Csv, expect, &[]);
-    check(b"name\tvalue\nB, b\t1\nc\n", "t.tsv", Kind::Tsv, expect, &[]);
+    check(b"name,value\n\"B, b\",1\nc\n", "t.CSV", DocumentKind::Csv, expect, &[]);
+    check(b"name;value\n\"B, b\";1\nc\n", "t.csv", DocumentKind::Csv, expect, &[]);
+    check(b"name\tvalue\nB, b\t1\nc\n", "t.tsv", DocumentKind::Tsv, expect, &[]);
 }
 
 #[test]
@@ -144,13 +151,13 @@ fn what_is_no_document_is_told_from_what_is_not_read() {
     ] {
         assert_eq!(read(bytes, name), Err(expect), "{name}");
     }
-    assert!(!Kind::likely(b"\x89PNG", "a.png") && Kind::likely(&sample_docx(), "a"));
+    assert!(!DocumentKind::likely(b"\x89PNG", "a.png") && DocumentKind::likely(&sample_docx(), "a"));
 }
 
 #[test]
 fn what_is_too_long_is_cut_with_a_word() {
     let body: String = (0..200).map(|n| paragraph(0, &format!("Paragraph {n}."))).collect();
-    let limits = Limits { output: 1000, ..Limits::default() };
+    let limits = DocumentLimits { output: 1000, ..DocumentLimits::default() };
     let document = convert(&docx(&body), "x", &limits).unwrap();
     assert!(
         document.markdown.ends_with("\n\n[… cut here: the document goes on …]\n"),
@@ -163,8 +170,8 @@ fn what_is_too_long_is_cut_with_a_word() {
 
 #[test]
 fn limits_hold() {
-    let limits = |change: fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let limits = |change: fn(&mut DocumentLimits)| {
+        let mut limits = DocumentLimits::default();
         change(&mut limits);
         limits
     };
@@ -179,8 +186,8 @@ fn limits_hold() {
         ("size", sample_docx(), limits(|l| l.input = 10)),
         ("files", sample_docx(), limits(|l| l.entries = 2)),
         ("unpacked", sample_docx(), limits(|l| l.expanded = 100)),
-        ("ratio", bomb, Limits::default()),
-        ("depth", docx(&nested), Limits::default()),
+        ("ratio", bomb, DocumentLimits::default()),
+        ("depth", docx(&nested), DocumentLimits::default()),
     ] {
         let answer = convert(&bytes, "x", &limits);
         assert!(answer.as_ref().is_err_and(big), "{what}: {answer:?}");
@@ -197,7 +204,7 @@ fn sheets_that_claim_a_million_rows_are_read_as_far_as_they_have_cells() {
     let full = "<table:table table:name=\"F\"><table:table-row table:number-rows-repeated=\"1048576\">\
          <table:table-cell table:number-columns-repeated=\"16384\"><text:p>x</text:p></table:table-cell>\
          </table:table-row></table:table>";
-    let limits = Limits { output: 100_000, ..Limits::default() };
+    let limits = DocumentLimits { output: 100_000, ..DocumentLimits::default() };
     let document = convert(&ods(full), "x", &limits).unwrap();
     assert!(document.markdown.len() < 101_000 && document.warnings.len() == 2, "{:?}", document.warnings);
 }
@@ -284,7 +291,7 @@ fn the_right_mark_before_garbage_gives_an_answer() {
 /// An answer is a text within its bounds, or an error with words.
 fn said(what: &str, answer: Result<Document, Error>) {
     match answer {
-        Ok(document) => assert!(document.markdown.len() < Limits::default().output + 100, "{what}"),
+        Ok(document) => assert!(document.markdown.len() < DocumentLimits::default().output + 100, "{what}"),
         Err(error) => assert!(!error.to_string().is_empty(), "{what}"),
     }
 }

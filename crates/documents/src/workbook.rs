@@ -1,9 +1,9 @@
 //! Excel's workbooks, a sheet at a time, each under its mark.
 
 use crate::{
-    Error, Kind, Limits,
-    draft::Draft,
-    grid::{Full, Grid},
+    DocumentKind, DocumentLimits, Error,
+    draft::DocumentDraft,
+    grid::{Grid, GridFull},
 };
 use calamine::{Cell, Data, DataRef, ExcelDateTime, Reader, Sheet, SheetVisible, Xls, Xlsb, Xlsx};
 use std::io::Cursor;
@@ -11,23 +11,27 @@ use std::io::Cursor;
 /// Every sheet has so much room at least, in bytes, however many there are.
 const LEAST: usize = 16 * 1024;
 
-pub(crate) fn read(bytes: &[u8], kind: Kind, limits: &Limits) -> Result<Draft, Error> {
+pub(crate) fn read(
+    bytes: &[u8],
+    kind: DocumentKind,
+    limits: &DocumentLimits,
+) -> Result<DocumentDraft, Error> {
     let source = Cursor::new(bytes);
     match kind {
-        Kind::Xlsb => {
+        DocumentKind::Xlsb => {
             let mut book = Xlsb::new(source).map_err(failed)?;
             sheets(book.sheets_metadata().to_vec(), limits, |name, grid| {
                 let mut cells = book.worksheet_cells_reader(name).map_err(failed)?;
                 fill(grid, || cells.next_cell().map_err(failed))
             })
         }
-        Kind::Xls => {
+        DocumentKind::Xls => {
             let mut book = Xls::new(source).map_err(failed)?;
             sheets(book.sheets_metadata().to_vec(), limits, |name, grid| {
                 let range = book.worksheet_range(name).map_err(failed)?;
                 let (top, left) = range.start().unwrap_or_default();
                 for (row, column, value) in range.used_cells() {
-                    if grid.put(row + top as usize, column + left as usize, &words(value)) == Err(Full) {
+                    if grid.put(row + top as usize, column + left as usize, &words(value)) == Err(GridFull) {
                         break;
                     }
                 }
@@ -47,10 +51,10 @@ pub(crate) fn read(bytes: &[u8], kind: Kind, limits: &Limits) -> Result<Draft, E
 /// Writes each sheet under its mark. A sheet that cannot be read costs only itself.
 fn sheets(
     sheets: Vec<Sheet>,
-    limits: &Limits,
+    limits: &DocumentLimits,
     mut read: impl FnMut(&str, &mut Grid) -> Result<(), Error>,
-) -> Result<Draft, Error> {
-    let mut draft = Draft::new(limits.output);
+) -> Result<DocumentDraft, Error> {
+    let mut draft = DocumentDraft::new(limits.output);
     let count = sheets.len();
     draft.set_parts(count);
     for (index, sheet) in sheets.into_iter().enumerate() {
@@ -68,12 +72,12 @@ fn sheets(
 }
 
 /// How much room a sheet gets, so that those after it have some, too.
-pub(crate) fn share(draft: &Draft, left: usize) -> usize {
+pub(crate) fn share(draft: &DocumentDraft, left: usize) -> usize {
     (draft.room() / left.max(1)).max(LEAST).min(draft.room())
 }
 
 /// Writes a sheet under its mark.
-pub(crate) fn show(draft: &mut Draft, index: usize, name: &str, hidden: bool, grid: Grid) {
+pub(crate) fn show(draft: &mut DocumentDraft, index: usize, name: &str, hidden: bool, grid: Grid) {
     let plain = name.replace(['\n', '\r'], " ").replace("--", "- -");
     let extent = grid.extent().unwrap_or_else(|| "empty".to_owned());
     let word = if hidden { ", hidden" } else { "" };
@@ -89,7 +93,7 @@ fn fill<'a>(
     while let Some(cell) = next()? {
         let (row, column) = cell.get_position();
         let value = Data::from(cell.get_value().clone());
-        if grid.put(row as usize, column as usize, &words(&value)) == Err(Full) {
+        if grid.put(row as usize, column as usize, &words(&value)) == Err(GridFull) {
             break;
         }
     }

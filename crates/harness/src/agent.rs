@@ -1,7 +1,9 @@
 //! Setup of a run.
 
-use crate::{Catalog, LoopRules, Memory, Policy, Results};
-use pudu_base::{Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec, Wish};
+use crate::{ApprovalPolicy, LoopRules, Memory, Results, ToolCatalog};
+use pudu_base::{
+    ApprovalRequest, Approver, BoxFuture, Decision, Model, Sandbox, Tell, ThreadLog, Tool, ToolSpec,
+};
 use std::{sync::Arc, time::Duration};
 
 /// An agent, assembled for a run: chosen when it starts, not changed while it lasts.
@@ -18,9 +20,9 @@ pub struct Agent {
     /// Approver of calls that need approval.
     pub approver: Arc<dyn Approver>,
     /// Rules for calls that need approval.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<ApprovalPolicy>,
     /// Those of its tools that it has to search for.
-    pub deferred: Arc<Catalog>,
+    pub deferred: Arc<ToolCatalog>,
     /// Handling of long results.
     pub results: Results,
     /// Memory budget of the files that its tools read.
@@ -28,14 +30,14 @@ pub struct Agent {
     /// The system prompt.
     pub system: Arc<str>,
     /// Limits of a run.
-    pub bounds: Bounds,
+    pub bounds: RunBounds,
     /// When a run that repeats itself is ended; never, if nothing is said.
     pub loops: Option<Arc<LoopRules>>,
 }
 
 /// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct RunBounds {
     /// Model calls.
     pub steps: u32,
     /// Time, all in all.
@@ -44,7 +46,7 @@ pub struct Bounds {
     pub subagents: u32,
 }
 
-impl Default for Bounds {
+impl Default for RunBounds {
     fn default() -> Self {
         Self { steps: 100, time: Duration::from_secs(60 * 60), subagents: 6 }
     }
@@ -106,15 +108,15 @@ impl Toolbox {
 }
 
 /// Approver that approves nothing, for runs without anybody to ask.
-pub struct Nobody;
+pub struct NoApprover;
 
-impl Approver for Nobody {
-    fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
-        let decision = Decision { wish: wish.line.clone(), approved: false, by: None, unasked: false };
+impl Approver for NoApprover {
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
+        let decision = Decision { request: wish.line.clone(), approved: false, by: None, not_asked: false };
         Box::pin(std::future::ready(decision))
     }
 
-    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+    fn refused<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -7,7 +7,7 @@ mod search;
 
 use crate::{Agent, Toolbox};
 use pudu_base::{ToolSpec, erase, foreign};
-use search::Search;
+use search::ToolSearch;
 use sha2::{Digest, Sha256};
 use std::{collections::HashSet, fmt::Write, sync::Arc};
 
@@ -21,7 +21,7 @@ const ABOUT: &str = "Besides the tools that you see there are those whose names 
 
 /// Tools that are found by searching. An empty catalogue stands for none: every tool is told to the model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Catalog {
+pub struct ToolCatalog {
     /// Sorted by name.
     specs: Vec<Arc<ToolSpec>>,
     /// Names this catalogue and whatever was cut out of it.
@@ -29,7 +29,7 @@ pub struct Catalog {
     prompt: String,
 }
 
-impl Catalog {
+impl ToolCatalog {
     /// Makes a catalogue of tools.
     #[must_use]
     pub fn new(specs: impl IntoIterator<Item = Arc<ToolSpec>>) -> Self {
@@ -83,7 +83,7 @@ pub fn searching(agent: Agent) -> Agent {
     }
     let deferred = deferred.within(tools);
     let rest = tools.only(|name| name != SEARCH);
-    let tools = if deferred.is_empty() { rest } else { rest.with(erase(Search(deferred.clone()))) };
+    let tools = if deferred.is_empty() { rest } else { rest.with(erase(ToolSearch(deferred.clone()))) };
     Agent { deferred, tools, ..agent }
 }
 
@@ -91,7 +91,7 @@ pub fn searching(agent: Agent) -> Agent {
 fn hash(specs: &[Arc<ToolSpec>]) -> String {
     let mut digest = Sha256::new();
     for spec in specs {
-        let ToolSpec { name, about, parameters, repeatable: _ } = &**spec;
+        let ToolSpec { name, description: about, parameters, idempotent: _ } = &**spec;
         for part in [name.as_str(), about.as_str(), &parameters.to_string()] {
             digest.update(part.len().to_le_bytes());
             digest.update(part);

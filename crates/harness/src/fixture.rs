@@ -1,14 +1,14 @@
 //! A thread with its agent and a scripted model, to run turns on.
 
 use crate::{
-    Agent, Bounds, Memory, Nobody, Progress, Replay, ResultRules, Results, SkillPolicy, Steering, Toolbox,
-    Turn, lead_chain, run,
+    Agent, Memory, NoApprover, Progress, Replay, ResultRules, Results, RunBounds, RunState, SkillPolicy,
+    Steering, Toolbox, lead_chain, run,
 };
 use futures_util::{StreamExt, stream};
 use pudu_base::{
-    Assistant, BoxFuture, Command, Delta, Entry, Exec, Finish, Human, LogError, Message, Model, ModelError,
-    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ThreadId,
-    ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
+    Assistant, BoxFuture, Delta, DirEntry, Exec, Finish, Human, LogError, Message, Model, ModelError,
+    ModelStream, Outcome, Question, Request, ResultFiles, RunId, Sandbox, SandboxError, Seq, ShellCommand,
+    ThreadId, ThreadLog, ThreadState, Tool, ToolCall, ToolCx, ToolError, ToolOutput, ToolSpec, Update,
 };
 use serde_json::{Value, json};
 use std::{
@@ -23,22 +23,22 @@ use tokio_util::sync::CancellationToken;
 
 /// A model that answers each call with the next of its replies and remembers what it was asked.
 #[derive(Default)]
-pub(crate) struct Scripted {
-    pub(crate) replies: Mutex<VecDeque<Reply>>,
+pub(crate) struct ScriptedModel {
+    pub(crate) replies: Mutex<VecDeque<ScriptedReply>>,
     pub(crate) asked: Mutex<Vec<Vec<String>>>,
     /// The names of the tools in each request.
     pub(crate) tools: Mutex<Vec<String>>,
     pub(crate) systems: Mutex<Vec<String>>,
 }
 
-pub(crate) enum Reply {
+pub(crate) enum ScriptedReply {
     /// These pieces.
     Says(Vec<Result<Delta, ModelError>>),
     /// These words, and then silence for ever.
     Stalls(&'static str),
 }
 
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -54,8 +54,8 @@ impl Model for Scripted {
         self.tools.lock().unwrap().push(tools.join(" "));
         self.systems.lock().unwrap().push(request.system.clone());
         match self.replies.lock().unwrap().pop_front().expect("no reply left") {
-            Reply::Says(pieces) => stream::iter(pieces).boxed(),
-            Reply::Stalls(words) => {
+            ScriptedReply::Says(pieces) => stream::iter(pieces).boxed(),
+            ScriptedReply::Stalls(words) => {
                 stream::iter([Ok(Delta::Text(words.into()))]).chain(stream::pending()).boxed()
             }
         }
@@ -97,7 +97,7 @@ impl ThreadLog for LogInMemory {
 pub(crate) struct NoSandbox;
 
 impl Sandbox for NoSandbox {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         unreachable!()
     }
     fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -106,7 +106,12 @@ impl Sandbox for NoSandbox {
     fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
         unreachable!()
     }
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    fn list<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         unreachable!()
     }
 }
@@ -116,7 +121,7 @@ impl Sandbox for NoSandbox {
 pub(crate) struct SizedFiles(pub(crate) AtomicU64);
 
 impl Sandbox for SizedFiles {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         unreachable!()
     }
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -132,7 +137,12 @@ impl Sandbox for SizedFiles {
     fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
         unreachable!()
     }
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    fn list<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         unreachable!()
     }
 }
@@ -147,20 +157,25 @@ impl ResultFiles for NoFiles {
 }
 
 /// A tool that does what its arguments say and counts its calls.
-pub(crate) struct Probe {
+pub(crate) struct ProbeTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) calls: AtomicU32,
 }
 
-impl Probe {
+impl ProbeTool {
     pub(crate) fn new(name: &str, repeatable: bool) -> Arc<Self> {
-        let spec = ToolSpec { name: name.into(), about: name.into(), parameters: json!({}), repeatable };
+        let spec = ToolSpec {
+            name: name.into(),
+            description: name.into(),
+            parameters: json!({}),
+            idempotent: repeatable,
+        };
         let spec = Arc::new(spec);
         Arc::new(Self { spec, calls: AtomicU32::new(0) })
     }
 }
 
-impl Tool for Probe {
+impl Tool for ProbeTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
@@ -196,31 +211,32 @@ impl Tool for Probe {
 /// A thread with its agent, to run turns on.
 pub(crate) struct Bench {
     pub(crate) agent: Agent,
-    pub(crate) model: Arc<Scripted>,
+    pub(crate) model: Arc<ScriptedModel>,
     pub(crate) log: Arc<LogInMemory>,
-    pub(crate) writes: Arc<Probe>,
-    pub(crate) reads: Arc<Probe>,
+    pub(crate) writes: Arc<ProbeTool>,
+    pub(crate) reads: Arc<ProbeTool>,
     pub(crate) steering: Steering,
     pub(crate) cancel: CancellationToken,
 }
 
 impl Bench {
-    pub(crate) fn new(replies: Vec<Reply>) -> Self {
-        let model = Arc::new(Scripted { replies: Mutex::new(replies.into()), ..Scripted::default() });
+    pub(crate) fn new(replies: Vec<ScriptedReply>) -> Self {
+        let model =
+            Arc::new(ScriptedModel { replies: Mutex::new(replies.into()), ..ScriptedModel::default() });
         let log = Arc::new(LogInMemory::default());
-        let (writes, reads) = (Probe::new("writes", false), Probe::new("reads", true));
+        let (writes, reads) = (ProbeTool::new("writes", false), ProbeTool::new("reads", true));
         let agent = Agent {
             model: model.clone(),
             tools: Toolbox::new([writes.clone() as Arc<dyn Tool>, reads.clone()]),
             sandbox: Arc::new(NoSandbox),
             log: log.clone(),
-            approver: Arc::new(Nobody),
+            approver: Arc::new(NoApprover),
             policy: Arc::default(),
             deferred: Arc::default(),
             results: Results { rules: Arc::new(ResultRules::default()), files: Arc::new(NoFiles) },
             memory: Memory::default(),
             system: "Be brief.".into(),
-            bounds: Bounds { steps: 3, time: Duration::from_secs(60), ..Bounds::default() },
+            bounds: RunBounds { steps: 3, time: Duration::from_secs(60), ..RunBounds::default() },
             loops: None,
         };
         Self {
@@ -243,7 +259,7 @@ impl Bench {
     pub(crate) async fn run(&self, says: Option<&str>) -> (Outcome, Progress) {
         let (seq, state) = self.log.load(&"t".into()).await.unwrap();
         let replay = Arc::new(Replay::default());
-        let mut turn = Turn::new("t".into(), "r".into(), seq, state, replay.clone());
+        let mut turn = RunState::new("t".into(), "r".into(), seq, state, replay.clone());
         if let Some(text) = says {
             turn.apply(human("h", text));
         }
@@ -283,12 +299,12 @@ pub(crate) fn call(id: &str, name: &str, args: Value) -> ToolCall {
     ToolCall { id: id.into(), name: name.into(), args, garbled: None }
 }
 
-pub(crate) fn says(text: &str) -> Reply {
-    Reply::Says(vec![Ok(Delta::Text(text.into())), Ok(Delta::Finish(Finish::Complete))])
+pub(crate) fn says(text: &str) -> ScriptedReply {
+    ScriptedReply::Says(vec![Ok(Delta::Text(text.into())), Ok(Delta::Finish(Finish::Complete))])
 }
 
-pub(crate) fn calls(calls: Vec<ToolCall>) -> Reply {
+pub(crate) fn calls(calls: Vec<ToolCall>) -> ScriptedReply {
     let mut pieces: Vec<_> = calls.into_iter().map(|call| Ok(Delta::Call(call))).collect();
     pieces.push(Ok(Delta::Finish(Finish::Complete)));
-    Reply::Says(pieces)
+    ScriptedReply::Says(pieces)
 }

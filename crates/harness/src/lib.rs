@@ -18,16 +18,17 @@ mod steering;
 pub mod subagent;
 mod turn;
 
-pub use agent::{Agent, Bounds, Nobody, Toolbox, lead_prompt};
-pub use deferred::{Catalog, SEARCH, searching};
+pub use agent::{Agent, NoApprover, RunBounds, Toolbox, lead_prompt};
+pub use deferred::{SEARCH, ToolCatalog, searching};
 pub use memory::Memory;
 pub use middleware::{
-    CallFrequency, Dangerous, Gate, LoopRules, Middleware, Policy, SkillPolicy, lead_chain, subagent_chain,
+    ApprovalPolicy, CallFrequency, Dangerous, Gate, LoopRules, Middleware, SkillPolicy, lead_chain,
+    subagent_chain,
 };
-pub use replay::{Activity, Asked, Gap, Item, Progress, Reader, Replay, Working};
+pub use replay::{Activity, Gap, PendingCall, Progress, Replay, ReplayItem, ReplayReader, Working};
 pub use results::{ResultRules, Results};
 pub use retry::{RestRules, Retry};
 pub use run::run;
 pub use skills::skills_prompt;
-pub use steering::{Slot, Steering};
-pub use turn::Turn;
+pub use steering::{MailboxSlot, Steering};
+pub use turn::RunState;

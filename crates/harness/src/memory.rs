@@ -4,7 +4,7 @@
 //! Deliberately absent: the memory of commands and servers. Those are processes of their own, with limits of
 //! their own, and each tool bounds how much of their output it takes in.
 
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -43,17 +43,17 @@ impl Memory {
     }
 
     /// Waits until there is room for a file.
-    async fn hold(&self, bytes: u64) -> Held {
+    async fn hold(&self, bytes: u64) -> ReservedMemory {
         let bytes = copies(bytes, MAX_RUN_BYTES);
         // First that of the run: one that waits for itself keeps nothing from others.
         let run = self.run.clone().acquire_many_owned(bytes).await.ok();
-        Held { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
+        ReservedMemory { _run: run, _all: self.all.clone().acquire_many_owned(bytes).await.ok() }
     }
 
     /// Waits until there is room for the images of a request.
-    pub(crate) async fn hold_images(&self, bytes: u64) -> Held {
+    pub(crate) async fn hold_images(&self, bytes: u64) -> ReservedMemory {
         let bytes = copies(bytes, MAX_IMAGE_BYTES);
-        Held { _run: None, _all: self.images.clone().acquire_many_owned(bytes).await.ok() }
+        ReservedMemory { _run: None, _all: self.images.clone().acquire_many_owned(bytes).await.ok() }
     }
 }
 
@@ -64,7 +64,7 @@ fn copies(bytes: u64, most: usize) -> u32 {
 }
 
 /// Room that is given back when this is dropped.
-pub(crate) struct Held {
+pub(crate) struct ReservedMemory {
     _run: Option<OwnedSemaphorePermit>,
     _all: Option<OwnedSemaphorePermit>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Held {
 pub(crate) struct Metered {
     sandbox: Arc<dyn Sandbox>,
     memory: Memory,
-    held: Mutex<Option<(u64, Held)>>,
+    held: Mutex<Option<(u64, ReservedMemory)>>,
 }
 
 impl Metered {
@@ -96,7 +96,7 @@ impl Metered {
 }
 
 impl Sandbox for Metered {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         self.sandbox.exec(command)
     }
 
@@ -135,7 +135,7 @@ impl Sandbox for Metered {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         self.sandbox.list(path, depth, limit)
     }
 

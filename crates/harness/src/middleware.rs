@@ -12,7 +12,7 @@ mod tool_errors;
 mod window;
 
 pub(crate) use approvals::whole;
-pub use approvals::{Approvals, Dangerous, Policy};
+pub use approvals::{ApprovalGate, ApprovalPolicy, Dangerous};
 pub use dangling::Dangling;
 pub use deferred_tools::DeferredTools;
 pub use images::Images;
@@ -23,8 +23,8 @@ pub use subagent_limit::SubagentLimit;
 pub use tool_errors::ToolErrors;
 pub use window::Window;
 
-use crate::{Agent, Turn, subagent};
-use pudu_base::{Assistant, BoxFuture, Failure, ModelError, Request, ToolCall, ToolError, ToolOutput};
+use crate::{Agent, RunState, subagent};
+use pudu_base::{Assistant, BoxFuture, ModelError, Request, RunFailure, ToolCall, ToolError, ToolOutput};
 use std::sync::Arc;
 
 /// One concern of a run. It keeps what it counts in itself: it is made when the run starts and gone when
@@ -35,42 +35,48 @@ pub trait Middleware: Send {
     fn name(&self) -> &'static str;
 
     /// Once, before anything else.
-    fn before_run<'a>(&'a mut self, _turn: &'a mut Turn) -> BoxFuture<'a, Result<(), Failure>> {
+    fn before_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// Before each model call: may change what is asked.
     fn before_model<'a>(
         &'a mut self,
-        _turn: &'a mut Turn,
+        _turn: &'a mut RunState,
         _request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// After each whole reply, before it is written down: may change it.
-    fn after_model(&mut self, _turn: &mut Turn, _reply: &mut Assistant) {}
+    fn after_model(&mut self, _turn: &mut RunState, _reply: &mut Assistant) {}
 
     /// When a model call failed for good: may say it for people. The first in the chain that does wins.
-    fn model_failed(&mut self, _turn: &Turn, _error: &ModelError) -> Option<Failure> {
+    fn model_failed(&mut self, _turn: &RunState, _error: &ModelError) -> Option<RunFailure> {
         None
     }
 
     /// Before each tool call: may refuse it.
-    fn before_tool(&mut self, _turn: &Turn, _call: &ToolCall) -> Gate {
+    fn before_tool(&mut self, _turn: &RunState, _call: &ToolCall) -> Gate {
         Gate::Allow
     }
 
     /// Returns the tools that a sub-agent started now may use; the first answer in the chain counts.
-    fn only(&self, _turn: &Turn) -> Option<Arc<[String]>> {
+    fn only(&self, _turn: &RunState) -> Option<Arc<[String]>> {
         None
     }
 
     /// After each tool call: may change what the model reads.
-    fn after_tool(&mut self, _turn: &Turn, _call: &ToolCall, _result: &mut Result<ToolOutput, ToolError>) {}
+    fn after_tool(
+        &mut self,
+        _turn: &RunState,
+        _call: &ToolCall,
+        _result: &mut Result<ToolOutput, ToolError>,
+    ) {
+    }
 
     /// Once, after everything, however the run ended.
-    fn after_run<'a>(&'a mut self, _turn: &'a mut Turn) -> BoxFuture<'a, ()> {
+    fn after_run<'a>(&'a mut self, _turn: &'a mut RunState) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -123,11 +129,11 @@ fn everybodys(agent: &Agent, skills: SkillPolicy) -> Vec<Box<dyn Middleware>> {
     let mut chain: Vec<Box<dyn Middleware>> = vec![
         Box::new(skills),
         Box::new(DeferredTools::new(agent.deferred.clone())),
-        Box::new(Window(agent.model.window())),
+        Box::new(Window(agent.model.context_window())),
         Box::new(Dangling),
         Box::new(Images::new(agent)),
         Box::new(ModelErrors),
-        Box::new(Approvals::new(agent)),
+        Box::new(ApprovalGate::new(agent)),
     ];
     if let Some(rules) = &agent.loops {
         chain.push(Box::new(LoopDetection::new(rules.clone())));

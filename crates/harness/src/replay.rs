@@ -4,7 +4,7 @@
 //! everything so far, from which it goes on; durable state is in the thread log.
 
 use crate::subagent::below;
-use pudu_base::{CallId, Decision, Event, MessageId, Outcome, TaskStage, Usage};
+use pudu_base::{CallId, Decision, MessageId, Outcome, RunEvent, TaskStage, Usage};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ pub struct Progress {
     /// Tokens spent.
     pub usage: Usage,
     /// Calls that wait for approval, oldest first.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PendingCall>,
     /// Decisions, oldest first.
     pub decided: Vec<Decision>,
     /// The sub-agents at work, oldest first.
@@ -41,7 +41,7 @@ pub struct Progress {
 
 /// A call that waits for somebody's approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PendingCall {
     call: CallId,
     /// Names the question to whoever decides.
     pub key: String,
@@ -93,50 +93,50 @@ impl Activity {
 }
 
 impl Progress {
-    fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &RunEvent) {
         match event {
-            Event::Thinking => self.activity = Activity::Thinking,
-            Event::Text { message, delta } => {
+            RunEvent::Thinking => self.activity = Activity::Thinking,
+            RunEvent::Text { message, delta } => {
                 if self.message.as_ref() != Some(message) {
                     self.next(message);
                 }
                 self.text.push_str(delta);
                 self.activity = Activity::Talking;
             }
-            Event::Retract { message } => {
+            RunEvent::Retract { message } => {
                 if self.message.as_ref() == Some(message) {
                     self.text.truncate(self.begin);
                 }
             }
-            Event::Retry { reason, .. } => self.activity = Activity::Retrying { reason: reason.clone() },
-            Event::ToolStarted { call, tool } => match &mut self.activity {
+            RunEvent::Retry { reason, .. } => self.activity = Activity::Retrying { reason: reason.clone() },
+            RunEvent::ToolStarted { call, tool } => match &mut self.activity {
                 Activity::Tools(tools) => tools.push((call.clone(), tool.clone())),
                 other => *other = Activity::Tools(vec![(call.clone(), tool.clone())]),
             },
-            Event::ToolEnded { call, .. } => {
+            RunEvent::ToolEnded { call, .. } => {
                 if let Activity::Tools(tools) = &mut self.activity {
                     tools.retain(|(other, _)| other != call);
                 }
             }
-            Event::Artifacts { paths } => {
+            RunEvent::Artifacts { paths } => {
                 for path in paths {
                     if !self.artifacts.contains(path) {
                         self.artifacts.push(path.clone());
                     }
                 }
             }
-            Event::Asked { call, key, wish, whole } => {
+            RunEvent::ApprovalRequested { call, key, wish, whole } => {
                 self.asked.retain(|asked| asked.call != *call);
                 let (call, key, wish) = (call.clone(), key.clone(), wish.clone());
-                self.asked.push(Asked { call, key, wish, whole: whole.clone() });
+                self.asked.push(PendingCall { call, key, wish, whole: whole.clone() });
             }
-            Event::Decided { call, decision } => {
+            RunEvent::ApprovalDecided { call, decision } => {
                 self.asked.retain(|asked| asked.call != *call);
                 self.decided.push(decision.clone());
             }
-            Event::Task { call, stage } => self.task(call, stage),
-            Event::Spent { usage } => self.usage += *usage,
-            Event::Ended { outcome } => {
+            RunEvent::SubagentProgress { call, stage } => self.task(call, stage),
+            RunEvent::Usage { usage } => self.usage += *usage,
+            RunEvent::Ended { outcome } => {
                 self.activity = Activity::Idle;
                 self.outcome = Some(outcome.clone());
             }
@@ -191,7 +191,7 @@ pub struct Replay {
 
 #[derive(Debug, Default)]
 struct Ring {
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Arc<RunEvent>>,
     /// The id that the next event gets; the first event's is 0.
     next: u64,
     progress: Progress,
@@ -205,7 +205,7 @@ impl Default for Replay {
 
 impl Replay {
     /// Sends an event to all readers.
-    pub fn publish(&self, event: Event) {
+    pub fn publish(&self, event: RunEvent) {
         let next = {
             let mut ring = self.lock();
             ring.progress.apply(&event);
@@ -239,8 +239,8 @@ impl Replay {
 
     /// Reads from the event with this id on.
     #[must_use]
-    pub fn read(self: &Arc<Self>, from: u64) -> Reader {
-        Reader { replay: self.clone(), tick: self.tick.subscribe(), next: from, over: false }
+    pub fn read(self: &Arc<Self>, from: u64) -> ReplayReader {
+        ReplayReader { replay: self.clone(), tick: self.tick.subscribe(), next: from, over: false }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
@@ -250,9 +250,9 @@ impl Replay {
 
 /// Item that a reader receives.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum ReplayItem {
     /// The event with this id.
-    Event(u64, Arc<Event>),
+    Event(u64, Arc<RunEvent>),
     /// Events are missing.
     Gap(Gap),
 }
@@ -269,19 +269,19 @@ pub struct Gap {
 }
 
 /// Reads one run's events in order.
-pub struct Reader {
+pub struct ReplayReader {
     replay: Arc<Replay>,
     tick: watch::Receiver<u64>,
     next: u64,
     over: bool,
 }
 
-impl Reader {
+impl ReplayReader {
     /// Waits for the next item; `None` after the run's last event.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the same item comes next time.
-    pub async fn next(&mut self) -> Option<Item> {
+    pub async fn next(&mut self) -> Option<ReplayItem> {
         while !self.over {
             self.tick.borrow_and_update();
             if let Some(item) = self.take() {
@@ -295,14 +295,14 @@ impl Reader {
         None
     }
 
-    fn take(&mut self) -> Option<Item> {
+    fn take(&mut self) -> Option<ReplayItem> {
         let ring = self.replay.lock();
         let oldest = ring.next - ring.events.len() as u64;
         if self.next < oldest {
             let gap = Gap { missed: self.next, next: ring.next, progress: Box::new(ring.progress.clone()) };
             self.next = ring.next;
             self.over = gap.progress.outcome.is_some();
-            return Some(Item::Gap(gap));
+            return Some(ReplayItem::Gap(gap));
         }
         if self.next >= ring.next && ring.progress.outcome.is_some() {
             self.over = true;
@@ -310,10 +310,10 @@ impl Reader {
         }
         let event = ring.events.get(usize::try_from(self.next - oldest).ok()?)?.clone();
         drop(ring);
-        self.over = matches!(*event, Event::Ended { .. });
+        self.over = matches!(*event, RunEvent::Ended { .. });
         let id = self.next;
         self.next += 1;
-        Some(Item::Event(id, event))
+        Some(ReplayItem::Event(id, event))
     }
 }
 
@@ -321,8 +321,8 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn text(delta: &str) -> Event {
-        Event::Text { message: "m".into(), delta: delta.into() }
+    fn text(delta: &str) -> RunEvent {
+        RunEvent::Text { message: "m".into(), delta: delta.into() }
     }
 
     #[tokio::test]
@@ -330,10 +330,10 @@ mod tests {
         let replay = Arc::new(Replay::default());
         let mut reader = replay.read(0);
         replay.publish(text("a"));
-        replay.publish(Event::Ended { outcome: Outcome::Success });
+        replay.publish(RunEvent::Ended { outcome: Outcome::Success });
         let mut late = replay.read(1);
-        assert_eq!(reader.next().await, Some(Item::Event(0, Arc::new(text("a")))));
-        let end = Item::Event(1, Arc::new(Event::Ended { outcome: Outcome::Success }));
+        assert_eq!(reader.next().await, Some(ReplayItem::Event(0, Arc::new(text("a")))));
+        let end = ReplayItem::Event(1, Arc::new(RunEvent::Ended { outcome: Outcome::Success }));
         assert_eq!(reader.next().await, Some(end.clone()));
         assert_eq!(reader.next().await, None);
         assert_eq!(late.next().await, Some(end));
@@ -348,28 +348,28 @@ mod tests {
         for _ in 0..KEPT + 10 {
             replay.publish(text("x"));
         }
-        let Some(Item::Gap(gap)) = reader.next().await else { panic!("no gap") };
+        let Some(ReplayItem::Gap(gap)) = reader.next().await else { panic!("no gap") };
         assert_eq!((gap.missed, gap.next), (0, KEPT as u64 + 10));
         assert_eq!(gap.progress.text, "x".repeat(KEPT + 10));
         replay.publish(text("y"));
-        assert_eq!(reader.next().await, Some(Item::Event(KEPT as u64 + 10, Arc::new(text("y")))));
+        assert_eq!(reader.next().await, Some(ReplayItem::Event(KEPT as u64 + 10, Arc::new(text("y")))));
     }
 
     #[test]
     fn the_fold_shows_the_newest_words_and_what_goes_on() {
         let replay = Replay::default();
-        let tool = |call: &str| Event::ToolStarted { call: call.into(), tool: "bash".into() };
+        let tool = |call: &str| RunEvent::ToolStarted { call: call.into(), tool: "bash".into() };
         replay.publish(text("Let me look."));
         replay.publish(tool("1"));
         replay.publish(tool("2"));
-        replay.publish(Event::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
+        replay.publish(RunEvent::ToolEnded { call: "1".into(), tool: "bash".into(), error: false });
         let seen = replay.progress();
         assert_eq!(seen.text, "Let me look.");
         assert_eq!(seen.activity, Activity::Tools(vec![("2".into(), "bash".into())]));
-        replay.publish(Event::Text { message: "n".into(), delta: "42".into() });
-        replay.publish(Event::Retract { message: "n".into() });
+        replay.publish(RunEvent::Text { message: "n".into(), delta: "42".into() });
+        replay.publish(RunEvent::Retract { message: "n".into() });
         assert_eq!(replay.progress().text, "Let me look.\n\n");
-        replay.publish(Event::Text { message: "n".into(), delta: "43".into() });
+        replay.publish(RunEvent::Text { message: "n".into(), delta: "43".into() });
         assert_eq!(replay.progress().text, "Let me look.\n\n43");
     }
 }

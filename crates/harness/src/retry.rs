@@ -58,12 +58,12 @@ impl Model for Retry {
         self.model.name()
     }
 
-    fn window(&self) -> u64 {
-        self.model.window()
+    fn context_window(&self) -> u64 {
+        self.model.context_window()
     }
 
-    fn sees(&self) -> bool {
-        self.model.sees()
+    fn supports_vision(&self) -> bool {
+        self.model.supports_vision()
     }
 
     fn stream(&self, request: Request) -> ModelStream {
@@ -75,7 +75,7 @@ impl Model for Retry {
             attempt: 0,
             failures: 0,
             began: Instant::now(),
-            state: State::Ask(Duration::ZERO),
+            state: RetryState::Ask(Duration::ZERO),
             spoke: false,
         };
         stream::unfold(asking, |mut asking| async move { Some((asking.next().await?, asking)) }).boxed()
@@ -92,12 +92,12 @@ struct Asking {
     /// Those of the tries that failed without the provider asking for time.
     failures: u32,
     began: Instant,
-    state: State,
+    state: RetryState,
     /// Whether this try gave words or calls.
     spoke: bool,
 }
 
-enum State {
+enum RetryState {
     /// Ask after a wait.
     Ask(Duration),
     /// Ask as soon as the provider does not rest any more; whether that was told.
@@ -112,18 +112,18 @@ impl Asking {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
             match &mut self.state {
-                State::Over => return None,
-                State::Ask(wait) => {
+                RetryState::Over => return None,
+                RetryState::Ask(wait) => {
                     tokio::time::sleep(*wait).await;
-                    self.state = State::Rest(false);
+                    self.state = RetryState::Rest(false);
                 }
-                State::Rest(told) => {
+                RetryState::Rest(told) => {
                     let told = *told;
                     if let Some(next) = self.rest(told).await {
                         return Some(next);
                     }
                 }
-                State::Reading(stream) => {
+                RetryState::Reading(stream) => {
                     let next = stream.next().await;
                     return Some(self.judge(next));
                 }
@@ -139,11 +139,11 @@ impl Asking {
         let Some(left) = breaker.admit() else {
             self.attempt += 1;
             self.spoke = false;
-            self.state = State::Reading(self.model.stream(self.request.clone()));
+            self.state = RetryState::Reading(self.model.stream(self.request.clone()));
             return None;
         };
         if self.began.elapsed() >= MAX_TOTAL_WAIT {
-            self.state = State::Over;
+            self.state = RetryState::Over;
             return Some(Err(ModelError::Unreachable("it has failed again and again for a while".into())));
         }
         if told {
@@ -153,7 +153,7 @@ impl Asking {
             }
             return None;
         }
-        self.state = State::Rest(true);
+        self.state = RetryState::Rest(true);
         let reason = "the model failed often and rests".to_owned();
         Some(Ok(Delta::Again { attempt: self.attempt.max(1), wait: left, reason }))
     }
@@ -168,7 +168,7 @@ impl Asking {
                 self.spoke |= matches!(delta, Delta::Text(_) | Delta::Call(_));
                 if matches!(delta, Delta::Finish(_)) {
                     self.breaker.worked();
-                    self.state = State::Over;
+                    self.state = RetryState::Over;
                 }
                 Ok(delta)
             }
@@ -192,12 +192,12 @@ impl Asking {
             }
         };
         if !error.retriable() || is_over {
-            self.state = State::Over;
+            self.state = RetryState::Over;
             self.breaker.failed(&error);
             return Err(error);
         }
         let wait = wait(asked, self.attempt, self.tries);
-        self.state = State::Ask(wait);
+        self.state = RetryState::Ask(wait);
         Ok(Delta::Again { attempt: self.attempt, wait, reason: reason(&error).to_owned() })
     }
 }
@@ -276,12 +276,12 @@ mod tests {
 
     const TRIES: u32 = 4;
 
-    type Reply = Vec<Result<Delta, ModelError>>;
+    type DeltaScript = Vec<Result<Delta, ModelError>>;
 
     /// A model that answers each call with the next of its replies.
-    struct Scripted(Mutex<VecDeque<Reply>>);
+    struct RetryScript(Mutex<VecDeque<DeltaScript>>);
 
-    impl Model for Scripted {
+    impl Model for RetryScript {
         fn name(&self) -> &'static str {
             "scripted"
         }
@@ -292,8 +292,8 @@ mod tests {
         }
     }
 
-    fn model(replies: Vec<Reply>) -> Retry {
-        Retry::new(Arc::new(Scripted(Mutex::new(replies.into()))), TRIES - 1)
+    fn model(replies: Vec<DeltaScript>) -> Retry {
+        Retry::new(Arc::new(RetryScript(Mutex::new(replies.into()))), TRIES - 1)
     }
 
     fn text(text: &str) -> Result<Delta, ModelError> {
@@ -312,7 +312,7 @@ mod tests {
         Ok(Delta::Again { attempt, wait: Duration::from_millis(wait), reason: reason.into() })
     }
 
-    async fn ask(model: &Retry) -> Reply {
+    async fn ask(model: &Retry) -> DeltaScript {
         model.stream(Request::default()).collect().await
     }
 

@@ -2,11 +2,11 @@
 
 mod calls;
 
-use crate::{Agent, Middleware, Steering, Turn};
+use crate::{Agent, Middleware, RunState, Steering};
 use futures_util::StreamExt;
 use pudu_base::{
-    Assistant, Delta, Event, Failure, FailureClass, Finish, LogError, Message, Outcome, Request, ToolCall,
-    Update,
+    Assistant, Delta, FailureClass, Finish, LogError, Message, Outcome, Request, RunEvent, RunFailure,
+    ToolCall, Update,
 };
 use std::{collections::HashSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ const LONGEST_ANSWER: usize = 128 * 1024;
 pub async fn run(
     agent: &Agent,
     chain: &mut Chain,
-    turn: &mut Turn,
+    turn: &mut RunState,
     steering: &Steering,
     cancel: &CancellationToken,
 ) -> Outcome {
@@ -44,7 +44,7 @@ pub async fn run(
         Ok(()) => outcome,
         Err(error) => Outcome::Error(log_failure(&error)),
     };
-    turn.tell(Event::Ended { outcome: outcome.clone() });
+    turn.tell(RunEvent::Ended { outcome: outcome.clone() });
     outcome
 }
 
@@ -60,9 +60,9 @@ fn why(outcome: &Outcome) -> &'static str {
 async fn work(
     agent: &Agent,
     chain: &mut Chain,
-    turn: &mut Turn,
+    turn: &mut RunState,
     steering: &Steering,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, RunFailure> {
     for middleware in chain.iter_mut() {
         middleware.before_run(turn).await?;
     }
@@ -91,7 +91,7 @@ async fn work(
 
 /// Returns how the run has ended already, if the newest message is an answer that wants no tools, or if one of
 /// the newest results asks people something.
-fn answered(turn: &Turn) -> Option<Outcome> {
+fn answered(turn: &RunState) -> Option<Outcome> {
     match turn.state().last().map(AsRef::as_ref) {
         Some(Message::Assistant(reply)) if reply.finish == Finish::Partial => Some(Outcome::Stopped),
         Some(Message::Assistant(reply)) => reply.calls.is_empty().then_some(Outcome::Success),
@@ -101,18 +101,18 @@ fn answered(turn: &Turn) -> Option<Outcome> {
     }
 }
 
-pub(super) async fn commit(agent: &Agent, turn: &mut Turn) -> Result<(), Failure> {
+pub(super) async fn commit(agent: &Agent, turn: &mut RunState) -> Result<(), RunFailure> {
     turn.commit(&agent.log).await.map_err(|error| log_failure(&error))
 }
 
-fn log_failure(error: &LogError) -> Failure {
+fn log_failure(error: &LogError) -> RunFailure {
     tracing::error!(%error, "a thread could not be written");
     let hint = "What was said could not be stored. Whoever runs this bot finds the reason in its log.";
-    Failure { class: FailureClass::Internal, hint: hint.to_owned() }
+    RunFailure { class: FailureClass::Internal, hint: hint.to_owned() }
 }
 
 /// Asks the model once and returns its whole reply.
-async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assistant, Failure> {
+async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut RunState) -> Result<Assistant, RunFailure> {
     let mut request = Request {
         system: agent.system.to_string(),
         messages: turn.state().messages.values().cloned().collect(),
@@ -122,7 +122,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
     for middleware in chain.iter_mut() {
         middleware.before_model(turn, &mut request).await?;
     }
-    turn.tell(Event::Thinking);
+    turn.tell(RunEvent::Thinking);
     let mut reply = Assistant {
         id: turn.begin_draft(),
         text: String::new(),
@@ -160,7 +160,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, turn: &mut Turn) -> Result<Assist
     Ok(reply)
 }
 
-fn take(delta: Delta, turn: &mut Turn, reply: &mut Assistant) {
+fn take(delta: Delta, turn: &mut RunState, reply: &mut Assistant) {
     match delta {
         Delta::Text(text) => turn.say(text),
         Delta::Reasoning(thought) => reply.reasoning.get_or_insert_default().push_str(&thought),
@@ -168,20 +168,20 @@ fn take(delta: Delta, turn: &mut Turn, reply: &mut Assistant) {
         Delta::Usage(usage) => {
             reply.usage = Some(usage);
             turn.usage += usage;
-            turn.tell(Event::Spent { usage });
+            turn.tell(RunEvent::Usage { usage });
         }
         Delta::Finish(finish) => reply.finish = finish,
         Delta::Again { attempt, wait, reason } => {
             turn.retract();
             reply.calls.clear();
             reply.reasoning = None;
-            turn.tell(Event::Retry { attempt, wait, reason });
+            turn.tell(RunEvent::Retry { attempt, wait, reason });
         }
     }
 }
 
 /// Some providers number calls anew in every reply; in the thread each id stands for one call.
-fn make_unique(calls: &mut [ToolCall], turn: &Turn) {
+fn make_unique(calls: &mut [ToolCall], turn: &RunState) {
     if calls.is_empty() {
         return;
     }

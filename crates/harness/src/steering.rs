@@ -34,13 +34,13 @@ impl Steering {
     /// Reserves a slot for a message that is still being written down; `None` when the run takes no more.
     /// The run does not end before the slot is filled or dropped.
     #[must_use]
-    pub fn reserve(&self) -> Option<Slot> {
+    pub fn reserve(&self) -> Option<MailboxSlot> {
         let mut mailbox = self.lock();
         if mailbox.closed || mailbox.waiting.len() + mailbox.slots >= MAX_PENDING_MESSAGES {
             return None;
         }
         mailbox.slots += 1;
-        Some(Slot { steering: self.clone() })
+        Some(MailboxSlot { steering: self.clone() })
     }
 
     /// Takes what waits.
@@ -71,18 +71,18 @@ impl Steering {
 
 /// A reserved place in the mailbox.
 #[derive(Debug)]
-pub struct Slot {
+pub struct MailboxSlot {
     steering: Steering,
 }
 
-impl Slot {
+impl MailboxSlot {
     /// Puts the message into the place.
     pub fn fill(self, human: Human) {
         self.steering.lock().waiting.push_back(human);
     }
 }
 
-impl Drop for Slot {
+impl Drop for MailboxSlot {
     fn drop(&mut self) {
         self.steering.lock().slots -= 1;
         self.steering.0.settled.notify_one();

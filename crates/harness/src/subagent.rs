@@ -6,12 +6,13 @@
 //! ask for more.
 
 use crate::{
-    Agent, Bounds, Replay, SEARCH, SkillPolicy, Steering, Turn, searching, skills_prompt, subagent_chain,
+    Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, searching, skills_prompt,
+    subagent_chain,
 };
 use pudu_base::{
-    Approver, BoxFuture, CallId, Decision, Event, Human, LogError, Message, Model, Outcome, RunId, Seq,
-    Skill, TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError, ToolOutput, ToolSpec,
-    Update, Wish,
+    ApprovalRequest, Approver, BoxFuture, CallId, Decision, Human, LogError, Message, Model, Outcome,
+    RunEvent, RunId, Seq, Skill, TaskStage, Tell, ThreadId, ThreadLog, ThreadState, Tool, ToolCx, ToolError,
+    ToolOutput, ToolSpec, Update,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +35,7 @@ const NEVER: [&str; 3] = [TASK, "ask_clarification", "present_files"];
 
 /// A kind of sub-agent.
 #[derive(Clone)]
-pub struct Kind {
+pub struct SubagentKind {
     /// Its name.
     pub name: String,
     /// Its purpose, for the model that chooses.
@@ -50,13 +51,13 @@ pub struct Kind {
     /// Its model; its parent's if not said.
     pub model: Option<Arc<dyn Model>>,
     /// Limits of one task.
-    pub bounds: Bounds,
+    pub bounds: RunBounds,
 }
 
 /// Returns the kinds that there are without anybody defining any.
 #[must_use]
-pub fn builtin() -> Vec<Kind> {
-    let kind = |name: &str, about: &str, system: &str, tools: Option<&[&str]>, steps| Kind {
+pub fn builtin() -> Vec<SubagentKind> {
+    let kind = |name: &str, about: &str, system: &str, tools: Option<&[&str]>, steps| SubagentKind {
         name: name.to_owned(),
         about: about.to_owned(),
         system: system.into(),
@@ -64,7 +65,7 @@ pub fn builtin() -> Vec<Kind> {
         without: Vec::new(),
         skills: Vec::new(),
         model: None,
-        bounds: Bounds { steps, time: TIME, ..Bounds::default() },
+        bounds: RunBounds { steps, time: TIME, ..RunBounds::default() },
     };
     let hands = ["bash", "ls", "read_file", "write_file", "str_replace", "glob", "grep"];
     vec![
@@ -88,14 +89,14 @@ pub fn builtin() -> Vec<Kind> {
 /// All kinds of sub-agents that there are, and what models are told of them.
 #[derive(Clone)]
 pub struct Kinds {
-    kinds: Arc<[Kind]>,
+    kinds: Arc<[SubagentKind]>,
     spec: Arc<ToolSpec>,
 }
 
 impl Kinds {
     /// Puts kinds together; `None` if there are none.
     #[must_use]
-    pub fn new(kinds: Vec<Kind>) -> Option<Self> {
+    pub fn new(kinds: Vec<SubagentKind>) -> Option<Self> {
         if kinds.is_empty() {
             return None;
         }
@@ -116,7 +117,7 @@ impl Kinds {
     pub fn task(&self, parent: &Agent, skills: Arc<[Skill]>) -> Option<Arc<dyn Tool>> {
         let shell = parent.tools.get(BASH).is_some();
         let there = self.kinds.iter().filter(|kind| shell || kind.name != BASH).cloned().collect();
-        Some(Arc::new(Task { all: Self::new(there)?, parent: parent.clone(), skills }))
+        Some(Arc::new(SubagentTask { all: Self::new(there)?, parent: parent.clone(), skills }))
     }
 }
 
@@ -130,13 +131,13 @@ struct Args {
     subagent_type: String,
 }
 
-struct Task {
+struct SubagentTask {
     all: Kinds,
     parent: Agent,
     skills: Arc<[Skill]>,
 }
 
-impl Tool for Task {
+impl Tool for SubagentTask {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.all.spec
     }
@@ -157,16 +158,17 @@ impl Tool for Task {
     }
 }
 
-impl Task {
+impl SubagentTask {
     /// Puts a sub-agent together.
-    fn agent(&self, kind: &Kind, cx: &ToolCx) -> Agent {
+    fn agent(&self, kind: &SubagentKind, cx: &ToolCx) -> Agent {
         let parent = &self.parent;
         let model = kind.model.clone().unwrap_or_else(|| parent.model.clone());
-        let sees = model.sees();
-        let above = Above { approver: parent.approver.clone(), tell: cx.tell.clone(), task: cx.call.clone() };
+        let sees = model.supports_vision();
+        let above =
+            Above { approver: parent.approver.clone(), tell: cx.events.clone(), task: cx.call.clone() };
         let has = |name: &str| {
             let given = kind.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
-            let allowed = cx.only.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
+            let allowed = cx.allowed_tools.as_ref().is_none_or(|only| only.iter().any(|tool| tool == name));
             let blind = name == VIEW_IMAGE && !sees;
             given
                 && allowed
@@ -193,7 +195,7 @@ impl Task {
     }
 
     /// Returns a kind's system prompt, with the skills that it is told of.
-    fn system(&self, kind: &Kind) -> Arc<str> {
+    fn system(&self, kind: &SubagentKind) -> Arc<str> {
         let told = |skill: &&Skill| kind.skills.contains(&skill.name);
         let told: Vec<Skill> = self.skills.iter().filter(told).cloned().collect();
         match skills_prompt(&told) {
@@ -206,12 +208,12 @@ impl Task {
 /// Lets a sub-agent work, and tells its parent's readers how far it is.
 async fn work(
     agent: Agent,
-    kind: &Kind,
+    kind: &SubagentKind,
     skills: SkillPolicy,
     args: Args,
     cx: &ToolCx,
 ) -> Result<ToolOutput, ToolError> {
-    let stage = |stage| (cx.tell)(Event::Task { call: cx.call.clone(), stage });
+    let stage = |stage| (cx.events)(RunEvent::SubagentProgress { call: cx.call.clone(), stage });
     stage(TaskStage::Started {
         about: args.description,
         agent: kind.name.clone(),
@@ -265,12 +267,12 @@ async fn work(
 }
 
 /// Begins a thread in which nothing but the task was said.
-fn turn(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> Turn {
+fn turn(cx: &ToolCx, prompt: String, replay: Arc<Replay>) -> RunState {
     let human = Human::new("task", prompt);
     let state = ThreadState::fold([Update::Message(Arc::new(Message::Human(human)))]);
     // The parent's run, and its call, name what is done in the sandbox and what people are asked.
     let run = RunId::from(format!("{}.{}", cx.run, cx.call));
-    Turn::new(cx.thread.clone(), run, 0, state, replay)
+    RunState::new(cx.thread.clone(), run, 0, state, replay)
 }
 
 fn why(outcome: &Outcome) -> String {
@@ -328,25 +330,25 @@ pub(crate) fn below(task: &CallId) -> String {
 }
 
 impl Approver for Above {
-    fn decide<'a>(&'a self, wish: &'a Wish, _: &'a Tell) -> BoxFuture<'a, Decision> {
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, _: &'a Tell) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             let (task, above) = (self.task.clone(), self.tell.clone());
             let tell: Tell = Arc::new(move |event| {
                 above(match event {
-                    Event::Asked { call, key, wish, whole } => {
-                        Event::Asked { call: Self::named(&task, &call), key, wish, whole }
+                    RunEvent::ApprovalRequested { call, key, wish, whole } => {
+                        RunEvent::ApprovalRequested { call: Self::named(&task, &call), key, wish, whole }
                     }
                     other => other,
                 });
             });
             let decision = self.approver.decide(wish, &tell).await;
             let call = Self::named(&self.task, &wish.call);
-            (self.tell)(Event::Decided { call, decision: decision.clone() });
+            (self.tell)(RunEvent::ApprovalDecided { call, decision: decision.clone() });
             decision
         })
     }
 
-    fn refused<'a>(&'a self, wish: &'a Wish) -> BoxFuture<'a, ()> {
+    fn refused<'a>(&'a self, wish: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         self.approver.refused(wish)
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::Replay;
 use pudu_base::{
-    Assistant, BoxFuture, CallId, Event, Finish, LogError, Message, MessageId, RunId, Seq, ThreadId,
+    Assistant, BoxFuture, CallId, Finish, LogError, Message, MessageId, RunEvent, RunId, Seq, ThreadId,
     ThreadLog, ThreadState, ToolCall, ToolResult, Update, Usage,
 };
 use std::sync::Arc;
 
 /// The state of one run. [`Turn::apply`] is the only way to change the thread.
-pub struct Turn {
+pub struct RunState {
     /// The thread.
     pub thread: ThreadId,
     /// The run.
@@ -21,7 +21,7 @@ pub struct Turn {
     seq: Seq,
     pending: Vec<Update>,
     writing: Option<Writing>,
-    draft: Option<Draft>,
+    draft: Option<AnswerDraft>,
 }
 
 /// Changes that are on their way into the log. Who waits for that may go away, and the log writes all the same:
@@ -45,12 +45,12 @@ impl Writing {
 }
 
 /// An answer while it comes.
-struct Draft {
+struct AnswerDraft {
     id: MessageId,
     text: String,
 }
 
-impl Turn {
+impl RunState {
     /// Starts from a thread's state at a position.
     #[must_use]
     pub fn new(thread: ThreadId, run: RunId, seq: Seq, state: ThreadState, replay: Arc<Replay>) -> Self {
@@ -109,14 +109,14 @@ impl Turn {
     }
 
     /// Sends an event to readers.
-    pub fn tell(&self, event: Event) {
+    pub fn tell(&self, event: RunEvent) {
         self.replay.publish(event);
     }
 
     /// Begins an answer.
     pub(crate) fn begin_draft(&mut self) -> MessageId {
         let id = MessageId::fresh();
-        self.draft = Some(Draft { id: id.clone(), text: String::new() });
+        self.draft = Some(AnswerDraft { id: id.clone(), text: String::new() });
         id
     }
 
@@ -125,7 +125,7 @@ impl Turn {
         if let Some(draft) = &mut self.draft {
             draft.text.push_str(&delta);
             let message = draft.id.clone();
-            self.tell(Event::Text { message, delta });
+            self.tell(RunEvent::Text { message, delta });
         }
     }
 
@@ -139,7 +139,7 @@ impl Turn {
         if let Some(draft) = &mut self.draft {
             draft.text.clear();
             let message = draft.id.clone();
-            self.tell(Event::Retract { message });
+            self.tell(RunEvent::Retract { message });
         }
     }
 
@@ -151,7 +151,9 @@ impl Turn {
     /// Keeps what was said when a run ends early: the words so far as a partial answer, and a result for
     /// each call that has none.
     pub(crate) fn keep_partial(&mut self, model: &str, why: &str) {
-        if let Some(Draft { id, text }) = self.draft.take().filter(|draft| !draft.text.trim().is_empty()) {
+        if let Some(AnswerDraft { id, text }) =
+            self.draft.take().filter(|draft| !draft.text.trim().is_empty())
+        {
             self.apply(Update::Message(Arc::new(Message::Assistant(Assistant {
                 id,
                 text,

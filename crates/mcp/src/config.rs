@@ -3,9 +3,9 @@
 //! After this module nobody sees a variable or a default.
 
 use crate::{
-    Failure, Skipped,
+    ServerFailure, Skipped,
     expand::Expand,
-    server::{Command, Endpoint, Server, Transport},
+    server::{Endpoint, McpServer, ServerCommand, Transport},
 };
 use indexmap::IndexMap;
 use pudu_net::scrub;
@@ -32,15 +32,15 @@ const LAUNCHERS: [&str; 2] = ["npx", "uvx"];
 
 /// The enabled servers of a configuration.
 #[derive(Debug, Default)]
-pub struct Config {
-    pub(crate) servers: Vec<Server>,
+pub struct McpConfig {
+    pub(crate) servers: Vec<McpServer>,
     pub(crate) unusable: Vec<Skipped>,
 }
 
 /// The file cannot be read as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}{}: {hint}", key_of(.key))]
-pub struct ConfigError {
+pub struct McpConfigError {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
@@ -55,14 +55,14 @@ fn key_of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!(", key {key}") }
 }
 
-impl Config {
+impl McpConfig {
     /// Reads the text of an `extensions_config.json`. Values that begin with `$` come from `vars`, as do
     /// `PATH`, `HOME` and `LANG` for child processes; nothing else of `vars` reaches a server. An entry that
     /// makes no sense is reported by [`Servers::skipped`](crate::Servers::skipped) and holds up no other.
     ///
     /// # Errors
     /// When the text is no JSON, or a key has another type than it should.
-    pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str, vars: &HashMap<String, String>) -> Result<Self, McpConfigError> {
         let raw = read(text)?;
         let mut config = Self::default();
         let servers = raw.servers.into_iter().map(|(name, Object(entry))| (name, entry));
@@ -70,7 +70,7 @@ impl Config {
             match entry.resolve(&name, vars) {
                 Ok(server) => config.servers.push(server),
                 Err(hint) => {
-                    config.unusable.push(Skipped { server: name, failure: Failure::Config(hint) });
+                    config.unusable.push(Skipped { server: name, failure: ServerFailure::Config(hint) });
                 }
             }
         }
@@ -103,11 +103,11 @@ impl Config {
 }
 
 #[derive(Deserialize)]
-struct Raw {
+struct RawConfig {
     #[serde(default, rename = "mcpServers")]
-    servers: IndexMap<String, Object<Entry>>,
+    servers: IndexMap<String, Object<ServerEntry>>,
     #[serde(default, rename = "skills")]
-    _skills: IndexMap<String, Object<Switch>>,
+    _skills: IndexMap<String, Object<SkillSwitch>>,
     /// Interceptors of calls, which are not supported here.
     #[serde(default, rename = "mcpInterceptors", deserialize_with = "nothing")]
     _interceptors: (),
@@ -117,7 +117,7 @@ struct Raw {
 
 /// Whether a skill is switched on.
 #[derive(Deserialize)]
-struct Switch {
+struct SkillSwitch {
     #[serde(rename = "enabled")]
     _enabled: Option<bool>,
 }
@@ -153,7 +153,7 @@ fn nothing<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct ServerEntry {
     #[serde(default = "yes")]
     enabled: bool,
     #[serde(rename = "type", alias = "transport")]
@@ -192,14 +192,14 @@ fn yes() -> bool {
     true
 }
 
-fn read(text: &str) -> Result<Raw, ConfigError> {
+fn read(text: &str) -> Result<RawConfig, McpConfigError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let read: Result<Object<Raw>, _> = serde_path_to_error::deserialize(&mut json);
+    let read: Result<Object<RawConfig>, _> = serde_path_to_error::deserialize(&mut json);
     read.map(|Object(raw)| raw).map_err(|error| {
         let key = error.path().to_string();
         let key = key.trim_end_matches(['.', '?']).to_owned();
         let error = error.into_inner();
-        ConfigError { line: error.line(), column: error.column(), key, hint: hint(&error) }
+        McpConfigError { line: error.line(), column: error.column(), key, hint: hint(&error) }
     })
 }
 
@@ -219,8 +219,8 @@ fn hint(error: &serde_json::Error) -> String {
     }
 }
 
-impl Entry {
-    fn resolve(self, name: &str, vars: &HashMap<String, String>) -> Result<Server, String> {
+impl ServerEntry {
+    fn resolve(self, name: &str, vars: &HashMap<String, String>) -> Result<McpServer, String> {
         let mut expand = Expand::new(vars);
         let session_timeout = seconds("session_init_timeout", self.session_init_timeout)?;
         let call_timeout = seconds("tool_call_timeout", self.tool_call_timeout)?;
@@ -231,7 +231,7 @@ impl Entry {
             tracing::warn!(server = name, missing = ?expand.missing, "variables of an MCP server are not set");
         }
         scrub::remember(expand.secrets);
-        Ok(Server {
+        Ok(McpServer {
             name: name.to_owned(),
             transport,
             prefix,
@@ -275,7 +275,7 @@ impl Entry {
         env.extend(self.env.iter().map(|(key, value)| (key.clone(), expand.named(key, value))));
         let args = self.args.iter().map(|arg| expand.value(arg).into()).collect();
         let env = env.into_iter().map(|(key, value)| (key, SecretString::from(value))).collect();
-        Ok(Transport::Stdio(Command { program, args, env, warden: None }))
+        Ok(Transport::Stdio(ServerCommand { program, args, env, warden: None }))
     }
 
     fn http(self, expand: &mut Expand<'_>) -> Result<Transport, String> {

@@ -1,6 +1,6 @@
 //! Why a server is not there.
 
-use crate::http::Broken;
+use crate::http::ExchangeError;
 use pudu_net::scrub;
 use rmcp::{
     service::{ClientInitializeError, ServiceError},
@@ -13,7 +13,7 @@ const WORDS: usize = 600;
 
 /// Why a server is not there. The texts hold no secret of the server's entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum ServerFailure {
     /// Its entry has to be mended.
     #[error("{0}")]
     Config(String),
@@ -32,7 +32,7 @@ pub struct Skipped {
     /// Its name in the configuration.
     pub server: String,
     /// Why.
-    pub failure: Failure,
+    pub failure: ServerFailure,
 }
 
 /// Returns why a session did not begin.
@@ -81,7 +81,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
 fn said(cause: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref() {
         // The layer above our own error has words of its own around it and does not name it as its source.
-        Some(StreamableHttpError::<Broken>::Client(broken)) => broken.to_string(),
+        Some(StreamableHttpError::<ExchangeError>::Client(broken)) => broken.to_string(),
         _ => cause.to_string(),
     }
 }

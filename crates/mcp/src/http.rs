@@ -9,7 +9,7 @@ use pudu_net::{
         self, Method, Request, Response, StatusCode, Url,
         header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
     },
-    sse::Decoder,
+    sse::SseDecoder,
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -31,7 +31,7 @@ const HOPS: usize = 3;
 
 /// Why an exchange failed. The texts name neither address nor header.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum ExchangeError {
     #[error("it cannot be reached: {0}")]
     Unreachable(&'static str),
     #[error("it answered {0}{1}")]
@@ -44,8 +44,8 @@ pub(crate) enum Broken {
     Redirect,
 }
 
-type Result<T, E = StreamableHttpError<Broken>> = std::result::Result<T, E>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+type HttpResult<T, E = StreamableHttpError<ExchangeError>> = Result<T, E>;
+type Events = BoxStream<'static, HttpResult<Sse, SseError>>;
 
 /// Makes the transport of a server.
 pub(crate) fn transport(endpoint: Endpoint, http: reqwest::Client) -> StreamableHttpClientTransport<Http> {
@@ -62,7 +62,7 @@ pub(crate) struct Http {
 }
 
 impl StreamableHttpClient for Http {
-    type Error = Broken;
+    type Error = ExchangeError;
 
     async fn post_message(
         &self,
@@ -71,7 +71,7 @@ impl StreamableHttpClient for Http {
         session: Option<Arc<str>>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse> {
+    ) -> HttpResult<StreamableHttpPostResponse> {
         let in_session = session.is_some();
         let body = serde_json::to_vec(&message)?;
         let response = self.send(Method::POST, session, None, headers, Some(body)).await?;
@@ -92,7 +92,7 @@ impl StreamableHttpClient for Http {
         session: Arc<str>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<()> {
+    ) -> HttpResult<()> {
         let response = self.send(Method::DELETE, Some(session), None, headers, None).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Ok(()),
@@ -107,13 +107,13 @@ impl StreamableHttpClient for Http {
         last_event: Option<String>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events> {
+    ) -> HttpResult<Events> {
         let response = self.send(Method::GET, session, last_event, headers, None).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status => accepted(status).and_then(|()| match is(&response, "text/event-stream") {
                 true => Ok(events(response)),
-                false => Err(broken(Broken::Foreign)),
+                false => Err(broken(ExchangeError::Foreign)),
             }),
         }
     }
@@ -127,7 +127,7 @@ impl Http {
         last_event: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
         body: Option<Vec<u8>>,
-    ) -> Result<Response> {
+    ) -> HttpResult<Response> {
         let mut all = self.endpoint.headers.clone();
         all.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -146,7 +146,7 @@ impl Http {
                 None => return Ok(response),
             }
         }
-        Err(broken(Broken::Redirect))
+        Err(broken(ExchangeError::Redirect))
     }
 }
 
@@ -166,14 +166,14 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
 }
 
 /// Reads the answer to a request: one message, or a stream of them.
-async fn answer(response: Response) -> Result<StreamableHttpPostResponse> {
+async fn answer(response: Response) -> HttpResult<StreamableHttpPostResponse> {
     let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
     if response.status().is_success() && is(&response, "text/event-stream") {
         return Ok(StreamableHttpPostResponse::Sse(events(response), session));
     }
     let status = response.status();
     if !is(&response, "application/json") {
-        return accepted(status).and(Err(broken(Broken::Foreign)));
+        return accepted(status).and(Err(broken(ExchangeError::Foreign)));
     }
     let message = serde_json::from_slice(&body(response).await?);
     match (status.is_success(), message) {
@@ -182,17 +182,17 @@ async fn answer(response: Response) -> Result<StreamableHttpPostResponse> {
         (false, Ok(message @ ServerJsonRpcMessage::Error(_))) if !is_locked(status) => {
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
-        _ => accepted(status).and(Err(broken(Broken::Foreign))),
+        _ => accepted(status).and(Err(broken(ExchangeError::Foreign))),
     }
 }
 
-async fn body(response: Response) -> Result<Vec<u8>> {
+async fn body(response: Response) -> HttpResult<Vec<u8>> {
     let mut bytes = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = bytes.next().await {
         body.extend_from_slice(&chunk.map_err(|error| broken(unreachable(&error)))?);
         if body.len() > MAX_MESSAGE_BYTES {
-            return Err(broken(Broken::TooLarge));
+            return Err(broken(ExchangeError::TooLarge));
         }
     }
     Ok(body)
@@ -200,16 +200,16 @@ async fn body(response: Response) -> Result<Vec<u8>> {
 
 /// Decodes a stream of events; it ends with its first error.
 fn events(response: Response) -> Events {
-    let mut decoder = Decoder::default();
+    let mut decoder = SseDecoder::default();
     let bytes = response.bytes_stream().map_err(|error| SseError::Body(Box::new(unreachable(&error))));
     let events = bytes.map(move |chunk| {
-        let events = decoder.push(&chunk?).map_err(|_| SseError::Body(Box::new(Broken::TooLarge)))?;
+        let events = decoder.push(&chunk?).map_err(|_| SseError::Body(Box::new(ExchangeError::TooLarge)))?;
         Ok(futures_util::stream::iter(events.into_iter().map(|event| Ok(sse(event)))))
     });
     events.try_flatten().boxed()
 }
 
-fn sse(event: pudu_net::sse::Event) -> Sse {
+fn sse(event: pudu_net::sse::SseEvent) -> Sse {
     let name = Some(event.event).filter(|name| !name.is_empty());
     Sse { event: name, data: Some(event.data), id: event.id, retry: None }
 }
@@ -223,23 +223,23 @@ fn is_locked(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
-fn accepted(status: StatusCode) -> Result<()> {
+fn accepted(status: StatusCode) -> HttpResult<()> {
     match status {
         _ if status.is_success() => Ok(()),
-        _ if is_locked(status) => Err(broken(Broken::Status(status, ": look at `headers`"))),
-        StatusCode::NOT_FOUND => Err(broken(Broken::Status(status, ": look at `url`"))),
-        _ => Err(broken(Broken::Status(status, ""))),
+        _ if is_locked(status) => Err(broken(ExchangeError::Status(status, ": look at `headers`"))),
+        StatusCode::NOT_FOUND => Err(broken(ExchangeError::Status(status, ": look at `url`"))),
+        _ => Err(broken(ExchangeError::Status(status, ""))),
     }
 }
 
-fn unreachable(error: &reqwest::Error) -> Broken {
-    Broken::Unreachable(match () {
+fn unreachable(error: &reqwest::Error) -> ExchangeError {
+    ExchangeError::Unreachable(match () {
         () if error.is_connect() => "no connection",
         () if error.is_timeout() => "no answer in time",
         () => "the exchange broke off",
     })
 }
 
-fn broken(error: Broken) -> StreamableHttpError<Broken> {
+fn broken(error: ExchangeError) -> StreamableHttpError<ExchangeError> {
     StreamableHttpError::Client(error)
 }

@@ -3,8 +3,8 @@
 //! server with it, when it is told to or when nobody is left who could ask.
 
 use crate::{
-    server::Server,
-    session::{Session, Wire},
+    server::McpServer,
+    session::{McpSession, McpWire},
 };
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use std::{sync::Arc, time::Duration};
@@ -23,15 +23,15 @@ const STABLE: Duration = Duration::from_secs(60);
 /// Maximum delay of a start that is waited for; a later one is reported instead.
 const MAX_START_DELAY: Duration = Duration::from_secs(2);
 
-type Ask = oneshot::Sender<Result<Wire, String>>;
+type WireRequest = oneshot::Sender<Result<McpWire, String>>;
 
 /// Asks a keeper for the wire.
 #[derive(Clone)]
-pub(crate) struct Line(mpsc::Sender<Ask>);
+pub(crate) struct KeeperHandle(mpsc::Sender<WireRequest>);
 
-impl Line {
+impl KeeperHandle {
     /// Returns a wire on which a request can be made, or why there is none.
-    pub(crate) async fn wire(&self) -> Result<Wire, String> {
+    pub(crate) async fn wire(&self) -> Result<McpWire, String> {
         let gone = || "it was closed".to_owned();
         let (ask, answer) = oneshot::channel();
         self.0.send(ask).await.map_err(|_| gone())?;
@@ -41,18 +41,22 @@ impl Line {
 
 /// Keeps one server's session.
 pub(crate) struct Keeper {
-    server: Arc<Server>,
-    asks: mpsc::Receiver<Ask>,
+    server: Arc<McpServer>,
+    asks: mpsc::Receiver<WireRequest>,
     stop: CancellationToken,
-    session: Option<Session>,
-    pace: Pace,
+    session: Option<McpSession>,
+    pace: StartPacer,
 }
 
 impl Keeper {
     /// Makes the keeper of a session that has just begun.
-    pub(crate) fn new(server: Arc<Server>, session: Session, stop: CancellationToken) -> (Self, Line) {
+    pub(crate) fn new(
+        server: Arc<McpServer>,
+        session: McpSession,
+        stop: CancellationToken,
+    ) -> (Self, KeeperHandle) {
         let (line, asks) = mpsc::channel(WAITING);
-        (Self { server, asks, stop, session: Some(session), pace: Pace::new() }, Line(line))
+        (Self { server, asks, stop, session: Some(session), pace: StartPacer::new() }, KeeperHandle(line))
     }
 
     /// Works until it is told to stop or nobody can ask any more.
@@ -81,7 +85,7 @@ impl Keeper {
         }
     }
 
-    async fn wire(&mut self) -> Result<Wire, String> {
+    async fn wire(&mut self) -> Result<McpWire, String> {
         if let Some(session) = self.session.as_ref().filter(|session| session.is_open()) {
             return Ok(session.wire().clone());
         }
@@ -93,13 +97,13 @@ impl Keeper {
         }
         sleep_until(due).await;
         self.pace.started();
-        let session = Session::start(&self.server).await.map_err(|failure| failure.to_string())?;
+        let session = McpSession::start(&self.server).await.map_err(|failure| failure.to_string())?;
         tracing::info!(server = self.server.name, "an MCP server was started again");
         Ok(self.session.insert(session).wire().clone())
     }
 }
 
-async fn ended(session: &mut Option<Session>) {
+async fn ended(session: &mut Option<McpSession>) {
     match session {
         Some(session) => session.ended().await,
         None => std::future::pending().await,
@@ -107,13 +111,13 @@ async fn ended(session: &mut Option<Session>) {
 }
 
 /// Spaces the starts of a server out.
-struct Pace {
+struct StartPacer {
     pauses: ExponentialBackoff,
     last: Instant,
     pause: Duration,
 }
 
-impl Pace {
+impl StartPacer {
     fn new() -> Self {
         let mut pace = Self { pauses: pauses(), last: Instant::now(), pause: PAUSE.0 };
         pace.started();
@@ -152,7 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn starts_are_spaced_out_until_one_holds() {
-        let mut pace = Pace::new();
+        let mut pace = StartPacer::new();
         let mut seen = Vec::new();
         for _ in 0..8 {
             let pause = pace.due() - Instant::now();

@@ -25,7 +25,7 @@ mod stdout;
 mod tool;
 mod warden;
 
-pub use config::{Config, ConfigError};
-pub use failure::{Failure, Skipped};
+pub use config::{McpConfig, McpConfigError};
+pub use failure::{ServerFailure, Skipped};
 pub use servers::Servers;
 pub use warden::enter;

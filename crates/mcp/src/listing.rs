@@ -1,6 +1,6 @@
 //! A server's list of tools, checked against the limits of models.
 
-use crate::{server::Server, session::Wire};
+use crate::{server::McpServer, session::McpWire};
 use pudu_base::ToolSpec;
 use rmcp::{
     model::{PaginatedRequestParams, Tool},
@@ -20,7 +20,7 @@ const SCHEMA: usize = 64 * 1024;
 const NAME: usize = 64;
 
 /// A tool that can be offered to a model.
-pub(crate) struct Found {
+pub(crate) struct ListedTool {
     /// The server's own name of it.
     pub(crate) remote: String,
     /// The tool's description for the model.
@@ -28,7 +28,7 @@ pub(crate) struct Found {
 }
 
 /// Asks a server for its tools; what cannot be offered is left out with a warning.
-pub(crate) async fn ask(wire: &Wire, server: &Server) -> Result<Vec<Found>, ServiceError> {
+pub(crate) async fn ask(wire: &McpWire, server: &McpServer) -> Result<Vec<ListedTool>, ServiceError> {
     let mut found = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES {
@@ -46,7 +46,7 @@ pub(crate) async fn ask(wire: &Wire, server: &Server) -> Result<Vec<Found>, Serv
     Ok(found)
 }
 
-fn offer(tool: Tool, server: &Server) -> Option<Found> {
+fn offer(tool: Tool, server: &McpServer) -> Option<ListedTool> {
     let remote = tool.name.into_owned();
     if server.off.contains(&remote) {
         return None;
@@ -60,7 +60,7 @@ fn offer(tool: Tool, server: &Server) -> Option<Found> {
     }
     let about = tool.description.unwrap_or_default().chars().take(ABOUT).collect();
     // Whether a call may be repeated after a crash is not believed on a stranger's word.
-    Some(Found { remote, spec: ToolSpec { name, about, parameters, repeatable: false } })
+    Some(ListedTool { remote, spec: ToolSpec { name, description: about, parameters, idempotent: false } })
 }
 
 fn fits(name: &str, parameters: &Value) -> Result<(), &'static str> {

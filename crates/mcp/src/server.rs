@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
 /// One server.
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     pub(crate) name: String,
     pub(crate) transport: Transport,
     /// Whether its tools are called `{server}_{tool}`.
@@ -25,14 +25,14 @@ pub(crate) struct Server {
 #[derive(Clone)]
 pub(crate) enum Transport {
     /// A child process.
-    Stdio(Command),
+    Stdio(ServerCommand),
     /// Streamable HTTP.
     Http(Endpoint),
 }
 
 /// Command that starts a server.
 #[derive(Clone)]
-pub(crate) struct Command {
+pub(crate) struct ServerCommand {
     pub(crate) program: String,
     pub(crate) args: Vec<SecretString>,
     /// The whole environment of the child.
@@ -74,7 +74,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static
 
 /// Prints name and transport without the arguments, the environment, the headers and the query, which may be
 /// secret.
-impl fmt::Debug for Server {
+impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server({} at {:?})", self.name, self.transport)
     }

@@ -1,7 +1,8 @@
 //! All servers of a configuration.
 
 use crate::{
-    Config, Skipped, keeper::Keeper, listing::Found, server::Server, session::Session, tool::Remote,
+    McpConfig, Skipped, keeper::Keeper, listing::ListedTool, server::McpServer, session::McpSession,
+    tool::McpTool,
 };
 use futures_util::future::join_all;
 use pudu_base::Tool;
@@ -24,7 +25,7 @@ impl Servers {
     ///
     /// # Cancel safety
     /// Dropping the future ends what was started.
-    pub async fn connect(config: Config) -> Self {
+    pub async fn connect(config: McpConfig) -> Self {
         let mut all = Self {
             tools: Vec::new(),
             skipped: config.unusable,
@@ -36,7 +37,7 @@ impl Servers {
         }
         // Each is told of when it is known: one that is silent holds back no line of another.
         let starting = config.servers.into_iter().map(|server| async {
-            let begun = Session::first(&server).await.map_err(|failure| {
+            let begun = McpSession::first(&server).await.map_err(|failure| {
                 let skipped = Skipped { server: server.name.clone(), failure };
                 tracing::warn!("{skipped}");
                 skipped
@@ -75,10 +76,10 @@ impl Servers {
         self.tasks.wait().await;
     }
 
-    fn keep(&mut self, server: &Arc<Server>, session: Session, found: Vec<Found>) {
+    fn keep(&mut self, server: &Arc<McpServer>, session: McpSession, found: Vec<ListedTool>) {
         let (keeper, line) = Keeper::new(server.clone(), session, self.stop.clone());
         self.tasks.spawn(keeper.run());
-        let tools = found.into_iter().map(|found| Remote::new(server.clone(), line.clone(), found));
+        let tools = found.into_iter().map(|found| McpTool::new(server.clone(), line.clone(), found));
         self.tools.extend(tools.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     }
 

@@ -1,9 +1,9 @@
 //! A session with a server: begun, used, ended.
 
 use crate::{
-    failure::{self, Failure},
+    failure::{self, ServerFailure},
     http, listing,
-    server::{Server, Transport},
+    server::{McpServer, Transport},
     stdio::{self, Process},
 };
 use rmcp::{
@@ -19,57 +19,57 @@ use tokio::time::timeout;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The wire to a server, cheap to clone. Requests on it fail once its session has ended.
-pub(crate) type Wire = Peer<RoleClient>;
+pub(crate) type McpWire = Peer<RoleClient>;
 
 /// A session with a server.
-pub(crate) struct Session {
+pub(crate) struct McpSession {
     // Before the process, so that its input ends before it does.
     service: RunningService<RoleClient, ClientConfig>,
     process: Option<Process>,
 }
 
-impl Session {
+impl McpSession {
     /// Begins a session.
-    pub(crate) async fn start(server: &Server) -> Result<Self, Failure> {
+    pub(crate) async fn start(server: &McpServer) -> Result<Self, ServerFailure> {
         let begun = timeout(server.session_timeout, Self::begin(server)).await;
-        begun.unwrap_or(Err(Failure::Slow(server.session_timeout)))
+        begun.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
     /// Begins a session and asks what the server can do.
-    pub(crate) async fn first(server: &Server) -> Result<(Self, Vec<listing::Found>), Failure> {
+    pub(crate) async fn first(server: &McpServer) -> Result<(Self, Vec<listing::ListedTool>), ServerFailure> {
         let begun = timeout(server.session_timeout, async {
             let session = Self::begin(server).await?;
             match listing::ask(session.wire(), server).await {
                 Ok(found) => Ok((session, found)),
                 Err(error) => {
                     let hint = failure::of_request(&error);
-                    Err(Failure::Down(format!("its tools cannot be listed: {hint}")))
+                    Err(ServerFailure::Down(format!("its tools cannot be listed: {hint}")))
                 }
             }
         });
-        begun.await.unwrap_or(Err(Failure::Slow(server.session_timeout)))
+        begun.await.unwrap_or(Err(ServerFailure::Slow(server.session_timeout)))
     }
 
-    async fn begin(server: &Server) -> Result<Self, Failure> {
+    async fn begin(server: &McpServer) -> Result<Self, ServerFailure> {
         match &server.transport {
             Transport::Stdio(command) => {
                 let (process, (stdout, stdin)) =
-                    stdio::start(command, &server.name).map_err(Failure::Down)?;
+                    stdio::start(command, &server.name).map_err(ServerFailure::Down)?;
                 match us().serve(AsyncRwTransport::new_client(stdout, stdin)).await {
                     Ok(service) => Ok(Self { service, process: Some(process) }),
                     Err(error) => Err(explain(&failure::of_start(&error), process).await),
                 }
             }
             Transport::Http(endpoint) => {
-                let http = pudu_net::client().map_err(|error| Failure::Down(error.to_string()))?;
+                let http = pudu_net::client().map_err(|error| ServerFailure::Down(error.to_string()))?;
                 let served = us().serve(http::transport(endpoint.clone(), http)).await;
-                let service = served.map_err(|error| Failure::Down(failure::of_start(&error)))?;
+                let service = served.map_err(|error| ServerFailure::Down(failure::of_start(&error)))?;
                 Ok(Self { service, process: None })
             }
         }
     }
 
-    pub(crate) fn wire(&self) -> &Wire {
+    pub(crate) fn wire(&self) -> &McpWire {
         self.service.peer()
     }
 
@@ -100,9 +100,9 @@ impl Session {
 }
 
 /// Puts what a child complained of to the reason why it is not there.
-async fn explain(reason: &str, process: Process) -> Failure {
+async fn explain(reason: &str, process: Process) -> ServerFailure {
     let complaint = process.complaint().await;
-    Failure::Down(if complaint.is_empty() {
+    ServerFailure::Down(if complaint.is_empty() {
         reason.to_owned()
     } else {
         format!("{reason}; it complained: {complaint}")

@@ -3,8 +3,8 @@
 
 use crate::{
     failure,
-    server::Command,
-    stdout::Lines,
+    server::ServerCommand,
+    stdout::LineCounter,
     warden::{self, Hold},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -33,16 +33,16 @@ const LINE: u64 = 2 * 1024;
 /// A child that runs.
 pub(crate) struct Process {
     child: Child,
-    group: Group,
+    group: ServerProcesses,
     stderr: AbortOnDropHandle<()>,
     complaint: Arc<Mutex<String>>,
 }
 
 /// How to talk with it.
-pub(crate) type Pipes = (Lines<ChildStdout>, ChildStdin);
+pub(crate) type Pipes = (LineCounter<ChildStdout>, ChildStdin);
 
 /// Starts a server.
-pub(crate) fn start(command: &Command, name: &str) -> Result<(Process, Pipes), String> {
+pub(crate) fn start(command: &ServerCommand, name: &str) -> Result<(Process, Pipes), String> {
     let (mut child, group) = spawn(command).map_err(|error| refused(&command.program, &error))?;
     let (Some(stdout), Some(stdin), Some(stderr)) =
         (child.stdout.take(), child.stdin.take(), child.stderr.take())
@@ -52,10 +52,10 @@ pub(crate) fn start(command: &Command, name: &str) -> Result<(Process, Pipes), S
     let complaint = Arc::default();
     let reading = listen(stderr, name.to_owned(), Arc::clone(&complaint));
     let stderr = AbortOnDropHandle::new(tokio::spawn(reading));
-    Ok((Process { child, group, stderr, complaint }, (Lines::new(stdout), stdin)))
+    Ok((Process { child, group, stderr, complaint }, (LineCounter::new(stdout), stdin)))
 }
 
-fn spawn(command: &Command) -> io::Result<(Child, Group)> {
+fn spawn(command: &ServerCommand) -> io::Result<(Child, ServerProcesses)> {
     let (mut start, hold) = match &command.warden {
         Some(warden) => {
             // The warden could not say it in as few words.
@@ -78,12 +78,12 @@ fn spawn(command: &Command) -> io::Result<(Child, Group)> {
         .spawn()?;
     let held = hold.is_some();
     let number = child.id().filter(|_| !held).and_then(|id| Pid::from_raw(id.cast_signed()));
-    let group = Group { hold: hold.map(Hold::started), number };
+    let group = ServerProcesses { hold: hold.map(Hold::started), number };
     Ok((child, group))
 }
 
 /// Fails as starting it would if there is no such program.
-fn is_there(command: &Command) -> io::Result<()> {
+fn is_there(command: &ServerCommand) -> io::Result<()> {
     let path = command.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.expose_secret());
     let there = match command.program.contains('/') {
         true => Path::new(&command.program).is_file(),
@@ -133,12 +133,12 @@ impl Process {
 
 /// Ends a server and what it started when it goes out of use: by its warden, who ends all of them when it is not held
 /// any more, or by the number of their process group.
-struct Group {
+struct ServerProcesses {
     hold: Option<Hold>,
     number: Option<Pid>,
 }
 
-impl Group {
+impl ServerProcesses {
     fn kill(&mut self) {
         self.hold = None;
         if let Some(pid) = self.number.take() {
@@ -148,7 +148,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ServerProcesses {
     fn drop(&mut self) {
         self.kill();
     }

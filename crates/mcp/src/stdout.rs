@@ -13,12 +13,12 @@ use tokio::io::{AsyncRead, ReadBuf};
 pub(crate) const MAX_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Passes bytes on and counts those since the last line's end.
-pub(crate) struct Lines<R> {
+pub(crate) struct LineCounter<R> {
     inner: R,
     length: usize,
 }
 
-impl<R> Lines<R> {
+impl<R> LineCounter<R> {
     pub(crate) fn new(inner: R) -> Self {
         Self { inner, length: 0 }
     }
@@ -37,7 +37,7 @@ impl<R> Lines<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineCounter<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -60,7 +60,7 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     async fn read(bytes: &[u8]) -> io::Result<usize> {
-        Lines::new(bytes).read_to_end(&mut Vec::new()).await
+        LineCounter::new(bytes).read_to_end(&mut Vec::new()).await
     }
 
     #[tokio::test]

@@ -3,9 +3,9 @@
 use crate::{
     answer,
     failure::{self, words},
-    keeper::Line,
-    listing::Found,
-    server::Server,
+    keeper::KeeperHandle,
+    listing::ListedTool,
+    server::McpServer,
 };
 use pudu_base::{BoxFuture, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use rmcp::{
@@ -17,15 +17,19 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 /// One tool of a server.
-pub(crate) struct Remote {
-    server: Arc<Server>,
-    line: Line,
+pub(crate) struct McpTool {
+    server: Arc<McpServer>,
+    line: KeeperHandle,
     remote: String,
     spec: Arc<ToolSpec>,
 }
 
-impl Remote {
-    pub(crate) fn new(server: Arc<Server>, line: Line, Found { remote, spec }: Found) -> Self {
+impl McpTool {
+    pub(crate) fn new(
+        server: Arc<McpServer>,
+        line: KeeperHandle,
+        ListedTool { remote, spec }: ListedTool,
+    ) -> Self {
         Self { server, line, remote, spec: Arc::new(spec) }
     }
 
@@ -68,7 +72,7 @@ impl Remote {
     }
 }
 
-impl Tool for Remote {
+impl Tool for McpTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }

@@ -7,4 +7,4 @@ mod offline;
 mod openai;
 
 pub use offline::Offline;
-pub use openai::{OpenAi, Settings};
+pub use openai::{OpenAi, OpenAiSettings};

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod refusal;
 
-use decode::Decoder;
+use decode::ChunkDecoder;
 use futures_util::{StreamExt, stream};
 use pudu_base::{Delta, Model, ModelError, ModelStream, Request};
 use pudu_net::reqwest::{self, header};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 /// One model at one provider.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct OpenAiSettings {
     /// The name under which people know it.
     pub name: String,
     /// The provider's name of it.
@@ -42,7 +42,7 @@ pub struct Settings {
 
 /// A model that speaks chat completions.
 pub struct OpenAi {
-    settings: Arc<Settings>,
+    settings: Arc<OpenAiSettings>,
     http: reqwest::Client,
 }
 
@@ -51,7 +51,7 @@ impl OpenAi {
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(settings: Settings) -> Result<Self, ModelError> {
+    pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
         let http = pudu_net::client().map_err(|error| ModelError::Unreachable(error.to_string()))?;
         Ok(Self { settings: Arc::new(settings), http })
     }
@@ -62,11 +62,11 @@ impl Model for OpenAi {
         &self.settings.name
     }
 
-    fn window(&self) -> u64 {
+    fn context_window(&self) -> u64 {
         self.settings.window
     }
 
-    fn sees(&self) -> bool {
+    fn supports_vision(&self) -> bool {
         self.settings.sees
     }
 
@@ -86,7 +86,7 @@ impl Model for OpenAi {
 
 /// Sends the request and returns the response once its head is there and says success.
 async fn begin(
-    settings: &Settings,
+    settings: &OpenAiSettings,
     http: &reqwest::Client,
     request: &Request,
 ) -> Result<reqwest::Response, ModelError> {
@@ -118,20 +118,20 @@ fn kind(response: &reqwest::Response) -> &str {
 }
 
 /// State of reading a reply while its bytes come.
-struct Reading {
+struct ReplyReader {
     bytes: stream::BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    decoder: Decoder,
+    decoder: ChunkDecoder,
     gap: Duration,
     until: Instant,
     over: bool,
 }
 
 /// Turns a response's bytes into deltas. Dropping the stream closes the connection.
-fn deltas(response: reqwest::Response, settings: &Settings, until: Instant) -> ModelStream {
+fn deltas(response: reqwest::Response, settings: &OpenAiSettings, until: Instant) -> ModelStream {
     let whole = kind(&response).starts_with("application/json");
-    let decoder = Decoder::new(whole, settings.thoughts.is_some());
+    let decoder = ChunkDecoder::new(whole, settings.thoughts.is_some());
     let bytes = response.bytes_stream().boxed();
-    let reading = Reading { bytes, decoder, gap: settings.gap, until, over: false };
+    let reading = ReplyReader { bytes, decoder, gap: settings.gap, until, over: false };
     stream::unfold(reading, |mut reading| async move {
         let batch = next_batch(&mut reading).await?;
         Some((stream::iter(batch), reading))
@@ -141,7 +141,7 @@ fn deltas(response: reqwest::Response, settings: &Settings, until: Instant) -> M
 }
 
 /// Waits for bytes that complete something; `None` after the end.
-async fn next_batch(reading: &mut Reading) -> Option<Vec<Result<Delta, ModelError>>> {
+async fn next_batch(reading: &mut ReplyReader) -> Option<Vec<Result<Delta, ModelError>>> {
     while !reading.over {
         let patience = reading.gap.min(reading.until.saturating_duration_since(Instant::now()));
         let step = match tokio::time::timeout(patience, reading.bytes.next()).await {

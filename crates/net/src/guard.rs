@@ -14,7 +14,7 @@ mod target;
 
 pub use address::closed;
 pub use resolve::{Lookup, Resolver, System};
-pub use target::Allowed;
+pub use target::AllowedTargets;
 
 use crate::retry;
 use bytes::{Bytes, BytesMut};
@@ -45,7 +45,7 @@ const AGENT: &str = concat!(
 
 /// How much one fetch may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct FetchBounds {
     /// The largest body, in bytes, decompressed.
     pub size: usize,
     /// How long everything may take, redirects included.
@@ -96,7 +96,7 @@ impl Guard {
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
-    pub fn new(allowed: Allowed) -> Result<Self, reqwest::Error> {
+    pub fn new(allowed: AllowedTargets) -> Result<Self, reqwest::Error> {
         Self::with(allowed, Arc::new(System))
     }
 
@@ -104,7 +104,7 @@ impl Guard {
     ///
     /// # Errors
     /// When the system's TLS roots cannot be loaded.
-    pub fn with(allowed: Allowed, resolver: Arc<dyn Resolver>) -> Result<Self, reqwest::Error> {
+    pub fn with(allowed: AllowedTargets, resolver: Arc<dyn Resolver>) -> Result<Self, reqwest::Error> {
         let checked = Checked { resolver, allowed: Arc::new(allowed) };
         let client = crate::builder()
             .dns_resolver(Arc::new(checked.clone()))
@@ -140,7 +140,12 @@ impl Guard {
     ///
     /// # Errors
     /// When it may not be fetched, cannot be, or is more than the bounds allow.
-    pub async fn fetch(&self, text: &str, headers: HeaderMap, bounds: Bounds) -> Result<Fetched, GuardError> {
+    pub async fn fetch(
+        &self,
+        text: &str,
+        headers: HeaderMap,
+        bounds: FetchBounds,
+    ) -> Result<Fetched, GuardError> {
         let url = self.checked.allowed.read(text)?;
         let whole = async {
             // It is this function's time that ends it, in its words.

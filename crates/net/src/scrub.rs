@@ -49,13 +49,13 @@ const MAX_ISSUED: usize = 256;
 
 /// Known secrets of the process. Longer words come first, so that none is hidden in part.
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     configured: BTreeSet<String>,
     issued: VecDeque<String>,
     words: Arc<[String]>,
 }
 
-static KNOWN: RwLock<Option<Known>> = RwLock::new(None);
+static KNOWN: RwLock<Option<KnownSecrets>> = RwLock::new(None);
 
 /// Remembers secrets of the configuration for as long as the process lives: also an old one may be repeated by
 /// somebody later.
@@ -100,7 +100,7 @@ pub fn looks_secret(value: &str) -> bool {
         && has(|c| c.is_ascii_alphabetic())
 }
 
-fn learn(add: impl FnOnce(&mut Known)) {
+fn learn(add: impl FnOnce(&mut KnownSecrets)) {
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     add(known);

@@ -2,7 +2,7 @@
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Its kind; empty means `message`.
     pub event: String,
     /// Its data, lines joined by newlines.
@@ -20,20 +20,20 @@ const LIMIT: usize = 8 * 1024 * 1024;
 
 /// Turns bytes into events. Chunks may split anywhere, even inside a character.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct SseDecoder {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     after_cr: bool,
     started: bool,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// Feeds one chunk and returns the events that it completed.
     ///
     /// # Errors
     /// When one event is larger than 8 MiB.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
@@ -60,7 +60,7 @@ impl Decoder {
         Ok(events)
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
         let mut line = &*line;
@@ -90,7 +90,7 @@ impl Decoder {
         }
     }
 
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
     }
@@ -101,18 +101,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
-        let mut decoder = Decoder::default();
+    fn decode(chunks: &[&[u8]]) -> Vec<SseEvent> {
+        let mut decoder = SseDecoder::default();
         chunks.iter().flat_map(|chunk| decoder.push(chunk).unwrap()).collect()
     }
 
-    fn event(event: &str, data: &str, id: Option<&str>) -> Event {
-        Event { event: event.into(), data: data.into(), id: id.map(Into::into) }
+    fn event(event: &str, data: &str, id: Option<&str>) -> SseEvent {
+        SseEvent { event: event.into(), data: data.into(), id: id.map(Into::into) }
     }
 
     #[test]
     fn fields_comments_and_line_ends_are_read_as_the_standard_says() {
-        let check = |text: &str, expect: &[Event]| assert_eq!(decode(&[text.as_bytes()]), expect, "{text:?}");
+        let check =
+            |text: &str, expect: &[SseEvent]| assert_eq!(decode(&[text.as_bytes()]), expect, "{text:?}");
         check("data: a\n\n", &[event("", "a", None)]);
         check("\u{feff}data:a\r\ndata: b\r\rdata: c\n\n", &[event("", "a\nb", None), event("", "c", None)]);
         check(": heartbeat\n\nevent: end\ndata\nid: 7\n\n", &[event("end", "", Some("7"))]);
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_giant_event_is_refused() {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
         assert_eq!(decoder.push(&vec![b'x'; LIMIT + 1]), Err(TooLarge));
     }
 
@@ -139,7 +140,7 @@ mod tests {
 
         #[test]
         fn garbage_never_panics(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..8)) {
-            let mut decoder = Decoder::default();
+            let mut decoder = SseDecoder::default();
             for chunk in chunks {
                 decoder.push(&chunk).unwrap();
             }

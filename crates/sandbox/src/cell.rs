@@ -1,7 +1,7 @@
 //! Specification of one command's sandbox, and why there may be none: the same whether this system has
 //! namespaces or not.
 
-use crate::{Limits, local::Egress, mounts::Mount};
+use crate::{CommandLimits, local::Egress, mounts::Mount};
 use pudu_base::Network;
 use std::path::Path;
 
@@ -16,11 +16,11 @@ pub struct Unconfined {
 }
 
 /// Specification of one command's sandbox.
-pub(crate) struct Cell<'a> {
+pub(crate) struct JailSpec<'a> {
     pub(crate) environment: &'a [(String, String)],
     pub(crate) mounts: Vec<Mount>,
     pub(crate) network: Network,
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommandLimits,
     /// The folder whose size is watched.
     pub(crate) disk: Option<&'a Path>,
     /// Serves the command's network access.

@@ -10,7 +10,7 @@ use cap_std::{
     ambient_authority,
     fs::{Dir, DirBuilder, DirBuilderExt, File, MetadataExt, OpenOptions, OpenOptionsExt, PermissionsExt},
 };
-use pudu_base::{Entry, SandboxError, SharedFile};
+use pudu_base::{DirEntry, SandboxError, SharedFile};
 use rustix::fs::{AtFlags, Gid, OFlags, Uid};
 use std::{
     io::{self, Read, Write},
@@ -106,7 +106,7 @@ impl Files {
         })
     }
 
-    pub(crate) fn list(&self, path: &str, depth: usize, limit: usize) -> Result<Vec<Entry>, SandboxError> {
+    pub(crate) fn list(&self, path: &str, depth: usize, limit: usize) -> Result<Vec<DirEntry>, SandboxError> {
         let (dir, inner, _) = match self.find(path) {
             Err(SandboxError::Outside { .. }) if mounts::leads_to_some(&self.mounts, path) => {
                 return Ok(self.list_mounts(path, depth, limit));
@@ -135,13 +135,13 @@ impl Files {
     }
 
     /// Lists a folder that is there only because mounts lie in it.
-    fn list_mounts(&self, path: &str, depth: usize, limit: usize) -> Vec<Entry> {
+    fn list_mounts(&self, path: &str, depth: usize, limit: usize) -> Vec<DirEntry> {
         let mut entries = Vec::new();
         for (at, below) in mounts::below(&self.mounts, path) {
             if below > depth {
                 continue;
             }
-            entries.push(Entry { path: at.clone(), folder: true, size: 0 });
+            entries.push(DirEntry { path: at.clone(), folder: true, size: 0 });
             // One that is gone meanwhile is empty.
             if below < depth && self.mounts.iter().any(|mount| mount.agent == at) {
                 let room = limit.saturating_sub(entries.len());
@@ -376,7 +376,7 @@ fn settle_all(root: &Dir, owner: (u32, u32)) -> io::Result<()> {
 
 /// Entries found in folders.
 struct Listed {
-    entries: Vec<Entry>,
+    entries: Vec<DirEntry>,
     /// No more entries are looked at.
     limit: usize,
     /// Size of their paths, in bytes.
@@ -397,7 +397,7 @@ impl Listed {
             // Of what may not be looked at the name is all that is known.
             let size = if kind.is_file() { entry.metadata().map_or(0, |meta| meta.len()) } else { 0 };
             self.bytes += below.len();
-            self.entries.push(Entry { path: below.clone(), folder, size });
+            self.entries.push(DirEntry { path: below.clone(), folder, size });
             if folder && depth > 1 && !SKIPPED.contains(&name.as_str()) {
                 match entry.open_dir().and_then(|dir| self.walk(&dir, &below, depth - 1)) {
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}

@@ -3,7 +3,7 @@
 
 mod legacy;
 
-use crate::Limits;
+use crate::CommandLimits;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs, io,
@@ -27,7 +27,7 @@ const OOM_LOOK: Duration = Duration::from_millis(100);
 
 /// Control groups of commands.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(crate) struct CommandGroups {
     tree: Tree,
     next: AtomicU64,
     /// Groups whose processes were still on their way out when they were removed.
@@ -41,17 +41,17 @@ enum Tree {
     /// The part of the tree that is ours.
     Unified(PathBuf),
     /// The daemon's own groups, below which others can be made.
-    Legacy(legacy::Own),
+    Legacy(legacy::OwnGroups),
 }
 
-impl Groups {
+impl CommandGroups {
     /// Takes the part of the tree that the daemon is in, if it may. It moves the daemon one down. Where version 1
     /// counts, finds the daemon's groups and tries whether others can be made below them.
     pub(crate) fn open() -> io::Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let Some(folder) = folder(Path::new(TREE), &own) else {
             let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-            let own = legacy::Own::find(&own, &mounts)
+            let own = legacy::OwnGroups::find(&own, &mounts)
                 .ok_or_else(|| io::Error::other("those of version 1 are not all there"))?;
             return Self::open_legacy(own);
         };
@@ -59,10 +59,10 @@ impl Groups {
         if is_ours(part) { Self::open_at(part) } else { Err(io::Error::other("none was delegated")) }
     }
 
-    fn open_legacy(own: legacy::Own) -> io::Result<Self> {
+    fn open_legacy(own: legacy::OwnGroups) -> io::Result<Self> {
         own.sweep(COMMAND);
         let groups = Self::new(Tree::Legacy(own));
-        match groups.open_one(&Limits::default()) {
+        match groups.open_one(&CommandLimits::default()) {
             Some(_) => Ok(groups),
             None => Err(io::Error::other("those of version 1 are not ours to divide")),
         }
@@ -100,7 +100,7 @@ impl Groups {
     }
 
     /// Makes a group for one command; `None` where that fails, which leaves the limits by process.
-    pub(crate) fn open_one(&self, limits: &Limits) -> Option<Group> {
+    pub(crate) fn open_one(&self, limits: &CommandLimits) -> Option<CommandGroup> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.retain(|folder| {
             fs::remove_dir(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
@@ -108,7 +108,7 @@ impl Groups {
         drop(left);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{COMMAND}{}-{number}", std::process::id());
-        let mut group = Group {
+        let mut group = CommandGroup {
             folders: Vec::new(),
             left: self.left.clone(),
             kernel_memory: self.kernel_memory,
@@ -167,7 +167,7 @@ fn sweep(folder: &Path) {
 }
 
 /// The group of one command. It is gone when this is.
-pub(crate) struct Group {
+pub(crate) struct CommandGroup {
     /// One, or one for each of what is counted.
     folders: Vec<PathBuf>,
     left: Arc<Mutex<Vec<PathBuf>>>,
@@ -175,7 +175,7 @@ pub(crate) struct Group {
     legacy: bool,
 }
 
-impl Group {
+impl CommandGroup {
     /// Returns where it is.
     pub(crate) fn folders(&self) -> &[PathBuf] {
         &self.folders
@@ -202,7 +202,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for CommandGroup {
     fn drop(&mut self) {
         for folder in &self.folders {
             kill(folder);
@@ -271,10 +271,10 @@ mod tests {
         fs::write(at("cgroup.controllers"), "cpu memory pids\n").unwrap();
         fs::write(at("cgroup.procs"), "1\n2\n").unwrap();
         fs::create_dir(at("command-1-0")).unwrap();
-        let groups = Groups::open_at(tree.path()).unwrap();
+        let groups = CommandGroups::open_at(tree.path()).unwrap();
         assert_eq!(fs::read_to_string(at("daemon/cgroup.procs")).unwrap(), "2");
         assert_eq!(fs::read_to_string(at("cgroup.subtree_control")).unwrap(), "+memory +pids");
-        let limits = Limits { memory: 5, processes: 7, disk: 9 };
+        let limits = CommandLimits { memory: 5, processes: 7, disk: 9 };
         let group = groups.open_one(&limits).unwrap();
         let folder = &group.folders()[0];
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     fn what_was_not_delegated_is_left_alone() {
         let tree = tempfile::tempdir().unwrap();
         fs::write(tree.path().join("cgroup.controllers"), "cpu\n").unwrap();
-        assert_eq!(Groups::open_at(tree.path()).unwrap_err().to_string(), "none was delegated");
+        assert_eq!(CommandGroups::open_at(tree.path()).unwrap_err().to_string(), "none was delegated");
         assert!(!tree.path().join(OWN).exists());
         assert!(!is_ours(tree.path()) && !is_ours(Path::new(TREE)) && !is_ours(Path::new("/")));
         assert_eq!(part(Path::new("/t/pudu.service/daemon")), Path::new("/t/pudu.service"));

@@ -32,17 +32,17 @@ pub(crate) const NAME: &str = "pudu-sandbox";
 
 /// A failed step, with the kernel's error.
 #[derive(Debug)]
-pub(crate) struct Fault(pub(crate) String);
+pub(crate) struct InitError(pub(crate) String);
 
 /// Adds the failed step to an error.
 pub(crate) trait Trying<T> {
     /// Adds the words.
-    fn trying(self, what: impl Display) -> Result<T, Fault>;
+    fn trying(self, what: impl Display) -> Result<T, InitError>;
 }
 
 impl<T, E: Display> Trying<T> for Result<T, E> {
-    fn trying(self, what: impl Display) -> Result<T, Fault> {
-        self.map_err(|error| Fault(format!("{what}: {error}")))
+    fn trying(self, what: impl Display) -> Result<T, InitError> {
+        self.map_err(|error| InitError(format!("{what}: {error}")))
     }
 }
 

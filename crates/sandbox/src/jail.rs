@@ -1,18 +1,18 @@
 //! Runs commands in namespaces of their own: the daemon's side of `init.rs`.
 
 use crate::{
-    Limits, Unconfined,
+    CommandLimits, Unconfined,
     capture::Capture,
-    cell::Cell,
-    group::{Group, Groups},
+    cell::JailSpec,
+    group::{CommandGroup, CommandGroups},
     init::{
-        Fault, NAME, NOBODY_ELSE,
-        wire::{self, GO_ON, HOLD, Net, Plan, Word},
+        InitError, NAME, NOBODY_ELSE,
+        wire::{self, GO_ON, HOLD, InitMessage, JailPlan, Net},
     },
     shell::{DRAIN, drain, failed},
-    watch::{Full, Hold, Watch},
+    watch::{FullFolders, ResourceMonitor, WriteHold},
 };
-use pudu_base::{BoxFuture, Command, Exec, Killed, Network, SandboxError};
+use pudu_base::{BoxFuture, Exec, Killed, Network, SandboxError, ShellCommand};
 use rustix::{
     io::IoSliceMut,
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
@@ -49,9 +49,9 @@ pub struct Jail {
     init: PathBuf,
     identity: (u32, u32),
     from_root: bool,
-    groups: Result<Groups, String>,
+    groups: Result<CommandGroups, String>,
     proc: bool,
-    full: Full,
+    full: FullFolders,
 }
 
 impl Jail {
@@ -71,19 +71,19 @@ impl Jail {
     pub async fn probe_with(init: PathBuf) -> Result<Self, Unconfined> {
         let from_root = geteuid().is_root();
         let identity = if from_root { NOBODY_ELSE } else { (geteuid().as_raw(), getegid().as_raw()) };
-        let groups = Groups::open().map_err(|error| error.to_string());
-        let mut jail = Self { init, identity, from_root, groups, proc: false, full: Full::default() };
+        let groups = CommandGroups::open().map_err(|error| error.to_string());
+        let mut jail = Self { init, identity, from_root, groups, proc: false, full: FullFolders::default() };
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        let cell = Cell {
+        let cell = JailSpec {
             environment: &environment,
             mounts: Vec::new(),
             network: Network::None,
-            limits: Limits::default(),
+            limits: CommandLimits::default(),
             disk: None,
             egress: None,
         };
         let script = "test -e /proc/self/status && echo proc; echo works".to_owned();
-        let done = jail.run(&Command { script, timeout: PROBE_TIMEOUT }, cell).await;
+        let done = jail.run(&ShellCommand { script, timeout: PROBE_TIMEOUT }, cell).await;
         let why = match done {
             Ok(done) if done.stdout.ends_with("works\n") => {
                 jail.proc = done.stdout.starts_with("proc");
@@ -120,7 +120,7 @@ impl Jail {
     }
 
     /// Runs a command in a sandbox of its own. Dropping the future kills everything in it.
-    pub(crate) async fn run(&self, command: &Command, cell: Cell<'_>) -> Result<Exec, SandboxError> {
+    pub(crate) async fn run(&self, command: &ShellCommand, cell: JailSpec<'_>) -> Result<Exec, SandboxError> {
         if command.script.len() > LONGEST_SCRIPT || command.script.contains('\0') {
             let text = "this command is too long or holds a zero byte: write it to a file and run that";
             return Err(SandboxError::Refused(text.to_owned()));
@@ -133,8 +133,8 @@ impl Jail {
         let group = self.groups.as_ref().ok().and_then(|groups| groups.open_one(&cell.limits));
         let net = net(&cell);
         let (mut child, control, reins) = self.spawn(net, group.as_ref()).map_err(failed)?;
-        let counted = group.as_ref().is_some_and(Group::counts_kernel_memory);
-        let plan = Plan { counted, ..self.plan(command, &cell, net, cleaning) };
+        let counted = group.as_ref().is_some_and(CommandGroup::counts_kernel_memory);
+        let plan = JailPlan { counted, ..self.plan(command, &cell, net, cleaning) };
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let end = {
@@ -144,20 +144,20 @@ impl Jail {
             let mut drained = false;
             let output = (reading.as_mut(), &mut drained);
             let limits = watch(watched, reins, group.as_ref(), cell.limits.memory);
-            let end = attend(&plan, control, &cell, command.timeout, output, limits).await;
-            bury(&mut child).await;
+            let end = supervise(&plan, control, &cell, command.timeout, output, limits).await;
+            reap(&mut child).await;
             if !drained {
                 tokio::time::timeout(DRAIN, reading).await.ok();
             }
             end
         };
         let (code, mut killed) = match end {
-            End::Word(Word::Exited(code)) => (Some(code), None),
-            End::Word(Word::Memory) => (None, Some(Killed::Memory(cell.limits.memory))),
-            End::Word(Word::Failed(why)) => return Err(broken(&why)),
-            End::NeverReady => return Err(broken("it ended before it was ready")),
-            End::Word(_) | End::Gone => (None, None),
-            End::Killed(why) => (None, Some(why)),
+            CommandEnd::Word(InitMessage::Exited(code)) => (Some(code), None),
+            CommandEnd::Word(InitMessage::Memory) => (None, Some(Killed::Memory(cell.limits.memory))),
+            CommandEnd::Word(InitMessage::Failed(why)) => return Err(broken(&why)),
+            CommandEnd::NeverReady => return Err(broken("it ended before it was ready")),
+            CommandEnd::Word(_) | CommandEnd::Gone => (None, None),
+            CommandEnd::Killed(why) => (None, Some(why)),
         };
         if group.is_some_and(|group| group.out_of_memory()) {
             killed = killed.or(Some(Killed::Memory(cell.limits.memory)));
@@ -170,18 +170,22 @@ impl Jail {
     }
 
     /// Counts the command's folder before it begins to grow.
-    async fn begin_to_watch<'a>(&'a self, cell: &Cell<'a>, cleaning: bool) -> Option<Watch<'a>> {
+    async fn begin_to_watch<'a>(
+        &'a self,
+        cell: &JailSpec<'a>,
+        cleaning: bool,
+    ) -> Option<ResourceMonitor<'a>> {
         let folder = cell.disk?;
-        Some(Watch::begin(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await)
+        Some(ResourceMonitor::begin(folder.to_owned(), cell.limits.disk, cleaning, &self.full).await)
     }
 
-    fn plan(&self, command: &Command, cell: &Cell<'_>, net: Net, cleaning: bool) -> Plan {
-        Plan {
+    fn plan(&self, command: &ShellCommand, cell: &JailSpec<'_>, net: Net, cleaning: bool) -> JailPlan {
+        JailPlan {
             script: command.script.clone(),
             environment: cell.environment.to_vec(),
             mounts: cell.mounts.clone(),
             // Who only cleans up writes to no file at all.
-            limits: Limits { disk: if cleaning { 0 } else { cell.limits.disk }, ..cell.limits },
+            limits: CommandLimits { disk: if cleaning { 0 } else { cell.limits.disk }, ..cell.limits },
             identity: self.identity,
             from_root: self.from_root,
             net,
@@ -190,7 +194,7 @@ impl Jail {
     }
 
     /// Starts the outer process. Nothing of the daemon goes with it but the socket and the two pipes.
-    fn spawn(&self, net: Net, group: Option<&Group>) -> io::Result<(Child, UnixStream, Reins)> {
+    fn spawn(&self, net: Net, group: Option<&CommandGroup>) -> io::Result<(Child, UnixStream, Reins)> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let reins = Reins(ours.try_clone()?);
@@ -200,7 +204,7 @@ impl Jail {
             .arg("outer")
             .arg(if self.from_root { "root" } else { "user" })
             .arg(if net == Net::Shared { "host-net" } else { "own-net" })
-            .args(group.map(Group::folders).unwrap_or_default())
+            .args(group.map(CommandGroup::folders).unwrap_or_default())
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -215,7 +219,7 @@ impl Jail {
 /// Holds a command still. As long as this is there, so is the command.
 struct Reins(std::os::unix::net::UnixStream);
 
-impl Hold for Reins {
+impl WriteHold for Reins {
     fn hold(&mut self, still: bool) {
         // Where there is nobody to hear it, there is nobody to hold either.
         self.0.write_all(&[if still { HOLD } else { GO_ON }]).ok();
@@ -223,7 +227,12 @@ impl Hold for Reins {
 }
 
 /// Returns when a command takes too much of the disk, or something of it was ended for the memory that it took.
-async fn watch(disk: Option<Watch<'_>>, reins: Reins, group: Option<&Group>, memory: u64) -> Killed {
+async fn watch(
+    disk: Option<ResourceMonitor<'_>>,
+    reins: Reins,
+    group: Option<&CommandGroup>,
+    memory: u64,
+) -> Killed {
     let disk = async {
         match disk {
             Some(disk) => disk.run(reins).await,
@@ -242,7 +251,7 @@ async fn watch(disk: Option<Watch<'_>>, reins: Reins, group: Option<&Group>, mem
     }
 }
 
-fn net(cell: &Cell<'_>) -> Net {
+fn net(cell: &JailSpec<'_>) -> Net {
     match cell.network {
         Network::None => Net::Loopback,
         Network::Proxy => Net::Served,
@@ -267,9 +276,9 @@ fn mend(from_root: bool) -> String {
 }
 
 /// How it ended, as far as the daemon can tell.
-enum End {
+enum CommandEnd {
     /// In the sandbox's own words.
-    Word(Word),
+    Word(InitMessage),
     /// Without a word, before the command began.
     NeverReady,
     /// Without a word, while the command ran.
@@ -280,52 +289,52 @@ enum End {
 
 /// Sends the plan to the sandbox and waits for the first reason to end. Returning lets go of the socket,
 /// which ends the sandbox.
-async fn attend(
-    plan: &Plan,
+async fn supervise(
+    plan: &JailPlan,
     mut control: UnixStream,
-    cell: &Cell<'_>,
+    cell: &JailSpec<'_>,
     timeout: Duration,
     (mut reading, drained): (Pin<&mut impl Future<Output = ()>>, &mut bool),
     limits: impl Future<Output = Killed>,
-) -> End {
+) -> CommandEnd {
     let mut limits = pin!(limits);
     let mut serving: BoxFuture<'static, ()> = Box::pin(std::future::pending());
     let mut late = pin!(tokio::time::sleep(timeout));
     let mut ready = false;
-    let mut words = Words { buffer: Vec::new(), fd: None };
+    let mut words = InitMessages { buffer: Vec::new(), fd: None };
     let told = async {
         let bytes = wire::framed(plan)?;
         // Whoever does not read it says why.
         control.write_all(&bytes).await.ok();
-        Ok::<_, Fault>(())
+        Ok::<_, InitError>(())
     };
     tokio::select! {
-        told = told => if let Err(Fault(why)) = told { return End::Word(Word::Failed(why)) },
-        () = &mut late => return End::Killed(Killed::Late),
+        told = told => if let Err(InitError(why)) = told { return CommandEnd::Word(InitMessage::Failed(why)) },
+        () = &mut late => return CommandEnd::Killed(Killed::Late),
     }
     loop {
         tokio::select! {
             word = words.next(&control) => match word {
-                Some(Word::Ready) => ready = true,
-                Some(Word::Listening) => {
+                Some(InitMessage::Ready) => ready = true,
+                Some(InitMessage::Listening) => {
                     if let (Some(egress), Some(listener)) = (cell.egress, words.listener()) {
                         serving = egress.serve(listener);
                     }
                 }
-                Some(word) => return End::Word(word),
-                None if ready => return End::Gone,
-                None => return End::NeverReady,
+                Some(word) => return CommandEnd::Word(word),
+                None if ready => return CommandEnd::Gone,
+                None => return CommandEnd::NeverReady,
             },
             () = &mut serving => serving = Box::pin(std::future::pending()),
             () = &mut reading, if !*drained => *drained = true,
-            why = &mut limits => return End::Killed(why),
-            () = &mut late => return End::Killed(Killed::Late),
+            why = &mut limits => return CommandEnd::Killed(why),
+            () = &mut late => return CommandEnd::Killed(Killed::Late),
         }
     }
 }
 
 /// Waits until the sandbox is gone, all of it: the outer process ends when the kernel has killed the rest.
-async fn bury(child: &mut Child) {
+async fn reap(child: &mut Child) {
     if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
         child.start_kill().ok();
         tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.ok();
@@ -333,22 +342,22 @@ async fn bury(child: &mut Child) {
 }
 
 /// Bytes and descriptor received over the socket so far.
-struct Words {
+struct InitMessages {
     buffer: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
-impl Words {
+impl InitMessages {
     /// Returns the next word; `None` at the end, or where it cannot be understood.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    async fn next(&mut self, control: &UnixStream) -> Option<Word> {
+    async fn next(&mut self, control: &UnixStream) -> Option<InitMessage> {
         loop {
             match wire::take(&mut self.buffer) {
                 Ok(Some(word)) => return Some(word),
                 Ok(None) => {}
-                Err(Fault(why)) => return Some(Word::Failed(why)),
+                Err(InitError(why)) => return Some(InitMessage::Failed(why)),
             }
             if self.receive(control).await.ok()? == 0 {
                 return None;

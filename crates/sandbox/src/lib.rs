@@ -1,6 +1,6 @@
 //! Sandboxes on this machine: the agent's commands run and its files live in them.
 //!
-//! [`Local`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
+//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
 //! a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that no path
 //! and no symlink leads out. Commands see it as `/mnt/user-data` in a file system made for them, in namespaces of
 //! their own, without a right and without a network unless the operator gives one ([`Jail`]). Where the kernel
@@ -42,8 +42,8 @@ pub use init::{enter, withdraw};
 pub use jail::Jail;
 #[cfg(not(target_os = "linux"))]
 pub use jail::{enter, withdraw};
-pub use limits::Limits;
-pub use local::{Egress, Local, Options, Shelf};
+pub use limits::CommandLimits;
+pub use local::{Egress, LocalSandboxes, MountSource, Options};
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove, prove_in};
 pub use rights::can_change_user;

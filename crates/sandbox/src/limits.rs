@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct CommandLimits {
     /// Memory of all its processes together, in bytes.
     pub memory: u64,
     /// Processes and threads.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub disk: u64,
 }
 
-impl Default for Limits {
+impl Default for CommandLimits {
     fn default() -> Self {
         Self { memory: 2 << 30, processes: 256, disk: 2 << 30 }
     }

@@ -2,15 +2,15 @@
 //! where it cannot and the operator allows that.
 
 use crate::{
-    Jail, Limits,
-    cell::Cell,
+    CommandLimits, Jail,
+    cell::JailSpec,
     files::Files,
     folders::{Folders, blocking},
     mounts::{ACP, Mount, ROOT},
     share, shell,
 };
 use pudu_base::{
-    BoxFuture, Command, Entry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ThreadId,
+    BoxFuture, DirEntry, Exec, Network, Sandbox, SandboxError, SandboxProvider, Shell, ShellCommand, ThreadId,
 };
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -23,7 +23,7 @@ pub trait Egress: Send + Sync {
 }
 
 /// Knows what is shown to the agent besides, at the moment.
-pub trait Shelf: Send + Sync {
+pub trait MountSource: Send + Sync {
     /// Returns it. This may block.
     fn mounts(&self) -> Vec<Mount>;
 }
@@ -36,7 +36,7 @@ pub struct Options {
     /// Mounts of all threads besides their own folder. Those that do not exist are left out.
     pub mounts: Vec<Mount>,
     /// Further mounts that change while the daemon runs.
-    pub shelf: Option<Arc<dyn Shelf>>,
+    pub mount_source: Option<Arc<dyn MountSource>>,
     /// Environment variables of commands, besides the usual.
     pub environment: Vec<(String, String)>,
     /// Network access of commands.
@@ -44,17 +44,17 @@ pub struct Options {
     /// Serves it, for [`Network::Proxy`].
     pub egress: Option<Arc<dyn Egress>>,
     /// Resource limits of a command.
-    pub limits: Limits,
+    pub limits: CommandLimits,
 }
 
 /// Sandboxes on this machine.
-pub struct Local {
+pub struct LocalSandboxes {
     folders: Folders,
     jail: Option<Arc<Jail>>,
     options: Arc<Options>,
 }
 
-impl Local {
+impl LocalSandboxes {
     /// Makes sandboxes below a home, by the kernel's means if it has any.
     #[must_use]
     pub fn new(folders: Folders, jail: Option<Arc<Jail>>, options: Options) -> Self {
@@ -91,20 +91,20 @@ impl Local {
     }
 
     async fn shelf(&self) -> Vec<Mount> {
-        match self.options.shelf.clone() {
+        match self.options.mount_source.clone() {
             Some(shelf) => tokio::task::spawn_blocking(move || shelf.mounts()).await.unwrap_or_default(),
             None => Vec::new(),
         }
     }
 
-    fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> Place {
+    fn place(&self, thread: &ThreadId, shelf: Vec<Mount>) -> LocalSandbox {
         let folder = self.folders.thread(thread);
         let acp = Mount { host: folder.join("acp-workspace"), agent: ACP.to_owned(), read_only: true };
         let mut mounts: Vec<Mount> = self.options.mounts.iter().cloned().chain([acp]).chain(shelf).collect();
         mounts.retain(|mount| mount.host.is_dir());
         // Parents first, so that they do not cover what lies in them.
         mounts.sort_by_key(|mount| mount.agent.len());
-        Place {
+        LocalSandbox {
             files: Arc::new(Files::new(folder.join("user-data"), mounts, self.folders.owner())),
             jail: self.jail.clone(),
             options: self.options.clone(),
@@ -112,7 +112,7 @@ impl Local {
     }
 }
 
-impl SandboxProvider for Local {
+impl SandboxProvider for LocalSandboxes {
     fn acquire<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move { Ok(Arc::new(self.place(thread, self.shelf().await)) as Arc<dyn Sandbox>) })
     }
@@ -144,18 +144,18 @@ impl SandboxProvider for Local {
 }
 
 /// One thread's sandbox.
-struct Place {
+struct LocalSandbox {
     files: Arc<Files>,
     jail: Option<Arc<Jail>>,
     options: Arc<Options>,
 }
 
-impl Place {
-    async fn confined(&self, jail: &Jail, command: &Command) -> Result<Exec, SandboxError> {
+impl LocalSandbox {
+    async fn confined(&self, jail: &Jail, command: &ShellCommand) -> Result<Exec, SandboxError> {
         let options = &self.options;
         let mounts = blocking(&self.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
         let folder = mounts.first().map(|own| own.host.clone());
-        let cell = Cell {
+        let cell = JailSpec {
             environment: &environment(options),
             mounts,
             network: options.network,
@@ -167,7 +167,7 @@ impl Place {
     }
 }
 
-async fn furnished(place: Place) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
+async fn furnished(place: LocalSandbox) -> Result<(Vec<Mount>, Arc<dyn Sandbox>), SandboxError> {
     let mounts = blocking(&place.files, ROOT, |files, _| files.mounts().map(<[Mount]>::to_vec)).await?;
     Ok((mounts, Arc::new(place)))
 }
@@ -196,8 +196,8 @@ fn environment(options: &Options) -> Vec<(String, String)> {
     all
 }
 
-impl Sandbox for Place {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+impl Sandbox for LocalSandbox {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(async move {
             match &self.jail {
                 Some(jail) => self.confined(jail, command).await,
@@ -234,7 +234,7 @@ impl Sandbox for Place {
         path: &'a str,
         depth: usize,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(blocking(&self.files, path, move |files, path| files.list(path, depth, limit)))
     }
 

@@ -1,7 +1,7 @@
 //! Tries to break out, and says how that went: what `pudu doctor` shows. The end-to-end tests try much more.
 
-use crate::{Folders, Jail, Limits, Local, Options};
-use pudu_base::{Command, Network, Sandbox, SandboxError, SandboxProvider, ThreadId};
+use crate::{CommandLimits, Folders, Jail, LocalSandboxes, Options};
+use pudu_base::{Network, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// How long one attempt may take.
@@ -78,7 +78,7 @@ async fn try_each(
         if *attempt == NETWORK && network == Network::Full {
             continue;
         }
-        let command = Command { script: script.replace("SECRET", secret), timeout: ATTEMPT_TIMEOUT };
+        let command = ShellCommand { script: script.replace("SECRET", secret), timeout: ATTEMPT_TIMEOUT };
         let done = sandbox.exec(&command).await?;
         let broken = done.stdout.contains("ESCAPED").then_some(done.stdout);
         proofs.push(Proof { attempt, broken });
@@ -95,7 +95,8 @@ pub async fn prove(jail: Arc<Jail>, folder: &Path, network: Network) -> Result<V
     let secret = folder.join("secret");
     std::fs::write(&secret, "of the daemon").map_err(failed)?;
     let folders = Folders::new(folder.to_owned(), jail.owner());
-    let options = Options { network, limits: Limits::default(), ..Options::default() };
-    let sandbox = Local::new(folders, Some(jail), options).acquire(&ThreadId::from("doctor")).await?;
+    let options = Options { network, limits: CommandLimits::default(), ..Options::default() };
+    let sandbox =
+        LocalSandboxes::new(folders, Some(jail), options).acquire(&ThreadId::from("doctor")).await?;
     try_each(&*sandbox, ATTEMPTS, network, &secret.to_string_lossy()).await
 }

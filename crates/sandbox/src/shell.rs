@@ -3,7 +3,7 @@
 //! and is killed with all that stayed in its process group.
 
 use crate::{capture::Capture, watch};
-use pudu_base::{Command, Exec, Killed, SandboxError};
+use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{io, path::Path, pin::pin, process::Stdio, time::Duration};
 use tokio::{
@@ -15,13 +15,13 @@ use tokio::{
 pub const DRAIN: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(
-    command: &Command,
+    command: &ShellCommand,
     environment: &[(String, String)],
     workspace: &Path,
     disk: u64,
 ) -> Result<Exec, SandboxError> {
     let mut child = spawn(&command.script, environment, workspace).map_err(failed)?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut out, mut err) = (Capture::default(), Capture::default());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let ended = {
@@ -72,9 +72,9 @@ fn spawn(script: &str, environment: &[(String, String)], workspace: &Path) -> io
 
 /// Kills the process group when it goes out of use: at the end, at the timeout, or when the call is
 /// cancelled.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
             // An error means that nobody is left in it.

@@ -45,28 +45,28 @@ const REMEMBERED: usize = 1024;
 /// Returns when the folder is larger than it may be, or the disk almost full. A folder that is too large already
 /// may stay so, that it can be cleaned up, but not grow; of one that cannot be counted the disk's free room tells.
 pub async fn disk(folder: PathBuf, limit: u64) -> Killed {
-    Watch::begin(folder, limit, true, &Full::default()).await.run(Nobody).await
+    ResourceMonitor::begin(folder, limit, true, &FullFolders::default()).await.run(NoHold).await
 }
 
 /// Holds what writes to a folder still while that is counted, so that nothing is written behind the counter's back.
-pub(crate) trait Hold: Send {
+pub(crate) trait WriteHold: Send {
     /// Holds it, or lets it go on.
     fn hold(&mut self, still: bool);
 }
 
 /// Cannot hold anything.
-struct Nobody;
+struct NoHold;
 
-impl Hold for Nobody {
+impl WriteHold for NoHold {
     fn hold(&mut self, _: bool) {}
 }
 
 /// Folders that were found too full. Their next command may clean up, and write nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Full(Mutex<BTreeSet<PathBuf>>);
+pub(crate) struct FullFolders(Mutex<BTreeSet<PathBuf>>);
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no jail that asks"))]
-impl Full {
+impl FullFolders {
     /// Returns whether a folder was found too full, and still is.
     pub(crate) async fn still(&self, folder: &Path, limit: u64) -> bool {
         if !self.with(|folders| folders.contains(folder)) {
@@ -98,7 +98,7 @@ impl Full {
 /// Disk budget of a command in a folder, from its first count.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-enum Allowed {
+enum WriteAllowance {
     /// Let it take so many bytes.
     Bytes(u64),
     /// Clean it up, as long as the disk has so many bytes free.
@@ -106,21 +106,21 @@ enum Allowed {
 }
 
 /// Watches one folder while a command runs.
-pub(crate) struct Watch<'a> {
+pub(crate) struct ResourceMonitor<'a> {
     folder: PathBuf,
     limit: u64,
     cleaning: bool,
-    full: &'a Full,
-    judged: Result<Allowed, Killed>,
-    last: Count,
+    full: &'a FullFolders,
+    judged: Result<WriteAllowance, Killed>,
+    last: FolderCount,
     due: Instant,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ResourceMonitor<'a> {
     /// Counts the folder, before there is a command: what that one writes is told by how much the disk has lost since.
     /// A folder that cannot be counted is borne only where the command is one that cleans up.
-    pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a Full) -> Self {
-        let last = Count::of(&folder).await;
+    pub(crate) async fn begin(folder: PathBuf, limit: u64, cleaning: bool, full: &'a FullFolders) -> Self {
+        let last = FolderCount::of(&folder).await;
         let judged = judge(None, last.bytes(), last.room.bytes, limit, cleaning);
         let mut this = Self { folder, limit, cleaning, full, judged, last, due: Instant::now() };
         this.note();
@@ -128,7 +128,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns when the command has to end.
-    pub(crate) async fn run(mut self, mut hold: impl Hold) -> Killed {
+    pub(crate) async fn run(mut self, mut hold: impl WriteHold) -> Killed {
         loop {
             let allowed = match self.judged {
                 Ok(allowed) => allowed,
@@ -148,7 +148,7 @@ impl<'a> Watch<'a> {
             if long {
                 hold.hold(true);
             }
-            self.last = Count::of(&self.folder).await;
+            self.last = FolderCount::of(&self.folder).await;
             self.judged =
                 judge(Some(allowed), self.last.bytes(), self.last.room.bytes, self.limit, self.cleaning);
             self.note();
@@ -167,22 +167,22 @@ impl<'a> Watch<'a> {
 }
 
 /// A folder as it was counted.
-struct Count {
+struct FolderCount {
     /// Its size and number of entries; `None` if it cannot be counted.
     size: Option<Size>,
     /// Free space of its disk before.
-    room: Room,
+    room: FreeSpace,
     took: Duration,
 }
 
-impl Count {
+impl FolderCount {
     async fn of(folder: &Path) -> Self {
         let folder = folder.to_owned();
         let count = move || {
             let (begin, room) = (Instant::now(), room(&folder));
             Self { size: size(&folder), room, took: begin.elapsed() }
         };
-        let nothing = || Self { size: None, room: Room { bytes: 0, files: None }, took: Duration::ZERO };
+        let nothing = || Self { size: None, room: FreeSpace { bytes: 0, files: None }, took: Duration::ZERO };
         tokio::task::spawn_blocking(count).await.unwrap_or_else(|_| nothing())
     }
 
@@ -191,17 +191,17 @@ impl Count {
     }
 
     /// Returns how much may be written before the next count.
-    fn left(&self, allowed: Allowed) -> Size {
+    fn left(&self, allowed: WriteAllowance) -> Size {
         let used = self.size.unwrap_or(Size { bytes: 0, entries: 0 });
         let bytes = match allowed {
-            Allowed::Bytes(most) => most.saturating_sub(used.bytes),
-            Allowed::CleanUp(least) => self.room.bytes.saturating_sub(least),
+            WriteAllowance::Bytes(most) => most.saturating_sub(used.bytes),
+            WriteAllowance::CleanUp(least) => self.room.bytes.saturating_sub(least),
         };
         Size { bytes: bytes.max(LITTLE), entries: ENTRIES.saturating_sub(used.entries) }
     }
 
     /// Returns how much of its space the disk has lost since, by whomever.
-    fn lost(&self, now: &Room) -> Size {
+    fn lost(&self, now: &FreeSpace) -> Size {
         let files = self.room.files.zip(now.files).map_or(0, |(then, now)| then.saturating_sub(now));
         Size { bytes: self.room.bytes.saturating_sub(now.bytes), entries: files }
     }
@@ -225,52 +225,52 @@ fn pause(left: u64) -> Duration {
     Duration::from_millis(left / QUICKEST).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
 
-async fn look(folder: &Path) -> Room {
+async fn look(folder: &Path) -> FreeSpace {
     let path = folder.to_owned();
     let looked = tokio::task::spawn_blocking(move || room(&path)).await;
-    looked.unwrap_or(Room { bytes: u64::MAX, files: None })
+    looked.unwrap_or(FreeSpace { bytes: u64::MAX, files: None })
 }
 
 /// Judges a count: says what the command may do from now on, or why it is killed.
 fn judge(
-    allowed: Option<Allowed>,
+    allowed: Option<WriteAllowance>,
     used: Option<u64>,
     free: u64,
     limit: u64,
     cleaning: bool,
-) -> Result<Allowed, Killed> {
+) -> Result<WriteAllowance, Killed> {
     match (allowed, used) {
-        (Some(Allowed::Bytes(most)), Some(used)) if used > most => Err(Killed::Disk(limit)),
-        (Some(Allowed::Bytes(most)), Some(_)) => Ok(Allowed::Bytes(most)),
-        (None | Some(Allowed::CleanUp(_)), Some(used)) => Ok(Allowed::Bytes(limit.max(used))),
-        (None, None) if cleaning => Ok(Allowed::CleanUp(free.saturating_sub(NOISE))),
-        (Some(Allowed::CleanUp(least)), None) if free >= least => Ok(Allowed::CleanUp(least)),
+        (Some(WriteAllowance::Bytes(most)), Some(used)) if used > most => Err(Killed::Disk(limit)),
+        (Some(WriteAllowance::Bytes(most)), Some(_)) => Ok(WriteAllowance::Bytes(most)),
+        (None | Some(WriteAllowance::CleanUp(_)), Some(used)) => Ok(WriteAllowance::Bytes(limit.max(used))),
+        (None, None) if cleaning => Ok(WriteAllowance::CleanUp(free.saturating_sub(NOISE))),
+        (Some(WriteAllowance::CleanUp(least)), None) if free >= least => Ok(WriteAllowance::CleanUp(least)),
         (_, None) => Err(Killed::Uncounted),
     }
 }
 
 /// Free space of a file system.
-struct Room {
+struct FreeSpace {
     /// In bytes.
     bytes: u64,
     /// In files; `None` where it makes them as they come.
     files: Option<u64>,
 }
 
-impl Room {
+impl FreeSpace {
     fn is_scarce(&self) -> bool {
         self.bytes < FLOOR || self.files.is_some_and(|files| files < FILES)
     }
 }
 
 /// Looks at a file system. One that does not tell has room.
-fn room(path: &Path) -> Room {
+fn room(path: &Path) -> FreeSpace {
     match rustix::fs::statvfs(path) {
-        Ok(stat) => Room {
+        Ok(stat) => FreeSpace {
             bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
             files: (stat.f_files > 0).then_some(stat.f_favail),
         },
-        Err(_) => Room { bytes: u64::MAX, files: None },
+        Err(_) => FreeSpace { bytes: u64::MAX, files: None },
     }
 }
 
@@ -281,8 +281,8 @@ pub(crate) fn almost_full(path: &Path) -> bool {
 
 /// The same, with so many bytes more on it.
 pub(crate) fn almost_full_with(path: &Path, more: u64) -> bool {
-    let Room { bytes, files } = room(path);
-    Room { bytes: bytes.saturating_sub(more), files }.is_scarce()
+    let FreeSpace { bytes, files } = room(path);
+    FreeSpace { bytes: bytes.saturating_sub(more), files }.is_scarce()
 }
 
 /// Returns the disk use of a folder, in bytes; `None` if it cannot be counted.
@@ -371,10 +371,10 @@ mod tests {
 
     #[test]
     fn a_count_decides_what_becomes_of_the_command() {
-        let check = |allowed, used, free, cleaning, expect: Result<Allowed, Killed>| {
+        let check = |allowed, used, free, cleaning, expect: Result<WriteAllowance, Killed>| {
             assert_eq!(judge(allowed, used, free, 100, cleaning), expect);
         };
-        let (bytes, clean_up) = (Allowed::Bytes, Allowed::CleanUp);
+        let (bytes, clean_up) = (WriteAllowance::Bytes, WriteAllowance::CleanUp);
         check(None, Some(5), 0, false, Ok(bytes(100)));
         check(None, Some(500), 0, false, Ok(bytes(500)));
         check(None, None, 0, false, Err(Killed::Uncounted));
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_full_for_want_of_bytes_or_of_files() {
-        let check = |bytes, files, expect| assert_eq!(Room { bytes, files }.is_scarce(), expect);
+        let check = |bytes, files, expect| assert_eq!(FreeSpace { bytes, files }.is_scarce(), expect);
         check(FLOOR, Some(FILES), false);
         check(FLOOR - 1, Some(FILES), true);
         check(FLOOR, Some(FILES - 1), true);

@@ -31,12 +31,12 @@ const DIRECTORY_MARK: &[u8; 4] = b"PK\x01\x02";
 
 /// Why an archive is not taken: every danger that was found, up to twenty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ArchiveRefusal {
     /// The entry, if it is about one, and what is wrong.
     pub dangers: Vec<(Option<String>, String)>,
 }
 
-impl Refusal {
+impl ArchiveRefusal {
     fn of(why: impl Into<String>) -> Self {
         Self { dangers: vec![(None, why.into())] }
     }
@@ -60,7 +60,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ArchiveRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (entry, why)) in self.dangers.iter().enumerate() {
             if at > 0 {
@@ -76,7 +76,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ArchiveRefusal {}
 
 /// Contents of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,14 +114,15 @@ impl Sink for Nowhere {
 ///
 /// # Errors
 /// When it must not be installed.
-pub fn examine(archive: impl Read + Seek) -> Result<Contents, Refusal> {
+pub fn examine(archive: impl Read + Seek) -> Result<Contents, ArchiveRefusal> {
     unpack(archive, &mut Nowhere)
 }
 
 /// Writes an archive out.
-pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, Refusal> {
+pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Result<Contents, ArchiveRefusal> {
     let size = count(&mut archive)?;
-    let mut zip = ZipArchive::new(archive).map_err(|error| Refusal::of(format!("it is no zip: {error}")))?;
+    let mut zip =
+        ZipArchive::new(archive).map_err(|error| ArchiveRefusal::of(format!("it is no zip: {error}")))?;
     let plan = plan(&mut zip, size)?;
     let mut skill = None;
     for entry in &plan.entries {
@@ -130,11 +131,11 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
             skill = Some(text);
         }
     }
-    let text = skill.ok_or_else(|| Refusal::of("there is no SKILL.md in it"))?;
-    let text = String::from_utf8(text).map_err(|_| Refusal::at("SKILL.md", "it is not UTF-8 text"))?;
-    let front = Front::read(&text).map_err(|why| Refusal::at("SKILL.md", why))?;
+    let text = skill.ok_or_else(|| ArchiveRefusal::of("there is no SKILL.md in it"))?;
+    let text = String::from_utf8(text).map_err(|_| ArchiveRefusal::at("SKILL.md", "it is not UTF-8 text"))?;
+    let front = Front::read(&text).map_err(|why| ArchiveRefusal::at("SKILL.md", why))?;
     if !front.odd.is_empty() {
-        return Err(Refusal::at("SKILL.md", front.odd.join("; ")));
+        return Err(ArchiveRefusal::at("SKILL.md", front.odd.join("; ")));
     }
     let files = plan.entries.iter().filter(|entry| !entry.folder);
     Ok(Contents {
@@ -145,11 +146,11 @@ pub(crate) fn unpack(mut archive: impl Read + Seek, sink: &mut dyn Sink) -> Resu
 }
 
 /// Checks the size of the file and how many entries there can be, before a reader makes room for them.
-fn count(archive: &mut (impl Read + Seek)) -> Result<u64, Refusal> {
-    let unreadable = |error: io::Error| Refusal::of(format!("it cannot be read: {error}"));
+fn count(archive: &mut (impl Read + Seek)) -> Result<u64, ArchiveRefusal> {
+    let unreadable = |error: io::Error| ArchiveRefusal::of(format!("it cannot be read: {error}"));
     let size = archive.seek(SeekFrom::End(0)).map_err(unreadable)?;
     if size > MAX_ARCHIVE_BYTES {
-        return Err(Refusal::of(format!("it is larger than {} MiB", MAX_ARCHIVE_BYTES / 1024 / 1024)));
+        return Err(ArchiveRefusal::of(format!("it is larger than {} MiB", MAX_ARCHIVE_BYTES / 1024 / 1024)));
     }
     archive.rewind().map_err(unreadable)?;
     let (mut buffer, mut kept, mut marks) = (vec![0; 64 * 1024], 0, 0_usize);
@@ -167,19 +168,19 @@ fn count(archive: &mut (impl Read + Seek)) -> Result<u64, Refusal> {
         buffer.copy_within(end - kept..end, 0);
     }
     if marks > MOST_ENTRIES {
-        return Err(Refusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+        return Err(ArchiveRefusal::of(format!("it has more than {MOST_ENTRIES} entries")));
     }
     archive.rewind().map_err(unreadable)?;
     Ok(size)
 }
 
 /// Entries that are to be written.
-struct Plan {
-    entries: Vec<Entry>,
+struct ExtractPlan {
+    entries: Vec<ArchiveEntry>,
 }
 
 /// An entry that is to be written.
-struct Entry {
+struct ArchiveEntry {
     index: usize,
     name: String,
     /// The path in the skill's folder.
@@ -189,21 +190,22 @@ struct Entry {
     size: u64,
 }
 
-fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<Plan, Refusal> {
+fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<ExtractPlan, ArchiveRefusal> {
     if zip.len() > MOST_ENTRIES {
-        return Err(Refusal::of(format!("it has more than {MOST_ENTRIES} entries")));
+        return Err(ArchiveRefusal::of(format!("it has more than {MOST_ENTRIES} entries")));
     }
     if zip.has_duplicate_names() {
-        return Err(Refusal::of("two of its entries have one name"));
+        return Err(ArchiveRefusal::of("two of its entries have one name"));
     }
     if zip.offset() != 0 {
-        return Err(Refusal::of("something stands before the zip in the file"));
+        return Err(ArchiveRefusal::of("something stands before the zip in the file"));
     }
-    let mut refusal = Refusal::default();
+    let mut refusal = ArchiveRefusal::default();
     let mut entries = Vec::new();
     let mut written = 0_u64;
     for index in 0..zip.len() {
-        let file = zip.by_index_raw(index).map_err(|error| Refusal::of(format!("entry {index}: {error}")))?;
+        let file =
+            zip.by_index_raw(index).map_err(|error| ArchiveRefusal::of(format!("entry {index}: {error}")))?;
         written = written.saturating_add(file.size());
         match judge(&file, index) {
             Ok(entry) => entries.push(entry),
@@ -219,14 +221,14 @@ fn plan<R: Read + Seek>(zip: &mut ZipArchive<R>, size: u64) -> Result<Plan, Refu
     collisions(&entries, &mut refusal);
     refusal.verdict()?;
     zip.validate_header_consistency()
-        .map_err(|error| Refusal::of(format!("it contradicts itself: {error}")))?;
+        .map_err(|error| ArchiveRefusal::of(format!("it contradicts itself: {error}")))?;
     entries.retain(|entry| !ignored(&entry.path));
     root(&mut entries)?;
-    Ok(Plan { entries })
+    Ok(ExtractPlan { entries })
 }
 
 /// Judges one entry by what the directory says of it.
-fn judge<R: Read>(file: &ZipFile<'_, R>, index: usize) -> Result<Entry, (String, String)> {
+fn judge<R: Read>(file: &ZipFile<'_, R>, index: usize) -> Result<ArchiveEntry, (String, String)> {
     let raw = file.name_raw();
     let name = String::from_utf8_lossy(raw).into_owned();
     let refuse = |why: &str| Err((name.clone(), why.to_owned()));
@@ -262,11 +264,11 @@ fn judge<R: Read>(file: &ZipFile<'_, R>, index: usize) -> Result<Entry, (String,
         return refuse("its sizes contradict each other");
     }
     let program = (file.external_attributes() >> 16) & 0o100 != 0;
-    Ok(Entry { index, path: parts.join("/"), name, folder, program, size: file.size() })
+    Ok(ArchiveEntry { index, path: parts.join("/"), name, folder, program, size: file.size() })
 }
 
 /// Finds paths that are one on some machine, and files that are also somebody's folder.
-fn collisions(entries: &[Entry], refusal: &mut Refusal) {
+fn collisions(entries: &[ArchiveEntry], refusal: &mut ArchiveRefusal) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     let mut files = HashSet::new();
     for entry in entries {
@@ -310,27 +312,30 @@ fn ignored(path: &str) -> bool {
 }
 
 /// Takes the one folder off that everything lies in, if there is one, and sees to it that there is one skill.
-fn root(entries: &mut Vec<Entry>) -> Result<(), Refusal> {
+fn root(entries: &mut Vec<ArchiveEntry>) -> Result<(), ArchiveRefusal> {
     const SKILL: &str = "SKILL.md";
     let is_skill = |path: &str| names::folded(path.rsplit('/').next().unwrap_or_default()) == "skill.md";
-    let skills: Vec<&Entry> = entries.iter().filter(|entry| !entry.folder && is_skill(&entry.path)).collect();
+    let skills: Vec<&ArchiveEntry> =
+        entries.iter().filter(|entry| !entry.folder && is_skill(&entry.path)).collect();
     let top = match skills.as_slice() {
-        [] => return Err(Refusal::of("there is no SKILL.md at its top or in its one top folder")),
+        [] => return Err(ArchiveRefusal::of("there is no SKILL.md at its top or in its one top folder")),
         [one] => match one.path.strip_suffix(SKILL) {
             Some("") => String::new(),
             Some(top) if top.matches('/').count() == 1 => top.to_owned(),
-            Some(_) => return Err(Refusal::at(&one.name, "it lies deeper than in one top folder")),
-            None => return Err(Refusal::at(&one.name, "the file has to be called SKILL.md, in capitals")),
+            Some(_) => return Err(ArchiveRefusal::at(&one.name, "it lies deeper than in one top folder")),
+            None => {
+                return Err(ArchiveRefusal::at(&one.name, "the file has to be called SKILL.md, in capitals"));
+            }
         },
         [_, second, ..] => {
-            return Err(Refusal::at(&second.name, "a second SKILL.md: an archive holds one skill"));
+            return Err(ArchiveRefusal::at(&second.name, "a second SKILL.md: an archive holds one skill"));
         }
     };
     entries.retain(|entry| !(entry.folder && format!("{}/", entry.path) == top));
     for entry in entries {
         match entry.path.strip_prefix(&top) {
             Some(path) => entry.path = path.to_owned(),
-            None => return Err(Refusal::at(&entry.name, "it lies beside the skill's folder")),
+            None => return Err(ArchiveRefusal::at(&entry.name, "it lies beside the skill's folder")),
         }
     }
     Ok(())
@@ -339,17 +344,21 @@ fn root(entries: &mut Vec<Entry>) -> Result<(), Refusal> {
 /// Writes one entry; returns the text of a `SKILL.md`.
 fn write<R: Read>(
     file: &mut ZipFile<'_, R>,
-    entry: &Entry,
+    entry: &ArchiveEntry,
     sink: &mut dyn Sink,
-) -> Result<Option<Vec<u8>>, Refusal> {
-    let stuck = |error: io::Error| Refusal::at(&entry.name, format!("it could not be written: {error}"));
+) -> Result<Option<Vec<u8>>, ArchiveRefusal> {
+    let stuck =
+        |error: io::Error| ArchiveRefusal::at(&entry.name, format!("it could not be written: {error}"));
     if entry.folder {
         sink.folder(&entry.path).map_err(stuck)?;
         return Ok(None);
     }
     let is_skill = entry.path == "SKILL.md";
     if is_skill && entry.size > LARGEST_SKILL {
-        return Err(Refusal::at(&entry.name, format!("it is larger than {} KiB", LARGEST_SKILL / 1024)));
+        return Err(ArchiveRefusal::at(
+            &entry.name,
+            format!("it is larger than {} KiB", LARGEST_SKILL / 1024),
+        ));
     }
     let mut out = sink.file(&entry.path, entry.program).map_err(stuck)?;
     let (mut buffer, mut total, mut text) = (vec![0; 32 * 1024], 0_u64, Vec::new());
@@ -357,16 +366,19 @@ fn write<R: Read>(
     loop {
         let read = file
             .read(&mut buffer)
-            .map_err(|error| Refusal::at(&entry.name, format!("it is broken: {error}")))?;
+            .map_err(|error| ArchiveRefusal::at(&entry.name, format!("it is broken: {error}")))?;
         let piece = buffer.get(..read).unwrap_or_default();
         total += piece.len() as u64;
         if total > entry.size {
-            return Err(Refusal::at(&entry.name, "it is larger than it says"));
+            return Err(ArchiveRefusal::at(&entry.name, "it is larger than it says"));
         }
         if head.len() < magic::MAGIC_LEN {
             head.extend(piece.iter().take(magic::MAGIC_LEN - head.len()));
             if let Some(kind) = magic::program(&head) {
-                return Err(Refusal::at(&entry.name, format!("it is a program of the machine ({kind})")));
+                return Err(ArchiveRefusal::at(
+                    &entry.name,
+                    format!("it is a program of the machine ({kind})"),
+                ));
             }
         }
         if piece.is_empty() {
@@ -378,14 +390,14 @@ fn write<R: Read>(
         out.write_all(piece).map_err(stuck)?;
     }
     if total != entry.size {
-        return Err(Refusal::at(&entry.name, "it is smaller than it says"));
+        return Err(ArchiveRefusal::at(&entry.name, "it is smaller than it says"));
     }
     out.flush().map_err(stuck)?;
     Ok(is_skill.then_some(text))
 }
 
-fn broken(name: &str, error: &zip::result::ZipError) -> Refusal {
-    Refusal::at(name, format!("it is broken: {error}"))
+fn broken(name: &str, error: &zip::result::ZipError) -> ArchiveRefusal {
+    ArchiveRefusal::at(name, format!("it is broken: {error}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     Category, Front, Installed, SkillError,
-    discover::{self, Found, Root, Stamp},
+    discover::{self, FileStamp, FoundSkill, Root},
     install,
     state::{self, Switches},
 };
@@ -19,7 +19,7 @@ const MAX_CATALOG_BYTES: usize = 8 * 1024 * 1024;
 
 /// Folders of skills, and the file with their switches.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct CatalogPaths {
     /// Those that ship with pudu.
     pub shipped: PathBuf,
     /// The operator's own, with `public` and `custom` in it.
@@ -34,7 +34,7 @@ pub struct Places {
 
 /// A skill of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// Its name.
     pub name: String,
     /// Its purpose.
@@ -59,7 +59,7 @@ pub struct Entry {
 
 /// A folder that is no skill though it looks like one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenSkill {
     /// Its folder.
     pub folder: PathBuf,
     /// The cause, and the remedy.
@@ -81,9 +81,9 @@ pub struct Hidden {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// The skills, by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CatalogEntry>,
     /// Skills that could not be used.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenSkill>,
     /// Skills that are not used because the team has its own.
     pub hidden: Vec<Hidden>,
     enabled: Arc<[Skill]>,
@@ -98,7 +98,7 @@ impl Catalog {
 
     /// Finds one.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Entry> {
+    pub fn get(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
@@ -118,35 +118,35 @@ pub struct Skills(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    places: Places,
-    known: Mutex<Known>,
+    places: CatalogPaths,
+    known: Mutex<CachedCatalog>,
 }
 
 /// The newest catalog, and how everything looked from which it was made.
 #[derive(Debug, Default)]
-struct Known {
+struct CachedCatalog {
     catalog: Option<Arc<Catalog>>,
-    seen: Vec<(PathBuf, Option<Stamp>)>,
+    seen: Vec<(PathBuf, Option<FileStamp>)>,
 }
 
 impl Skills {
     /// Names the places. Nothing is read yet.
     #[must_use]
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: CatalogPaths) -> Self {
         Self(Arc::new(Inner { places, known: Mutex::default() }))
     }
 
     /// Returns a handle on no skills at all.
     #[must_use]
     pub fn none() -> Self {
-        let skills = Self::new(Places::default());
+        let skills = Self::new(CatalogPaths::default());
         skills.lock().catalog = Some(Arc::default());
         skills
     }
 
     /// Returns the places.
     #[must_use]
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &CatalogPaths {
         &self.0.places
     }
 
@@ -164,7 +164,7 @@ impl Skills {
         known.seen = seen;
         let catalog = known.catalog.clone().unwrap_or_default();
         drop(known);
-        for Broken { folder, why } in &catalog.broken {
+        for BrokenSkill { folder, why } in &catalog.broken {
             let told = before
                 .as_ref()
                 .is_some_and(|before| before.broken.iter().any(|b| b.folder == *folder && b.why == *why));
@@ -179,12 +179,12 @@ impl Skills {
     ///
     /// # Errors
     /// When there is none, or the switch cannot be kept.
-    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<Entry, SkillError> {
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<CatalogEntry, SkillError> {
         let _alone = self.alone()?;
         let unknown = || SkillError::Unknown(name.to_owned());
         let entry = self.read().get(name).cloned().ok_or_else(unknown)?;
         state::write(&self.places().state, name, enabled)?;
-        Ok(Entry { enabled, ..entry })
+        Ok(CatalogEntry { enabled, ..entry })
     }
 
     /// Installs a skill from an archive.
@@ -219,14 +219,14 @@ impl Skills {
         Ok(file)
     }
 
-    fn look(&self) -> (Catalog, Vec<(PathBuf, Option<Stamp>)>) {
+    fn look(&self) -> (Catalog, Vec<(PathBuf, Option<FileStamp>)>) {
         let places = self.places();
         let mut seen = vec![(places.state.clone(), discover::stamp(&places.state))];
         let mut catalog = Catalog::default();
         let switches = state::read(&places.state).map_err(|error| {
             // Nothing that somebody switched off may come back because the file is spoilt.
             let why = format!("no skill is used until this is mended: {error}");
-            catalog.broken.push(Broken { folder: places.state.clone(), why });
+            catalog.broken.push(BrokenSkill { folder: places.state.clone(), why });
         });
         let mut room = MAX_CATALOG_BYTES;
         for root in roots(places) {
@@ -253,28 +253,28 @@ impl Skills {
     fn entry(
         &self,
         root: &Root,
-        found: Found,
+        found: FoundSkill,
         switches: Option<&Switches>,
         catalog: &Catalog,
         room: &mut usize,
-    ) -> Result<Entry, Broken> {
-        let Found { front: Front { name, about, license, tools, odd: _ }, text, folder, below } = found;
+    ) -> Result<CatalogEntry, BrokenSkill> {
+        let FoundSkill { front: Front { name, about, license, tools, odd: _ }, text, folder, below } = found;
         let path = format!("{}/{}/{below}", self.places().container, root.category.name());
         if let Some(other) = catalog.entries.iter().find(|other| other.name == name || other.path == path) {
             let why = format!("`{name}` of {} comes before it; give it another name", other.folder.display());
-            return Err(Broken { folder, why });
+            return Err(BrokenSkill { folder, why });
         }
         let Some(left) = room.checked_sub(text.len()) else {
             let why = format!(
                 "the SKILL.md of all skills together are larger than {} MiB",
                 MAX_CATALOG_BYTES / 1024 / 1024
             );
-            return Err(Broken { folder, why });
+            return Err(BrokenSkill { folder, why });
         };
         *room = left;
         let enabled = switches.is_some_and(|switches| switches.get(&name).copied().unwrap_or(true));
         let (category, editable) = (root.category, root.editable);
-        Ok(Entry {
+        Ok(CatalogEntry {
             name,
             about,
             license,
@@ -288,13 +288,13 @@ impl Skills {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CachedCatalog> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The roots, those that count first first: what the team has made its own comes before what ships.
-fn roots(places: &Places) -> [Root; 4] {
+fn roots(places: &CatalogPaths) -> [Root; 4] {
     let root = |path: PathBuf, category, editable| Root { path, category, editable };
     [
         root(places.own.clone(), Category::Custom, true),
@@ -305,7 +305,7 @@ fn roots(places: &Places) -> [Root; 4] {
 }
 
 /// Returns the entry of a shipped skill that gives way to one of another root.
-fn hidden(root: &Root, found: &Found, catalog: &Catalog) -> Option<Hidden> {
+fn hidden(root: &Root, found: &FoundSkill, catalog: &Catalog) -> Option<Hidden> {
     let name = &found.front.name;
     let other = catalog.get(name).filter(|other| !other.folder.starts_with(&root.path))?;
     (root.category == Category::Public).then(|| Hidden {
@@ -315,7 +315,7 @@ fn hidden(root: &Root, found: &Found, catalog: &Catalog) -> Option<Hidden> {
     })
 }
 
-fn skill(entry: &Entry) -> Skill {
+fn skill(entry: &CatalogEntry) -> Skill {
     Skill {
         name: entry.name.clone(),
         about: entry.about.clone(),

@@ -1,7 +1,7 @@
 //! Finds skills in a folder: every folder with a `SKILL.md`, at any depth that makes sense, and nothing below
 //! one that was found. Links are not followed, and nothing that begins with a dot is looked at.
 
-use crate::{Front, archive::LARGEST_SKILL, catalog::Broken};
+use crate::{Front, archive::LARGEST_SKILL, catalog::BrokenSkill};
 use std::{
     fs,
     io::{self, Read},
@@ -51,7 +51,7 @@ pub(crate) struct Root {
 
 /// A skill that was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundSkill {
     pub(crate) front: Front,
     pub(crate) text: String,
     pub(crate) folder: PathBuf,
@@ -61,25 +61,25 @@ pub(crate) struct Found {
 
 /// How a file or folder looked from outside. Two that are equal hold the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     changed: (i64, i64),
     size: u64,
     inode: u64,
 }
 
 /// Looks at a path from outside.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     let meta = fs::metadata(path).ok()?;
-    Some(Stamp { changed: (meta.mtime(), meta.mtime_nsec()), size: meta.len(), inode: meta.ino() })
+    Some(FileStamp { changed: (meta.mtime(), meta.mtime_nsec()), size: meta.len(), inode: meta.ino() })
 }
 
 /// Result of a look through a root.
 #[derive(Debug, Default)]
 pub(crate) struct Haul {
-    pub(crate) found: Vec<Found>,
-    pub(crate) broken: Vec<Broken>,
+    pub(crate) found: Vec<FoundSkill>,
+    pub(crate) broken: Vec<BrokenSkill>,
     /// Paths that have to look the same for all this to be true still.
-    pub(crate) seen: Vec<(PathBuf, Option<Stamp>)>,
+    pub(crate) seen: Vec<(PathBuf, Option<FileStamp>)>,
     folders: usize,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn look(root: &Root) -> Haul {
 impl Haul {
     fn spoilt(&mut self, folder: &Path, why: impl Into<String>) {
         if self.broken.len() < MOST_SKILLS {
-            self.broken.push(Broken { folder: folder.to_owned(), why: why.into() });
+            self.broken.push(BrokenSkill { folder: folder.to_owned(), why: why.into() });
         }
     }
 
@@ -157,7 +157,7 @@ fn take(folder: &Path, below: String, depth: usize, haul: &mut Haul) {
     haul.remember(&file);
     match read(&file) {
         Ok(Some(text)) => match Front::read(&text) {
-            Ok(front) => haul.found.push(Found { front, text, folder: folder.to_owned(), below }),
+            Ok(front) => haul.found.push(FoundSkill { front, text, folder: folder.to_owned(), below }),
             Err(why) => haul.spoilt(folder, why),
         },
         Ok(None) if depth > 1 => walk(folder, &below, depth - 1, haul),

@@ -1,6 +1,8 @@
 //! Puts a skill from an archive into its place, or takes one away.
 
-use crate::{Catalog, Category, Report, SkillError, Skills, Verdict, archive, scan, stage::Stage};
+use crate::{
+    Catalog, Category, ScanReport, ScanVerdict, SkillError, Skills, archive, scan, stage::StagingFolder,
+};
 use std::{fs::File, io::BufReader, path::Path};
 
 /// A skill that was installed.
@@ -13,7 +15,7 @@ pub struct Installed {
     /// How large they are together, in bytes.
     pub bytes: u64,
     /// Findings of the scan that were let pass.
-    pub report: Report,
+    pub report: ScanReport,
 }
 
 /// Unpacks beside the place, looks, and moves. The caller holds the lock.
@@ -29,13 +31,13 @@ pub(crate) fn install(skills: &Skills, file: &Path, replace: bool) -> Result<Ins
         });
     }
     let archive = BufReader::new(File::open(file).map_err(SkillError::io(file))?);
-    let mut stage = Stage::new(own)?;
+    let mut stage = StagingFolder::new(own)?;
     let contents = archive::unpack(archive, &mut stage)?;
     let name = contents.front.name;
     let place = own.join(&name);
     vacant(&skills.read(), &place, &name, replace)?;
     let report = scan(&stage.inside()).map_err(SkillError::io(file))?;
-    if report.verdict() == Verdict::Block {
+    if report.verdict() == ScanVerdict::Block {
         return Err(SkillError::Blocked { name, report });
     }
     stage.settle(&place)?;
@@ -80,5 +82,5 @@ pub(crate) fn remove(skills: &Skills, name: &str) -> Result<(), SkillError> {
         }
         None => broken().ok_or_else(|| SkillError::Unknown(name.to_owned()))?,
     };
-    Stage::new(own)?.clear(&place)
+    StagingFolder::new(own)?.clear(&place)
 }

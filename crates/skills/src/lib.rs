@@ -19,12 +19,12 @@ pub mod shipped;
 mod stage;
 mod state;
 
-pub use archive::{Contents, Refusal, examine};
-pub use catalog::{Broken, Catalog, Entry, Hidden, Places, Skills};
+pub use archive::{ArchiveRefusal, Contents, examine};
+pub use catalog::{BrokenSkill, Catalog, CatalogEntry, CatalogPaths, Hidden, Skills};
 pub use discover::Category;
 pub use frontmatter::Front;
 pub use install::Installed;
-pub use scan::{Finding, Report, Severity, Verdict, scan};
+pub use scan::{Finding, FindingSeverity, ScanReport, ScanVerdict, scan};
 
 use std::{io, path::PathBuf};
 
@@ -54,7 +54,7 @@ pub enum SkillError {
     },
     /// The archive is dangerous or broken; nothing of it was kept.
     #[error("the archive is refused: {0}")]
-    Refused(Refusal),
+    Refused(ArchiveRefusal),
     /// A skill's folder stands where its archive belongs.
     #[error(
         "{0} is a skill's folder, and an archive is needed: pack it (cd {0} && zip -r ../skill.zip .), or copy it into {1}",
@@ -79,7 +79,7 @@ pub enum SkillError {
         /// The skill's name.
         name: String,
         /// The findings.
-        report: Report,
+        report: ScanReport,
     },
     /// The file with the switches says something that cannot be.
     #[error("{}: {why}", path.display())]
@@ -99,8 +99,8 @@ pub enum SkillError {
     },
 }
 
-impl From<Refusal> for SkillError {
-    fn from(refusal: Refusal) -> Self {
+impl From<ArchiveRefusal> for SkillError {
+    fn from(refusal: ArchiveRefusal) -> Self {
         Self::Refused(refusal)
     }
 }

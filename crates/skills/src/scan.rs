@@ -25,7 +25,7 @@ const HONEST: [&str; 3] = ["<!-- prettier-ignore", "<!-- prettier-ignore-start",
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// A person should look at it.
     Warn,
     /// It is not installed.
@@ -34,7 +34,7 @@ pub enum Severity {
 
 /// Verdict on a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ScanVerdict {
     /// Nothing was found.
     Allow,
     /// It may be installed; what was found is told.
@@ -47,7 +47,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// The file, in the skill's folder.
     pub file: String,
     /// The line, from 1; 0 for the file as a whole.
@@ -60,24 +60,24 @@ pub struct Finding {
 
 /// All that was found, the worst first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ScanReport {
     /// The findings.
     pub findings: Vec<Finding>,
 }
 
-impl Report {
+impl ScanReport {
     /// Returns what becomes of the skill.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ScanVerdict {
         match self.findings.iter().map(|finding| finding.severity).max() {
-            None => Verdict::Allow,
-            Some(Severity::Warn) => Verdict::Warn,
-            Some(Severity::Block) => Verdict::Block,
+            None => ScanVerdict::Allow,
+            Some(FindingSeverity::Warn) => ScanVerdict::Warn,
+            Some(FindingSeverity::Block) => ScanVerdict::Block,
         }
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ScanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, finding) in self.findings.iter().enumerate() {
             if at > 0 {
@@ -85,8 +85,8 @@ impl fmt::Display for Report {
             }
             let Finding { severity, file, line, rule, what } = finding;
             let word = match severity {
-                Severity::Warn => "warn ",
-                Severity::Block => "BLOCK",
+                FindingSeverity::Warn => "warn ",
+                FindingSeverity::Block => "BLOCK",
             };
             write!(f, "  {word}  {}:{line}  {rule}: {what}", file.escape_debug())?;
         }
@@ -98,7 +98,7 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn scan(folder: &Path) -> io::Result<Report> {
+pub fn scan(folder: &Path) -> io::Result<ScanReport> {
     let mut findings = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -115,14 +115,14 @@ pub fn scan(folder: &Path) -> io::Result<Report> {
     let order = |finding: &Finding| (std::cmp::Reverse(finding.severity), finding.file.clone(), finding.line);
     findings.sort_by_key(order);
     findings.truncate(MAX_FINDINGS);
-    Ok(Report { findings })
+    Ok(ScanReport { findings })
 }
 
 fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MAX_SCANNED_BYTES + 1).read_to_end(&mut bytes)?;
     let whole = |rule, what: &str| Finding {
-        severity: Severity::Warn,
+        severity: FindingSeverity::Warn,
         file: name.to_owned(),
         line: 0,
         rule,
@@ -133,7 +133,7 @@ fn file(path: &Path, name: &str, findings: &mut Vec<Finding>) -> io::Result<()> 
     }
     if let Some(kind) = magic::program(&bytes) {
         let what = format!("a program of the machine ({kind})");
-        findings.push(Finding { severity: Severity::Block, ..whole("program", &what) });
+        findings.push(Finding { severity: FindingSeverity::Block, ..whole("program", &what) });
     }
     match String::from_utf8(bytes) {
         Ok(text) => findings.extend(text_findings(name, &text)),
@@ -200,7 +200,7 @@ fn comments(file: &str, text: &str) -> Vec<Finding> {
                 format!("a comment with instructions that nobody sees in the page: {}", shown(comment));
             let line = line(text, start);
             findings.push(Finding {
-                severity: Severity::Block,
+                severity: FindingSeverity::Block,
                 file: file.to_owned(),
                 line,
                 rule: "hidden-comment",
@@ -230,7 +230,7 @@ fn unseen(file: &str, text: &str) -> Vec<Finding> {
         // Marks of direction are part of honest text from right to left; a soft hyphen is part of any.
         let harmless =
             matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{00ad}' | '\u{200c}' | '\u{200d}');
-        let severity = if harmless { Severity::Warn } else { Severity::Block };
+        let severity = if harmless { FindingSeverity::Warn } else { FindingSeverity::Block };
         let what = format!("a character that nobody sees: U+{:04X}", u32::from(*c));
         findings.push(Finding {
             severity,

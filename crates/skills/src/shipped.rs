@@ -94,7 +94,7 @@ fn fingerprint(dir: &Dir<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Front, Verdict, scan};
+    use crate::{Front, ScanVerdict, scan};
 
     #[test]
     fn they_are_written_once_and_what_other_versions_wrote_goes() {
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(Some(front.name.as_str()), folder.file_name().and_then(|name| name.to_str()));
             assert_eq!(front.odd, Vec::<String>::new());
             let report = scan(&folder).unwrap();
-            assert_eq!(report.verdict(), Verdict::Allow, "{}:\n{report}", front.name);
+            assert_eq!(report.verdict(), ScanVerdict::Allow, "{}:\n{report}", front.name);
             names.push(front.name);
         }
         names.sort();

@@ -17,11 +17,11 @@ use std::{
 const PREFIX: &str = ".staging-";
 
 /// The folder.
-pub(crate) struct Stage {
+pub(crate) struct StagingFolder {
     path: PathBuf,
 }
 
-impl Stage {
+impl StagingFolder {
     /// Makes one, and takes away those that a crash left.
     pub(crate) fn new(beside: &Path) -> Result<Self, SkillError> {
         DirBuilder::new().recursive(true).mode(0o755).create(beside).map_err(SkillError::io(beside))?;
@@ -73,13 +73,13 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.path).ok();
     }
 }
 
-impl Sink for Stage {
+impl Sink for StagingFolder {
     fn folder(&mut self, path: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o755).create(self.inside().join(path))
     }
@@ -104,7 +104,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join("skill");
         let stage = |text: &str| {
-            let mut stage = Stage::new(home.path()).unwrap();
+            let mut stage = StagingFolder::new(home.path()).unwrap();
             stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
             // Nothing can be moved aside.
             fs::create_dir_all(stage.path.join("old/taken")).unwrap();
@@ -122,7 +122,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join("skill");
         for text in ["one", "two"] {
-            let mut stage = Stage::new(home.path()).unwrap();
+            let mut stage = StagingFolder::new(home.path()).unwrap();
             stage.file("SKILL.md", false).unwrap().write_all(text.as_bytes()).unwrap();
             stage.settle_in_two(&place).unwrap();
             assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), text);

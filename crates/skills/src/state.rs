@@ -19,7 +19,7 @@ use std::{
 const MAX_STATE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A JSON object whose values are left as they were typed.
-type Raw = IndexMap<String, Box<RawValue>>;
+type RawState = IndexMap<String, Box<RawValue>>;
 
 /// Which skills the file switches, and to what.
 pub(crate) type Switches = HashMap<String, bool>;
@@ -29,10 +29,10 @@ pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let file = load(path)?;
     let Some(skills) = file.get("skills") else { return Ok(Switches::new()) };
-    let skills: Raw = object(skills.get()).map_err(|why| wrong(format!("`skills`: {why}")))?;
+    let skills: RawState = object(skills.get()).map_err(|why| wrong(format!("`skills`: {why}")))?;
     let mut switches = Switches::new();
     for (name, value) in skills {
-        let entry: Raw = object(value.get()).map_err(|why| wrong(format!("`skills.{name}`: {why}")))?;
+        let entry: RawState = object(value.get()).map_err(|why| wrong(format!("`skills.{name}`: {why}")))?;
         let Some(enabled) = entry.get("enabled") else { continue };
         match enabled.get() {
             "true" | "null" => switches.insert(name, true),
@@ -46,9 +46,9 @@ pub(crate) fn read(path: &Path) -> Result<Switches, SkillError> {
 /// Switches one skill. The caller holds the lock.
 pub(crate) fn write(path: &Path, name: &str, enabled: bool) -> Result<(), SkillError> {
     change(path, |skills| {
-        let mut entry: Raw = match skills.get(name) {
+        let mut entry: RawState = match skills.get(name) {
             Some(value) => object(value.get()).map_err(|why| format!("`skills.{name}`: {why}"))?,
-            None => Raw::new(),
+            None => RawState::new(),
         };
         entry.insert("enabled".to_owned(), raw(&enabled)?);
         skills.insert(name.to_owned(), raw(&entry)?);
@@ -67,12 +67,12 @@ pub(crate) fn forget(path: &Path, name: &str) -> Result<(), SkillError> {
     })
 }
 
-fn change(path: &Path, edit: impl FnOnce(&mut Raw) -> Result<(), String>) -> Result<(), SkillError> {
+fn change(path: &Path, edit: impl FnOnce(&mut RawState) -> Result<(), String>) -> Result<(), SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let mut file = load(path)?;
-    let mut skills: Raw = match file.get("skills") {
+    let mut skills: RawState = match file.get("skills") {
         Some(skills) => object(skills.get()).map_err(|why| wrong(format!("`skills`: {why}")))?,
-        None => Raw::new(),
+        None => RawState::new(),
     };
     edit(&mut skills).map_err(wrong)?;
     file.insert("skills".to_owned(), raw(&skills).map_err(wrong)?);
@@ -81,22 +81,22 @@ fn change(path: &Path, edit: impl FnOnce(&mut Raw) -> Result<(), String>) -> Res
     replace(path, text.as_bytes())
 }
 
-fn load(path: &Path) -> Result<Raw, SkillError> {
+fn load(path: &Path) -> Result<RawState, SkillError> {
     let wrong = |why: String| SkillError::State { path: path.to_owned(), why };
     let mut text = String::new();
     match fs::File::open(path).and_then(|file| file.take(MAX_STATE_BYTES + 1).read_to_string(&mut text)) {
         Ok(_) if text.len() as u64 > MAX_STATE_BYTES => {
             return Err(wrong("the file is larger than 4 MiB".to_owned()));
         }
-        Ok(_) if text.trim().is_empty() => return Ok(Raw::new()),
+        Ok(_) if text.trim().is_empty() => return Ok(RawState::new()),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Raw::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RawState::new()),
         Err(why) => return Err(SkillError::Io { path: path.to_owned(), why }),
     }
     object(&text).map_err(wrong)
 }
 
-fn object(text: &str) -> Result<Raw, String> {
+fn object(text: &str) -> Result<RawState, String> {
     serde_json::from_str(text)
         .map_err(|error| format!("this is not a JSON object ({error}): mend it by hand"))
 }

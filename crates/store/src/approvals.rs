@@ -35,12 +35,12 @@ pub struct Approval {
     /// Until when somebody can decide.
     pub deadline: i64,
     /// The decision.
-    pub ruling: Option<Ruling>,
+    pub decision: Option<ApprovalDecision>,
 }
 
 /// Decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
+pub struct ApprovalDecision {
     /// Whether it may be done.
     pub approved: bool,
     /// Name of the approver; `None` if time ran out.
@@ -56,7 +56,7 @@ impl FromRow<'_, AnyRow> for Approval {
     fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let text = |at: &str| row.try_get::<String, _>(at);
         let ruling = match row.try_get::<Option<i64>, _>("approved")? {
-            Some(approved) => Some(Ruling {
+            Some(approved) => Some(ApprovalDecision {
                 approved: approved != 0,
                 by: row.try_get("decided_by")?,
                 at: row.try_get("decided")?,
@@ -76,7 +76,7 @@ impl FromRow<'_, AnyRow> for Approval {
             name: text("name")?,
             asked: row.try_get("asked")?,
             deadline: row.try_get("deadline")?,
-            ruling,
+            decision: ruling,
         })
     }
 }
@@ -88,7 +88,7 @@ impl Db {
     }
 
     /// Decides a question, unless it is decided. Returns it as it stands then; `None` if it is unknown.
-    pub async fn decide(&self, id: &str, ruling: Ruling) -> Result<Option<Approval>, StoreError> {
+    pub async fn decide(&self, id: &str, ruling: ApprovalDecision) -> Result<Option<Approval>, StoreError> {
         self.write(&crash::DECIDE, (id.to_owned(), ruling), |(id, ruling), tx| {
             Box::pin(decide(tx, id, ruling))
         })
@@ -116,7 +116,11 @@ async fn ask(tx: &mut AnyConnection, approval: &Approval) -> Result<Approval, St
     Ok(sqlx::query_as(BY_CALL).bind(run.as_str()).bind(call.as_str()).fetch_one(tx).await?)
 }
 
-async fn decide(tx: &mut AnyConnection, id: &str, ruling: &Ruling) -> Result<Option<Approval>, StoreError> {
+async fn decide(
+    tx: &mut AnyConnection,
+    id: &str,
+    ruling: &ApprovalDecision,
+) -> Result<Option<Approval>, StoreError> {
     let sql = "UPDATE approvals SET approved = $1, decided_by = $2, decided = $3
         WHERE id = $4 AND approved IS NULL";
     let update = sqlx::query(sql).bind(i64::from(ruling.approved)).bind(&ruling.by).bind(ruling.at);

@@ -8,7 +8,7 @@ use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 /// One deed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditEntry {
     /// When it began, in milliseconds since 1970.
     pub at: i64,
     /// The thread.
@@ -38,9 +38,9 @@ pub const ABANDONED: i64 = -6;
 
 /// Names a line of the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeedId(i64);
+pub struct AuditEntryId(i64);
 
-impl FromRow<'_, AnyRow> for Deed {
+impl FromRow<'_, AnyRow> for AuditEntry {
     fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let text = |at: &str| row.try_get::<String, _>(at);
         Ok(Self {
@@ -60,12 +60,17 @@ impl FromRow<'_, AnyRow> for Deed {
 
 impl Db {
     /// Notes that something is about to be done, or was refused.
-    pub async fn deed_begins(&self, deed: Deed) -> Result<DeedId, StoreError> {
+    pub async fn begin_audit_entry(&self, deed: AuditEntry) -> Result<AuditEntryId, StoreError> {
         self.write(&crash::DEED_BEGINS, deed, |deed, tx| Box::pin(begins(tx, deed))).await
     }
 
     /// Notes how it ended.
-    pub async fn deed_ends(&self, id: DeedId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
+    pub async fn end_audit_entry(
+        &self,
+        id: AuditEntryId,
+        code: Option<i64>,
+        now: i64,
+    ) -> Result<(), StoreError> {
         self.write(&crash::DEED_ENDS, (id, code, now), |(id, code, now), tx| {
             Box::pin(ends(tx, *id, *code, *now))
         })
@@ -73,7 +78,7 @@ impl Db {
     }
 
     /// Notes of what a process before this one left open that it ended: with its run, or with that process.
-    pub async fn deeds_abandoned(&self, now: i64) -> Result<(), StoreError> {
+    pub async fn abandon_audit_entries(&self, now: i64) -> Result<(), StoreError> {
         let open = self.read((), |(), tx| Box::pin(any_open(tx))).await?;
         if !open {
             return Ok(());
@@ -82,7 +87,11 @@ impl Db {
     }
 
     /// Returns the newest deeds, the newest first; of one thread, or of all.
-    pub async fn deeds(&self, thread: Option<&ThreadId>, most: u32) -> Result<Vec<Deed>, StoreError> {
+    pub async fn audit_entries(
+        &self,
+        thread: Option<&ThreadId>,
+        most: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         self.read((thread, most), |(thread, most), tx| Box::pin(newest(tx, *thread, *most))).await
     }
 }
@@ -187,7 +196,7 @@ async fn newest(
     tx: &mut AnyConnection,
     thread: Option<&ThreadId>,
     most: u32,
-) -> Result<Vec<Deed>, StoreError> {
+) -> Result<Vec<AuditEntry>, StoreError> {
     let query = match thread {
         Some(thread) => sqlx::query_as(DEEDS_OF_THREAD).bind(thread.as_str()),
         None => sqlx::query_as(DEEDS),
@@ -205,17 +214,22 @@ async fn abandoned(tx: &mut AnyConnection, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn begins(tx: &mut AnyConnection, deed: &Deed) -> Result<DeedId, StoreError> {
+async fn begins(tx: &mut AnyConnection, deed: &AuditEntry) -> Result<AuditEntryId, StoreError> {
     let sql = "INSERT INTO audit (at, thread, run, account, person, action, detail, verdict, code, ended)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id";
-    let Deed { thread, run, account, person, action, detail, verdict, .. } = deed;
+    let AuditEntry { thread, run, account, person, action, detail, verdict, .. } = deed;
     let texts = [thread.as_str(), run.as_str(), account, person, action, detail, verdict];
     let insert =
         texts.into_iter().fold(sqlx::query_scalar(sql).bind(deed.at), |query, text| query.bind(text));
-    Ok(DeedId(insert.bind(deed.code).bind(deed.ended).fetch_one(tx).await?))
+    Ok(AuditEntryId(insert.bind(deed.code).bind(deed.ended).fetch_one(tx).await?))
 }
 
-async fn ends(tx: &mut AnyConnection, id: DeedId, code: Option<i64>, now: i64) -> Result<(), StoreError> {
+async fn ends(
+    tx: &mut AnyConnection,
+    id: AuditEntryId,
+    code: Option<i64>,
+    now: i64,
+) -> Result<(), StoreError> {
     let sql = "UPDATE audit SET code = $1, ended = $2 WHERE id = $3";
     sqlx::query(sql).bind(code).bind(now).bind(id.0).execute(tx).await?;
     Ok(())

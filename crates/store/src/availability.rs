@@ -90,11 +90,11 @@ impl Availability {
 }
 
 /// The pauses between tries of one call.
-pub(crate) struct Pauses {
+pub(crate) struct RetryDelays {
     pauses: backon::ExponentialBackoff,
 }
 
-impl Default for Pauses {
+impl Default for RetryDelays {
     fn default() -> Self {
         let pauses = backon::ExponentialBuilder::new()
             .with_min_delay(FIRST_PAUSE)
@@ -106,7 +106,7 @@ impl Default for Pauses {
     }
 }
 
-impl Pauses {
+impl RetryDelays {
     pub(crate) fn next(&mut self) -> Duration {
         self.pauses.next().unwrap_or(LONGEST_PAUSE)
     }

@@ -11,7 +11,7 @@ pub struct Offered {
     /// The conversation's key.
     pub conversation: String,
     /// The reply's target, JSON.
-    pub placement: String,
+    pub reply_target: String,
     /// The channel's record of what is on the platform, JSON.
     pub handle: Option<String>,
     /// The reply, JSON, as long as something can be chosen.
@@ -36,7 +36,7 @@ impl FromRow<'_, AnyRow> for Offered {
         Ok(Self {
             turn: TurnId(row.try_get("id")?),
             conversation: row.try_get("conversation")?,
-            placement: row.try_get("placement")?,
+            reply_target: row.try_get("placement")?,
             handle: row.try_get("handle")?,
             final_view: row.try_get("final_view")?,
             chosen: row.try_get::<Option<i64>, _>("chosen")?.map(InboxItemId),
@@ -88,8 +88,8 @@ async fn choose(
     now: i64,
 ) -> Result<ChoiceOutcome, StoreError> {
     let sql = "SELECT chosen, delivered, parked FROM turns WHERE id = $1";
-    type Found = (Option<i64>, Option<i64>, Option<i64>);
-    let found: Option<Found> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
+    type ChoiceColumns = (Option<i64>, Option<i64>, Option<i64>);
+    let found: Option<ChoiceColumns> = sqlx::query_as(sql).bind(&turn.0).fetch_optional(&mut *tx).await?;
     let (chosen, delivered, parked) = found.ok_or(SETTLED)?;
     match chosen {
         Some(chosen) if chosen == by.0 => return Ok(ChoiceOutcome::Noted),

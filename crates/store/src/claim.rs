@@ -5,8 +5,8 @@
 //! else had the database meanwhile: a server that restarts costs nothing, another daemon ends this one.
 
 use crate::{
-    Db, Location, StoreError,
-    engine::{self, Engine},
+    Db, DbLocation, StoreError,
+    engine::{self, DbEngine},
 };
 use sqlx::AnyConnection;
 use std::time::Duration;
@@ -26,13 +26,13 @@ const TAKEN: StoreError = StoreError::Conflict("another pudu works on this datab
 
 /// A database that is one process's alone as long as this lives.
 pub struct Claim {
-    session: Option<Session>,
+    session: Option<LockSession>,
 }
 
 /// The session on a server that has the lock.
-struct Session {
+struct LockSession {
     connection: AnyConnection,
-    location: Location,
+    location: DbLocation,
     /// The server's number of the session.
     pid: i32,
     /// This process.
@@ -42,7 +42,7 @@ struct Session {
 impl Db {
     /// Takes the database for this process: another process that asks gets a `Conflict` until this one is gone.
     pub async fn claim(&self) -> Result<Claim, StoreError> {
-        if self.engine() != Engine::Postgres {
+        if self.engine() != DbEngine::Postgres {
             return Ok(Claim { session: None });
         }
         if self.is_claimed() {
@@ -55,13 +55,13 @@ impl Db {
         sqlx::query(sql).bind(&owner).execute(&mut connection).await?;
         self.claimed_as(&owner);
         let pid = pid(&mut connection).await?;
-        let session = Session { connection, location: self.location().clone(), pid, owner };
+        let session = LockSession { connection, location: self.location().clone(), pid, owner };
         Ok(Claim { session: Some(session) })
     }
 
     /// Returns a `Conflict` if a process has claimed the database. Takes nothing.
     pub async fn check_unclaimed(&self) -> Result<(), StoreError> {
-        if self.engine() == Engine::Postgres {
+        if self.engine() == DbEngine::Postgres {
             locked(self.location()).await?;
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Claim {
     }
 }
 
-impl Session {
+impl LockSession {
     async fn is_well(&mut self) -> bool {
         let look = sqlx::query("SELECT 1").execute(&mut self.connection);
         matches!(tokio::time::timeout(CHECK_TIMEOUT, look).await, Ok(Ok(_)))
@@ -129,7 +129,7 @@ impl Session {
 }
 
 /// Opens a session that has the lock.
-async fn locked(location: &Location) -> Result<AnyConnection, StoreError> {
+async fn locked(location: &DbLocation) -> Result<AnyConnection, StoreError> {
     let mut connection = engine::session(location).await?;
     for _ in 0..RELEASE_TIMEOUT.as_millis() / RETRY_INTERVAL.as_millis() {
         if lock(&mut connection).await? {

@@ -6,11 +6,11 @@
 //! A caller that cannot wait asks a copy of the store with a limit ([`Db::within`]).
 
 use crate::{
-    Location, StoreError,
-    availability::{Availability, Pauses},
+    DbLocation, StoreError,
+    availability::{Availability, RetryDelays},
     crash,
-    engine::{self, Engine, Lease},
-    writer::{Work, Writer},
+    engine::{self, DbEngine, Lease},
+    writer::{StoreWriter, WriteWork},
 };
 use sqlx::AnyPool;
 use std::{sync::Arc, time::Duration};
@@ -31,9 +31,9 @@ pub struct Db {
 }
 
 struct Inner {
-    engine: Engine,
-    location: Location,
-    writer: Writer,
+    engine: DbEngine,
+    location: DbLocation,
+    writer: StoreWriter,
     availability: Arc<Availability>,
     write: AnyPool,
     read: AnyPool,
@@ -41,10 +41,10 @@ struct Inner {
 
 impl Db {
     /// Opens the store, makes or updates its tables, and starts its writer.
-    pub async fn open(location: &Location) -> Result<Self, StoreError> {
+    pub async fn open(location: &DbLocation) -> Result<Self, StoreError> {
         let availability = Arc::new(Availability::default());
         let (engine, pools) = engine::connect(location, &availability).await?;
-        let writer = Writer::start(pools.write.clone(), engine, availability.clone());
+        let writer = StoreWriter::start(pools.write.clone(), engine, availability.clone());
         let location = location.clone();
         let inner = Inner { engine, location, writer, availability, write: pools.write, read: pools.read };
         Ok(Self { inner: Arc::new(inner), limit: None })
@@ -92,18 +92,18 @@ impl Db {
         self.inner.writer.claimed_as(owner.to_owned());
     }
 
-    pub(crate) fn engine(&self) -> Engine {
+    pub(crate) fn engine(&self) -> DbEngine {
         self.inner.engine
     }
 
-    pub(crate) fn location(&self) -> &Location {
+    pub(crate) fn location(&self) -> &DbLocation {
         &self.inner.location
     }
 
     /// Runs one read, and again as long as the database fails.
-    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: Work<D, T>) -> Result<T, StoreError> {
+    pub(crate) async fn read<D: Sync, T>(&self, data: D, query: WriteWork<D, T>) -> Result<T, StoreError> {
         let patient = async {
-            let (mut pauses, mut late) = (Pauses::default(), 0);
+            let (mut pauses, mut late) = (RetryDelays::default(), 0);
             loop {
                 let outcome = self.read_once(&data, query, &mut late).await;
                 match outcome {
@@ -125,7 +125,7 @@ impl Db {
     async fn read_once<D: Sync, T>(
         &self,
         data: &D,
-        query: Work<D, T>,
+        query: WriteWork<D, T>,
         late: &mut u32,
     ) -> Result<T, StoreError> {
         let mut lease = Lease::take(&self.inner.read, self.inner.engine).await?;
@@ -140,7 +140,7 @@ impl Db {
         &self,
         name: &'static crash::Write,
         data: D,
-        work: Work<D, T>,
+        work: WriteWork<D, T>,
     ) -> Result<T, StoreError>
     where
         D: Send + Sync + 'static,

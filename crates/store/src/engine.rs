@@ -1,6 +1,6 @@
 //! The two engines, and all that differs between them.
 
-use crate::{Location, StoreError, availability::Availability};
+use crate::{DbLocation, StoreError, availability::Availability};
 use backon::{ExponentialBuilder, Retryable};
 use sqlx::{
     Any, AnyConnection, AnyPool, ConnectOptions, Connection,
@@ -34,13 +34,13 @@ const MAX_READERS: u32 = 4;
 
 /// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub(crate) enum DbEngine {
     Memory,
     Sqlite,
     Postgres,
 }
 
-impl Engine {
+impl DbEngine {
     /// Begins a transaction that will write. SQLite takes the lock at once: a transaction that reads
     /// first and then wants to write could not wait for it.
     pub(crate) fn begin(self) -> &'static str {
@@ -122,9 +122,9 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) async fn take(pool: &AnyPool, engine: Engine) -> Result<Self, StoreError> {
+    pub(crate) async fn take(pool: &AnyPool, engine: DbEngine) -> Result<Self, StoreError> {
         let connection = Some(pool.acquire().await?);
-        Ok(Self { connection, renewable: engine != Engine::Memory })
+        Ok(Self { connection, renewable: engine != DbEngine::Memory })
     }
 
     /// Returns the connection, which is there until the end of the lease.
@@ -156,15 +156,15 @@ impl Drop for Lease {
 
 /// Opens the database, brings it up to date, and makes the pools.
 pub(crate) async fn connect(
-    location: &Location,
+    location: &DbLocation,
     availability: &Arc<Availability>,
-) -> Result<(Engine, Pools), StoreError> {
+) -> Result<(DbEngine, Pools), StoreError> {
     sqlx::any::install_default_drivers();
     let (engine, url) = address(location)?;
     let options = url.parse()?;
     let pools = match engine {
-        Engine::Memory => memory(options).await?,
-        Engine::Sqlite | Engine::Postgres => lasting(engine, options, availability).await?,
+        DbEngine::Memory => memory(options).await?,
+        DbEngine::Sqlite | DbEngine::Postgres => lasting(engine, options, availability).await?,
     };
     Ok((engine, pools))
 }
@@ -173,14 +173,14 @@ pub(crate) async fn connect(
 async fn memory(options: AnyConnectOptions) -> Result<Pools, StoreError> {
     let only = AnyPoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
     let pool = only.test_before_acquire(false).acquire_timeout(ACQUIRE_TIMEOUT).connect_lazy_with(options);
-    crate::schema::migrate(&mut *pool.acquire().await?, Engine::Memory).await?;
+    crate::schema::migrate(&mut *pool.acquire().await?, DbEngine::Memory).await?;
     Ok(Pools { write: pool.clone(), read: pool })
 }
 
 /// The first connection is made without a pool, so that what is wrong is told as it is and at once: a
 /// pool would try again until it is out of patience, and then tell of that alone.
 async fn lasting(
-    engine: Engine,
+    engine: DbEngine,
     options: AnyConnectOptions,
     availability: &Arc<Availability>,
 ) -> Result<Pools, StoreError> {
@@ -197,20 +197,20 @@ async fn lasting(
 }
 
 /// Opens a session of its own, outside of all pools.
-pub(crate) async fn session(location: &Location) -> Result<AnyConnection, StoreError> {
+pub(crate) async fn session(location: &DbLocation) -> Result<AnyConnection, StoreError> {
     let (engine, url) = address(location)?;
     open(engine, &url.parse()?).await
 }
 
 /// A file that another process is just opening can be busy in ways for which SQLite does not wait.
-async fn first(engine: Engine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
+async fn first(engine: DbEngine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
     let open = || open(engine, options);
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(8);
-    let busy = |error: &StoreError| engine == Engine::Sqlite && matches!(error, StoreError::Unavailable(_));
+    let busy = |error: &StoreError| engine == DbEngine::Sqlite && matches!(error, StoreError::Unavailable(_));
     open.retry(waits).when(busy).await
 }
 
-async fn open(engine: Engine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
+async fn open(engine: DbEngine, options: &AnyConnectOptions) -> Result<AnyConnection, StoreError> {
     let slow = |_| StoreError::Unavailable(format!("no answer within {} s", ACQUIRE_TIMEOUT.as_secs()));
     let mut connection = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await.map_err(slow)??;
     sqlx::raw_sql(engine.writing()).execute(&mut connection).await?;
@@ -218,7 +218,7 @@ async fn open(engine: Engine, options: &AnyConnectOptions) -> Result<AnyConnecti
 }
 
 /// A pool of prepared connections. A server may have closed one meanwhile, or vanished, a file cannot.
-fn pool(engine: Engine, prepare: &'static str, availability: Arc<Availability>) -> AnyPoolOptions {
+fn pool(engine: DbEngine, prepare: &'static str, availability: Arc<Availability>) -> AnyPoolOptions {
     let pool = AnyPoolOptions::new()
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .max_lifetime(None)
@@ -226,7 +226,7 @@ fn pool(engine: Engine, prepare: &'static str, availability: Arc<Availability>) 
         .after_connect(move |connection, _| {
             Box::pin(async move { sqlx::raw_sql(prepare).execute(connection).await.map(drop) })
         });
-    if engine != Engine::Postgres {
+    if engine != DbEngine::Postgres {
         return pool;
     }
     pool.before_acquire(move |connection, meta| {
@@ -252,11 +252,11 @@ fn pool(engine: Engine, prepare: &'static str, availability: Arc<Availability>) 
 }
 
 /// Returns the engine and the address as sqlx reads it.
-fn address(location: &Location) -> Result<(Engine, String), StoreError> {
+fn address(location: &DbLocation) -> Result<(DbEngine, String), StoreError> {
     match location {
-        Location::Memory => Ok((Engine::Memory, "sqlite::memory:".to_owned())),
-        Location::Sqlite(path) => Ok((Engine::Sqlite, file(path)?)),
-        Location::Postgres(url) => Ok((Engine::Postgres, url.reveal().to_owned())),
+        DbLocation::Memory => Ok((DbEngine::Memory, "sqlite::memory:".to_owned())),
+        DbLocation::Sqlite(path) => Ok((DbEngine::Sqlite, file(path)?)),
+        DbLocation::Postgres(url) => Ok((DbEngine::Postgres, url.reveal().to_owned())),
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
     async fn a_commit_is_on_disk_and_readers_cannot_write() {
         let folder = tempfile::TempDir::new().unwrap();
         let (_, pools) =
-            connect(&Location::Sqlite(folder.path().join("pudu.db")), &Arc::default()).await.unwrap();
+            connect(&DbLocation::Sqlite(folder.path().join("pudu.db")), &Arc::default()).await.unwrap();
         assert_eq!(pragma(&pools.write, "journal_mode").await, "wal");
         assert_eq!(pragma(&pools.write, "synchronous").await, "2", "FULL");
         assert_eq!(pragma(&pools.write, "foreign_keys").await, "1");

@@ -6,7 +6,7 @@ use url::Url;
 
 /// Location of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum DbLocation {
     /// In this process's memory; gone with it.
     Memory,
     /// In this SQLite file, made if missing together with the folders above it.
@@ -58,14 +58,14 @@ impl fmt::Debug for PostgresUrl {
 
 #[cfg(test)]
 mod tests {
-    use super::{Location, PostgresUrl};
+    use super::{DbLocation, PostgresUrl};
 
     #[test]
     fn an_address_never_shows_its_password() {
         let text = "postgres://pudu:hunter2@db.example:6432/chats?password=hunter3&sslmode=require";
         let url = PostgresUrl::parse(text).unwrap();
         assert_eq!(url.to_string(), "postgres://pudu@db.example:6432/chats");
-        let location = format!("{:?}", Location::Postgres(url.clone()));
+        let location = format!("{:?}", DbLocation::Postgres(url.clone()));
         assert_eq!(location, "Postgres(PostgresUrl(postgres://pudu@db.example:6432/chats))");
         assert_eq!(url.reveal(), text);
     }

@@ -54,7 +54,7 @@ struct Rows {
 
 /// A thread as far as it has been read.
 #[derive(Default)]
-struct Loaded {
+struct LoadedThread {
     seq: Seq,
     state: ThreadState,
     /// The newest snapshot, in bytes; 0 without one.
@@ -90,7 +90,7 @@ impl Db {
     }
 
     /// A load that could not keep its snapshot is a good load: the next one will try.
-    async fn keep_snapshot(&self, thread: &ThreadId, loaded: &Loaded) {
+    async fn keep_snapshot(&self, thread: &ThreadId, loaded: &LoadedThread) {
         let Ok(body) = serde_json::to_string(&loaded.state) else { return };
         let data = (thread.clone(), loaded.seq, body);
         let kept = self.write(&crash::SNAPSHOT, data, |(thread, seq, body), tx| {
@@ -102,7 +102,7 @@ impl Db {
     }
 }
 
-impl Loaded {
+impl LoadedThread {
     fn take(&mut self, seq: Seq, body: &str) -> Result<(), StoreError> {
         if seq != self.seq + 1 {
             return Err(StoreError::Corrupt(format!("a thread lacks its row {}", self.seq + 1)));
@@ -124,7 +124,7 @@ impl Loaded {
     }
 }
 
-async fn load(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Loaded, StoreError> {
+async fn load(tx: &mut AnyConnection, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
     let mut loaded = newest_snapshot(tx, thread).await?;
     let sql = "SELECT seq, body FROM log WHERE thread = $1 AND seq > $2 ORDER BY seq";
     let query = sqlx::query_as::<_, (Seq, String)>(sql).bind(thread.as_str()).bind(loaded.seq);
@@ -136,12 +136,12 @@ async fn load(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Loaded, Store
     Ok(loaded)
 }
 
-async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<Loaded, StoreError> {
+async fn newest_snapshot(tx: &mut AnyConnection, thread: &ThreadId) -> Result<LoadedThread, StoreError> {
     let sql = "SELECT seq, body FROM snapshots WHERE thread = $1";
     let row = sqlx::query_as(sql).bind(thread.as_str()).fetch_optional(tx).await?;
-    let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(Loaded::default()) };
+    let Some((seq, body)): Option<(Seq, String)> = row else { return Ok(LoadedThread::default()) };
     let state = serde_json::from_str(&body).map_err(|e| unreadable("a thread's snapshot", &e))?;
-    let mut loaded = Loaded { seq, state, snapshot_bytes: body.len(), ..Loaded::default() };
+    let mut loaded = LoadedThread { seq, state, snapshot_bytes: body.len(), ..LoadedThread::default() };
     loaded.read = loaded.entries();
     Ok(loaded)
 }
@@ -187,7 +187,7 @@ async fn snapshot(tx: &mut AnyConnection, thread: &ThreadId, seq: Seq, body: &st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Location;
+    use crate::DbLocation;
     use proptest::prelude::*;
     use pudu_base::{Human, Message, ToolResult};
     use std::sync::Arc;
@@ -234,7 +234,7 @@ mod tests {
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let db = Db::open(&Location::Memory).await.unwrap();
+                let db = Db::open(&DbLocation::Memory).await.unwrap();
                 let thread = ThreadId::from("thread");
                 let (mut all, mut at) = (Vec::new(), 0);
                 for (updates, with_snapshot) in appends {
@@ -251,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_gap_in_a_thread_is_damage() {
-        let db = Db::open(&Location::Memory).await.unwrap();
+        let db = Db::open(&DbLocation::Memory).await.unwrap();
         let thread = ThreadId::from("thread");
         let updates = [Update::Remove("1".into()), Update::Remove("2".into()), Update::Remove("3".into())];
         db.append(&thread, &"run".into(), 0, &updates).await.unwrap();

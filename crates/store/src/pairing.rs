@@ -21,7 +21,7 @@ pub struct Paired {
     pub at: i64,
 }
 
-type Row = (String, String, String, i64);
+type PairingColumns = (String, String, String, i64);
 
 impl Db {
     /// Keeps a code's hash until `expires`. False when too many codes of this account are unused.
@@ -62,7 +62,7 @@ impl Db {
 
 async fn paired(tx: &mut AnyConnection) -> Result<Vec<Paired>, StoreError> {
     let sql = "SELECT account, person, name, at FROM paired ORDER BY account, at, person";
-    let rows: Vec<Row> = sqlx::query_as(sql).fetch_all(tx).await?;
+    let rows: Vec<PairingColumns> = sqlx::query_as(sql).fetch_all(tx).await?;
     let paired = |(account, person, name, at)| Paired { account, person, name, at };
     Ok(rows.into_iter().map(paired).collect())
 }

@@ -4,7 +4,7 @@ use crate::{Db, StoreError, crash};
 use pudu_base::{Outcome, RunId, ThreadId, Usage};
 use sqlx::AnyConnection;
 
-struct End {
+struct RunEndColumns {
     id: RunId,
     outcome: String,
     usage: Usage,
@@ -34,7 +34,7 @@ impl Db {
         now: i64,
     ) -> Result<(), StoreError> {
         let outcome = serde_json::to_string(outcome).map_err(|e| StoreError::Rejected(e.to_string()))?;
-        let end = End { id: id.clone(), outcome, usage, now };
+        let end = RunEndColumns { id: id.clone(), outcome, usage, now };
         self.write(&crash::RUN_ENDED, end, |end, tx| Box::pin(ended(tx, end))).await
     }
 
@@ -74,7 +74,7 @@ async fn started(tx: &mut AnyConnection, texts: &[String; 3], now: i64) -> Resul
     Ok(())
 }
 
-async fn ended(tx: &mut AnyConnection, end: &End) -> Result<(), StoreError> {
+async fn ended(tx: &mut AnyConnection, end: &RunEndColumns) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET ended = $1, outcome = $2, input = $3, output = $4
         WHERE id = $5 AND ended IS NULL";
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

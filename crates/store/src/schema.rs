@@ -3,7 +3,7 @@
 //! Versions are counted from 1, one file each; a file that was released never changes again. There is
 //! no way back: an older program refuses a newer database and changes nothing.
 
-use crate::{StoreError, clock, engine::Engine};
+use crate::{StoreError, clock, engine::DbEngine};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
 const MIGRATIONS: &[&str] = &[
@@ -19,9 +19,9 @@ const MIGRATIONS: &[&str] = &[
 
 /// Applies what is missing, in one transaction. Of several processes that start at once, one does it and
 /// the others wait.
-pub(crate) async fn migrate(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+pub(crate) async fn migrate(connection: &mut AnyConnection, engine: DbEngine) -> Result<(), StoreError> {
     let mut tx = connection.begin_with(engine.begin()).await?;
-    if engine == Engine::Postgres {
+    if engine == DbEngine::Postgres {
         enter_schema(&mut tx).await?;
     }
     let found = version(&mut tx).await?;

@@ -6,7 +6,7 @@ use sqlx::AnyConnection;
 
 /// A place's conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ConversationRow {
     /// The place's key.
     pub key: String,
     /// The account.
@@ -27,7 +27,7 @@ pub struct Conversation {
 
 /// The conversations of a chat among which that of a command is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room<'a> {
+pub struct ChatConversations<'a> {
     /// The account.
     pub account: &'a str,
     /// The chat.
@@ -38,22 +38,23 @@ pub struct Room<'a> {
     pub topics: bool,
 }
 
-type Row = (String, String, String, String, Option<String>, Option<String>, Option<String>, i64);
+type ConversationColumns =
+    (String, String, String, String, Option<String>, Option<String>, Option<String>, i64);
 
 impl Db {
     /// Returns a conversation, if it was ever bound.
-    pub async fn conversation(&self, key: &str) -> Result<Option<Conversation>, StoreError> {
+    pub async fn conversation(&self, key: &str) -> Result<Option<ConversationRow>, StoreError> {
         self.read(key, |key, tx| Box::pin(conversation(tx, key))).await
     }
 
     /// Returns the conversation of a room that was talked in last.
-    pub async fn latest(&self, room: Room<'_>) -> Result<Option<Conversation>, StoreError> {
+    pub async fn latest(&self, room: ChatConversations<'_>) -> Result<Option<ConversationRow>, StoreError> {
         self.read(room, |room, tx| Box::pin(latest(tx, *room))).await
     }
 
     /// Returns the conversations of a room in which a run is at work, newest first: the key, and where the
     /// reply goes, JSON.
-    pub async fn at_work(&self, room: Room<'_>) -> Result<Vec<(String, String)>, StoreError> {
+    pub async fn at_work(&self, room: ChatConversations<'_>) -> Result<Vec<(String, String)>, StoreError> {
         self.read(room, |room, tx| Box::pin(at_work(tx, *room))).await
     }
 
@@ -102,30 +103,36 @@ impl Db {
     }
 }
 
-impl From<Row> for Conversation {
-    fn from((key, account, chat, thread, model, mode, agent, updated): Row) -> Self {
+impl From<ConversationColumns> for ConversationRow {
+    fn from((key, account, chat, thread, model, mode, agent, updated): ConversationColumns) -> Self {
         Self { key, account, chat, thread: thread.into(), model, mode, agent, updated }
     }
 }
 
-async fn conversation(tx: &mut AnyConnection, key: &str) -> Result<Option<Conversation>, StoreError> {
+async fn conversation(tx: &mut AnyConnection, key: &str) -> Result<Option<ConversationRow>, StoreError> {
     let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
         WHERE key = $1";
-    let row: Option<Row> = sqlx::query_as(sql).bind(key).fetch_optional(tx).await?;
-    Ok(row.map(Conversation::from))
+    let row: Option<ConversationColumns> = sqlx::query_as(sql).bind(key).fetch_optional(tx).await?;
+    Ok(row.map(ConversationRow::from))
 }
 
-async fn latest(tx: &mut AnyConnection, room: Room<'_>) -> Result<Option<Conversation>, StoreError> {
+async fn latest(
+    tx: &mut AnyConnection,
+    room: ChatConversations<'_>,
+) -> Result<Option<ConversationRow>, StoreError> {
     let sql = "SELECT key, account, chat, thread, model, mode, agent, updated FROM conversations
         WHERE account = $1 AND chat = $2
         AND ($4 = 1 OR key = $3 OR substr(key, 1, length($3) + 2) IN ($3 || ':m', $3 || ':a'))
         ORDER BY updated DESC, key DESC LIMIT 1";
     let row = sqlx::query_as(sql).bind(room.account).bind(room.chat).bind(room.base);
-    let row: Option<Row> = row.bind(i64::from(room.topics)).fetch_optional(tx).await?;
-    Ok(row.map(Conversation::from))
+    let row: Option<ConversationColumns> = row.bind(i64::from(room.topics)).fetch_optional(tx).await?;
+    Ok(row.map(ConversationRow::from))
 }
 
-async fn at_work(tx: &mut AnyConnection, room: Room<'_>) -> Result<Vec<(String, String)>, StoreError> {
+async fn at_work(
+    tx: &mut AnyConnection,
+    room: ChatConversations<'_>,
+) -> Result<Vec<(String, String)>, StoreError> {
     let sql = "SELECT key, placement FROM turns JOIN conversations ON key = conversation
         WHERE delivered IS NULL AND parked IS NULL AND final_view IS NULL AND run IS NOT NULL
         AND conversations.account = $1 AND chat = $2

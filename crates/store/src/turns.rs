@@ -29,7 +29,7 @@ pub struct NewTurn {
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
-    pub placement: String,
+    pub reply_target: String,
     /// The events that it answers; each waits and has no other turn.
     pub items: Vec<InboxItemId>,
     /// The reply, JSON, where it is known already.
@@ -40,7 +40,7 @@ pub struct NewTurn {
 
 /// Record of a reply's messages on the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownReply {
     /// The channel's record of it, JSON.
     pub handle: String,
     /// The conversation's key.
@@ -76,7 +76,7 @@ pub struct TurnRow {
     /// The run, where the agent is asked.
     pub run: Option<RunId>,
     /// The reply's target, JSON.
-    pub placement: String,
+    pub reply_target: String,
     /// The events that it answers, oldest first.
     pub items: Vec<InboxItemId>,
     /// The channel's record of what is on the platform, JSON.
@@ -109,7 +109,7 @@ impl Db {
     }
 
     /// Keeps what of an open turn's reply is on the platform, in place of what was kept before.
-    pub async fn save_handle(&self, turn: &TurnId, shown: &Shown, now: i64) -> Result<(), StoreError> {
+    pub async fn save_handle(&self, turn: &TurnId, shown: &ShownReply, now: i64) -> Result<(), StoreError> {
         let recorded = Recorded {
             account: shown.account.clone(),
             chat: shown.chat.clone(),
@@ -230,7 +230,7 @@ impl FromRow<'_, AnyRow> for TurnRow {
             account: row.try_get("account")?,
             thread: row.try_get::<Option<String>, _>("thread")?.map(ThreadId::from),
             run: row.try_get::<Option<String>, _>("run")?.map(RunId::from),
-            placement: row.try_get("placement")?,
+            reply_target: row.try_get("placement")?,
             items: Vec::new(),
             handle: row.try_get("handle")?,
             final_view: row.try_get("final_view")?,
@@ -255,7 +255,7 @@ async fn open(tx: &mut AnyConnection, turn: &NewTurn) -> Result<(), StoreError> 
     let insert = sqlx::query(sql).bind(&turn.id.0).bind(&turn.conversation).bind(&turn.account);
     let insert = insert.bind(turn.thread.as_ref().map(ThreadId::as_str));
     let insert = insert.bind(turn.run.as_ref().map(RunId::as_str));
-    let insert = insert.bind(&turn.placement).bind(turn.final_view.as_deref()).bind(turn.now);
+    let insert = insert.bind(&turn.reply_target).bind(turn.final_view.as_deref()).bind(turn.now);
     if insert.execute(&mut *tx).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict("there is a turn with this id already"));
     }

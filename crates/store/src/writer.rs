@@ -8,9 +8,9 @@
 
 use crate::{
     StoreError,
-    availability::{Availability, Pauses},
+    availability::{Availability, RetryDelays},
     crash,
-    engine::{self, Engine, Lease},
+    engine::{self, DbEngine, Lease},
     transaction::Transaction,
 };
 use pudu_base::BoxFuture;
@@ -30,11 +30,12 @@ const MAX_BATCH_JOBS: usize = 256;
 const MAX_LONE_FAILURES: u32 = 5;
 
 /// Function of a job: works with its data, inside a transaction. It must leave no trace when it fails.
-pub(crate) type Work<D, T> = for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
+pub(crate) type WriteWork<D, T> =
+    for<'a> fn(&'a D, &'a mut AnyConnection) -> BoxFuture<'a, Result<T, StoreError>>;
 
 /// The way to the writer's task.
-pub(crate) struct Writer {
-    jobs: mpsc::Sender<Box<dyn Job>>,
+pub(crate) struct StoreWriter {
+    jobs: mpsc::Sender<Box<dyn WriteJob>>,
     commits: Arc<AtomicU64>,
     /// The name under which this process has claimed the database.
     owner: Arc<OnceLock<String>>,
@@ -42,13 +43,14 @@ pub(crate) struct Writer {
     tasks: TaskTracker,
 }
 
-impl Writer {
+impl StoreWriter {
     /// Starts the task. It ends when it is closed or when nobody can reach it any more.
-    pub(crate) fn start(pool: AnyPool, engine: Engine, availability: Arc<Availability>) -> Self {
+    pub(crate) fn start(pool: AnyPool, engine: DbEngine, availability: Arc<Availability>) -> Self {
         let owner = Arc::<OnceLock<String>>::default();
         let (jobs, queue) = mpsc::channel(MAX_QUEUED_JOBS);
         let (commits, stop, tasks) = (Arc::default(), CancellationToken::new(), TaskTracker::new());
-        let task = Task { pool, engine, availability, owner: owner.clone(), commits: Arc::clone(&commits) };
+        let task =
+            WriterTask { pool, engine, availability, owner: owner.clone(), commits: Arc::clone(&commits) };
         tasks.spawn(task.run(queue, stop.clone()));
         tasks.close();
         Self { jobs, commits, owner, stop, tasks }
@@ -59,14 +61,14 @@ impl Writer {
         &self,
         name: &'static crash::Write,
         data: D,
-        work: Work<D, T>,
+        work: WriteWork<D, T>,
     ) -> Result<T, StoreError>
     where
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Call { name, data, work, value: None, reply });
+        let job = Box::new(WriteCall { name, data, work, value: None, reply });
         self.jobs.send(job).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -99,7 +101,7 @@ impl Writer {
 }
 
 /// A write that waits, whatever its types.
-trait Job: Send {
+trait WriteJob: Send {
     fn name(&self) -> &'static crash::Write;
 
     /// Runs the work and keeps what it gave.
@@ -109,15 +111,15 @@ trait Job: Send {
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-struct Call<D, T> {
+struct WriteCall<D, T> {
     name: &'static crash::Write,
     data: D,
-    work: Work<D, T>,
+    work: WriteWork<D, T>,
     value: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<D: Send + Sync, T: Send> Job for Call<D, T> {
+impl<D: Send + Sync, T: Send> WriteJob for WriteCall<D, T> {
     fn name(&self) -> &'static crash::Write {
         self.name
     }
@@ -142,23 +144,23 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
 }
 
 /// Why a batch was not committed.
-enum Trouble {
+enum CommitError {
     /// The job at this place failed.
     Job(usize, StoreError),
     /// The database did: no job is to blame.
     Database(StoreError),
 }
 
-struct Task {
+struct WriterTask {
     pool: AnyPool,
-    engine: Engine,
+    engine: DbEngine,
     availability: Arc<Availability>,
     owner: Arc<OnceLock<String>>,
     commits: Arc<AtomicU64>,
 }
 
-impl Task {
-    async fn run(self, mut queue: mpsc::Receiver<Box<dyn Job>>, stop: CancellationToken) {
+impl WriterTask {
+    async fn run(self, mut queue: mpsc::Receiver<Box<dyn WriteJob>>, stop: CancellationToken) {
         let mut batch = Vec::new();
         loop {
             tokio::select! {
@@ -172,26 +174,30 @@ impl Task {
     }
 
     /// Writes a batch and answers everybody in it.
-    async fn settle(&self, mut batch: Vec<Box<dyn Job>>) {
-        let (mut aside, mut tries) = (Vec::new(), Tries::default());
+    async fn settle(&self, mut batch: Vec<Box<dyn WriteJob>>) {
+        let (mut aside, mut tries) = (Vec::new(), CommitTries::default());
         let outcome = loop {
             match self.persist(&mut batch, &mut tries).await {
-                Err(Trouble::Job(place, _)) if batch.len() > 1 => aside.push(batch.remove(place)),
+                Err(CommitError::Job(place, _)) if batch.len() > 1 => aside.push(batch.remove(place)),
                 outcome => break outcome,
             }
         };
         answer(batch, outcome);
         for job in aside {
             let mut alone = vec![job];
-            let outcome = self.persist(&mut alone, &mut Tries::default()).await;
+            let outcome = self.persist(&mut alone, &mut CommitTries::default()).await;
             answer(alone, outcome);
         }
     }
 
     /// Commits jobs, however long the database has to be waited for. An error is that of a job, or the end of the
     /// store.
-    async fn persist(&self, jobs: &mut [Box<dyn Job>], tries: &mut Tries) -> Result<(), Trouble> {
-        let (mut pauses, mut lone_failures) = (Pauses::default(), 0);
+    async fn persist(
+        &self,
+        jobs: &mut [Box<dyn WriteJob>],
+        tries: &mut CommitTries,
+    ) -> Result<(), CommitError> {
+        let (mut pauses, mut lone_failures) = (RetryDelays::default(), 0);
         loop {
             let error = match self.commit(jobs, tries).await {
                 Ok(()) => {
@@ -200,22 +206,24 @@ impl Task {
                     return Ok(());
                 }
                 // Is it the job, or the database? The others will show.
-                Err(Trouble::Job(place, error)) if jobs.len() > 1 || !error.is_outage() => {
-                    return Err(Trouble::Job(place, error));
+                Err(CommitError::Job(place, error)) if jobs.len() > 1 || !error.is_outage() => {
+                    return Err(CommitError::Job(place, error));
                 }
-                Err(Trouble::Job(place, error)) => {
+                Err(CommitError::Job(place, error)) => {
                     lone_failures = if self.answers().await { lone_failures + 1 } else { 0 };
                     if lone_failures == MAX_LONE_FAILURES {
-                        return Err(Trouble::Job(place, error));
+                        return Err(CommitError::Job(place, error));
                     }
                     error
                 }
-                Err(Trouble::Database(error)) if !error.is_outage() => return Err(Trouble::Database(error)),
-                Err(Trouble::Database(error)) => error,
+                Err(CommitError::Database(error)) if !error.is_outage() => {
+                    return Err(CommitError::Database(error));
+                }
+                Err(CommitError::Database(error)) => error,
             };
             self.availability.failed(&error);
             if self.availability.sleep(pauses.next()).await.is_none() {
-                return Err(Trouble::Database(StoreError::Closed));
+                return Err(CommitError::Database(StoreError::Closed));
             }
         }
     }
@@ -234,20 +242,24 @@ impl Task {
 
     /// Runs jobs in one transaction, and does not wait for ever: after each try that was late the next has twice the
     /// time. A transaction before it whose end is unknown is looked for first.
-    async fn commit(&self, jobs: &mut [Box<dyn Job>], tries: &mut Tries) -> Result<(), Trouble> {
+    async fn commit(
+        &self,
+        jobs: &mut [Box<dyn WriteJob>],
+        tries: &mut CommitTries,
+    ) -> Result<(), CommitError> {
         let mut lease = Lease::take(&self.pool, self.engine).await?;
         let run = self.run_once(lease.connection()?, jobs, &mut tries.last);
         let outcome = engine::in_time(self.engine.write_timeout(), &mut tries.late, run).await;
-        lease.end(&outcome.as_ref().map_err(Trouble::error));
+        lease.end(&outcome.as_ref().map_err(CommitError::error));
         outcome
     }
 
     async fn run_once(
         &self,
         connection: &mut AnyConnection,
-        jobs: &mut [Box<dyn Job>],
+        jobs: &mut [Box<dyn WriteJob>],
         last: &mut Option<Transaction>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CommitError> {
         if let Some(before) = last {
             match before.was_committed(connection).await {
                 Ok(true) => return Ok(()),
@@ -264,17 +276,17 @@ impl Task {
     async fn run_all(
         &self,
         connection: &mut AnyConnection,
-        jobs: &mut [Box<dyn Job>],
+        jobs: &mut [Box<dyn WriteJob>],
         begun: &mut Option<Transaction>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CommitError> {
         let mut tx = connection.begin_with(self.engine.begin()).await?;
-        if self.engine == Engine::Postgres {
+        if self.engine == DbEngine::Postgres {
             let (transaction, owner) = Transaction::of(&mut tx).await?;
             *begun = Some(transaction);
             if self.owner.get().is_some_and(|own| owner.as_ref() != Some(own)) {
                 // For this process the store is closed from here on.
                 self.availability.close();
-                return Err(Trouble::Database(StoreError::Closed));
+                return Err(CommitError::Database(StoreError::Closed));
             }
         }
         for (place, job) in jobs.iter_mut().enumerate() {
@@ -282,10 +294,10 @@ impl Task {
                 if let Err(left) = tx.rollback().await {
                     // SQLite ends a transaction by itself when the disk is full: the connection is not used again.
                     let lost = StoreError::Unavailable(left.to_string());
-                    return Err(Trouble::Database(if error.is_outage() { error } else { lost }));
+                    return Err(CommitError::Database(if error.is_outage() { error } else { lost }));
                 }
                 *begun = None;
-                return Err(Trouble::Job(place, error));
+                return Err(CommitError::Job(place, error));
             }
         }
         jobs.iter().for_each(|job| crash::point(job.name().before));
@@ -298,7 +310,7 @@ impl Task {
 
 /// How the tries of a batch went.
 #[derive(Default)]
-struct Tries {
+struct CommitTries {
     /// How many had no answer in time.
     late: u32,
     /// The transaction whose end is unknown.
@@ -313,7 +325,7 @@ async fn probe(connection: &mut AnyConnection) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl Trouble {
+impl CommitError {
     fn error(&self) -> StoreError {
         match self {
             Self::Job(_, error) | Self::Database(error) => error.clone(),
@@ -321,13 +333,13 @@ impl Trouble {
     }
 }
 
-impl<E: Into<StoreError>> From<E> for Trouble {
+impl<E: Into<StoreError>> From<E> for CommitError {
     fn from(error: E) -> Self {
         Self::Database(error.into())
     }
 }
 
-fn answer(batch: Vec<Box<dyn Job>>, outcome: Result<(), Trouble>) {
+fn answer(batch: Vec<Box<dyn WriteJob>>, outcome: Result<(), CommitError>) {
     let failure = outcome.err().map(|trouble| trouble.error());
     batch.into_iter().for_each(|job| job.answer(failure.clone()));
 }

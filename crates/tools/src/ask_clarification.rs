@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The question, in a sentence or two.
     question: String,
     /// Why you ask.
-    clarification_type: Kind,
+    clarification_type: ClarificationKind,
     /// Facts that people need to answer. Leave it out if the question says it all.
     context: Option<String>,
     /// Answers to choose from, a few words each. People may always answer in their own words.
@@ -28,7 +28,8 @@ pub(crate) struct Args {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+#[schemars(rename = "Kind")]
+enum ClarificationKind {
     /// Something is not said that you need.
     MissingInfo,
     /// It can be read in more than one way.
@@ -41,7 +42,7 @@ enum Kind {
     Suggestion,
 }
 
-impl Kind {
+impl ClarificationKind {
     fn sign(&self) -> &'static str {
         match self {
             Self::MissingInfo | Self::AmbiguousRequirement => "❓",
@@ -55,9 +56,9 @@ impl Kind {
 impl TypedTool for AskClarification {
     type Args = Args;
     const NAME: &'static str = "ask_clarification";
-    const ABOUT: &'static str = "Asks the people in the chat a question and waits for their answer. Your turn ends with it, \
+    const DESCRIPTION: &'static str = "Asks the people in the chat a question and waits for their answer. Your turn ends with it, \
          so do first whatever does not depend on the answer, and ask everything at once.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.question.trim().is_empty() {

@@ -1,7 +1,7 @@
 //! Runs a shell command.
 
 use crate::failed;
-use pudu_base::{Command, Cut, Killed, Network, Shell, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{Cut, Killed, Network, Shell, ShellCommand, ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -29,9 +29,9 @@ const CONFINED: &str = "Runs a command in a Linux shell of your own. It starts i
 impl TypedTool for Bash {
     type Args = Args;
     const NAME: &'static str = "bash";
-    const ABOUT: &'static str = CONFINED;
+    const DESCRIPTION: &'static str = CONFINED;
 
-    fn about(&self) -> String {
+    fn description(&self) -> String {
         let Shell::Confined(network) = self.shell else { return HOST.to_owned() };
         let network = match network {
             Network::None => "There is no network.",
@@ -45,7 +45,7 @@ impl TypedTool for Bash {
     }
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
-        let command = Command { script: args.command, timeout: self.timeout };
+        let command = ShellCommand { script: args.command, timeout: self.timeout };
         let done = cx.sandbox.exec(&command).await.map_err(failed)?;
         let partial = done.cut;
         let mut text = done.stdout;

@@ -36,8 +36,8 @@ pub(crate) struct Args {
 impl TypedTool for Glob {
     type Args = Args;
     const NAME: &'static str = "glob";
-    const ABOUT: &'static str = "Finds files by a pattern of their names, below a folder.";
-    const REPEATABLE: bool = true;
+    const DESCRIPTION: &'static str = "Finds files by a pattern of their names, below a folder.";
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let pattern = matcher(&args.pattern)?;

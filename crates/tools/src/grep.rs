@@ -4,7 +4,7 @@ use crate::{
     failed,
     glob::{DEPTH, LOOKED_AT, below, matcher},
 };
-use pudu_base::{Entry, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
+use pudu_base::{DirEntry, SandboxError, ToolCx, ToolError, ToolOutput, TypedTool};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,9 +45,9 @@ pub(crate) struct Args {
 impl TypedTool for Grep {
     type Args = Args;
     const NAME: &'static str = "grep";
-    const ABOUT: &'static str =
+    const DESCRIPTION: &'static str =
         "Finds lines that match a regular expression, in all text files below a folder.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let pattern = pattern(&args)?;
@@ -81,11 +81,13 @@ fn pattern(args: &Args) -> Result<Regex, ToolError> {
 }
 
 /// Returns what is below a folder, or the file itself.
-async fn files(path: &str, cx: &ToolCx) -> Result<Vec<Entry>, ToolError> {
+async fn files(path: &str, cx: &ToolCx) -> Result<Vec<DirEntry>, ToolError> {
     match cx.sandbox.list(path, DEPTH, LOOKED_AT).await {
         Ok(entries) => Ok(entries),
         Err(error) => match cx.sandbox.read(path, MAX_FILE_BYTES).await {
-            Ok(bytes) => Ok(vec![Entry { path: path.to_owned(), folder: false, size: bytes.len() as u64 }]),
+            Ok(bytes) => {
+                Ok(vec![DirEntry { path: path.to_owned(), folder: false, size: bytes.len() as u64 }])
+            }
             Err(SandboxError::TooLarge { .. }) => Err(ToolError(format!(
                 "{path} is larger than {MAX_FILE_BYTES} bytes: use bash, or read_file by lines"
             ))),
@@ -95,7 +97,7 @@ async fn files(path: &str, cx: &ToolCx) -> Result<Vec<Entry>, ToolError> {
 }
 
 /// Reads a file; `None` if it is too large or no text. One that is gone meanwhile has no lines.
-async fn text(file: &Entry, cx: &ToolCx) -> Result<Option<String>, ToolError> {
+async fn text(file: &DirEntry, cx: &ToolCx) -> Result<Option<String>, ToolError> {
     if file.size > MAX_FILE_BYTES {
         return Ok(None);
     }

@@ -26,7 +26,7 @@ use std::{sync::Arc, time::Duration};
 
 /// How much tools return, in characters, and what commands find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ToolLimits {
     /// Maximum length of the output of `bash`; its middle is cut.
     pub bash: usize,
     /// Maximum length of the output of `read_file`; its end is cut.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub shell: Shell,
 }
 
-impl Default for Limits {
+impl Default for ToolLimits {
     fn default() -> Self {
         Self {
             bash: 20_000,
@@ -72,7 +72,7 @@ pub const BUILT_IN: [&str; 3] = ["ask_clarification", "write_todos", "view_image
 
 /// Returns a tool by its name.
 #[must_use]
-pub fn tool(name: &str, limits: Limits) -> Option<Arc<dyn Tool>> {
+pub fn tool(name: &str, limits: ToolLimits) -> Option<Arc<dyn Tool>> {
     Some(match name {
         "ls" => erase(ls::Ls(limits.ls)),
         "read_file" => erase(read_file::ReadFile(limits.read_file)),

@@ -22,9 +22,9 @@ pub(crate) struct Args {
 impl TypedTool for ListUploadedFiles {
     type Args = Args;
     const NAME: &'static str = "list_uploaded_files";
-    const ABOUT: &'static str = "Lists all files that people sent in this conversation, also long ago, with path and \
+    const DESCRIPTION: &'static str = "Lists all files that people sent in this conversation, also long ago, with path and \
          size. A document has its text as Markdown (.md) beside it, which read_file reads.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let wanted = args.name_contains.to_lowercase();

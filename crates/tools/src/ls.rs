@@ -21,8 +21,8 @@ pub(crate) struct Args {
 impl TypedTool for Ls {
     type Args = Args;
     const NAME: &'static str = "ls";
-    const ABOUT: &'static str = "Lists a folder, two levels deep. Folders end with a slash.";
-    const REPEATABLE: bool = true;
+    const DESCRIPTION: &'static str = "Lists a folder, two levels deep. Folders end with a slash.";
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let entries = cx.sandbox.list(&args.path, DEPTH, MAX_ENTRIES).await.map_err(failed)?;

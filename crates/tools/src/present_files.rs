@@ -19,9 +19,9 @@ pub(crate) struct Args {
 impl TypedTool for PresentFiles {
     type Args = Args;
     const NAME: &'static str = "present_files";
-    const ABOUT: &'static str =
+    const DESCRIPTION: &'static str =
         "Sends files from /mnt/user-data/outputs to the people in the chat, together with your next answer.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.filepaths.is_empty() {

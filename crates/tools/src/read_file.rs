@@ -22,8 +22,8 @@ pub(crate) struct Args {
 impl TypedTool for ReadFile {
     type Args = Args;
     const NAME: &'static str = "read_file";
-    const ABOUT: &'static str = "Reads a text file, whole or from one line to another.";
-    const REPEATABLE: bool = true;
+    const DESCRIPTION: &'static str = "Reads a text file, whole or from one line to another.";
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let text = read_text(&*cx.sandbox, &args.path).await?;

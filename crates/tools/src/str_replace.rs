@@ -27,7 +27,7 @@ pub(crate) struct Args {
 impl TypedTool for StrReplace {
     type Args = Args;
     const NAME: &'static str = "str_replace";
-    const ABOUT: &'static str = "Replaces text in a file. The text has to occur exactly once, or all occurrences are replaced on request.";
+    const DESCRIPTION: &'static str = "Replaces text in a file. The text has to occur exactly once, or all occurrences are replaced on request.";
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.old_str.is_empty() {

@@ -2,10 +2,10 @@ mod bounds;
 
 use super::*;
 use pudu_base::{
-    BoxFuture, Command, Entry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ThreadId,
-    ThreadState, Todo, TodoStatus, ToolCx, ToolOutput, Update,
+    BoxFuture, DirEntry, Exec, Image, Killed, Marks, Question, Sandbox, SandboxProvider, ShellCommand,
+    ThreadId, ThreadState, Todo, TodoStatus, ToolCx, ToolOutput, Update,
 };
-use pudu_sandbox::{Folders, Local, Options};
+use pudu_sandbox::{Folders, LocalSandboxes, Options};
 use serde_json::{Value, json};
 use std::{path::Path, sync::Mutex};
 
@@ -24,19 +24,27 @@ async fn bench() -> Bench {
 /// A sandbox with the host's shell.
 pub(crate) async fn place(folder: &Path) -> Arc<dyn Sandbox> {
     let options = Options { host_shell: true, ..Options::default() };
-    let local = Local::new(Folders::new(folder.into(), None), None, options);
+    let local = LocalSandboxes::new(Folders::new(folder.into(), None), None, options);
     local.acquire(&ThreadId::from("t")).await.unwrap()
 }
 
 pub(crate) fn cx(sandbox: Arc<dyn Sandbox>, marks: Arc<Marks>) -> ToolCx {
     let tell = Arc::new(|_| {});
-    ToolCx { thread: "t".into(), run: "r".into(), call: "c".into(), sandbox, marks, tell, only: None }
+    ToolCx {
+        thread: "t".into(),
+        run: "r".into(),
+        call: "c".into(),
+        sandbox,
+        marks,
+        events: tell,
+        allowed_tools: None,
+    }
 }
 
 impl Bench {
     async fn output(&self, name: &str, args: Value) -> Result<ToolOutput, ToolError> {
         let bash_timeout = Duration::from_secs(20);
-        let limits = Limits { bash: 60, read_file: 40, ls: 200, bash_timeout, ..Limits::default() };
+        let limits = ToolLimits { bash: 60, read_file: 40, ls: 200, bash_timeout, ..ToolLimits::default() };
         let cx = cx(self.sandbox.clone(), self.state.lock().unwrap().marks.clone());
         let output = tool(name, limits).unwrap().call(args, &cx).await?;
         let mut state = self.state.lock().unwrap();
@@ -58,11 +66,11 @@ impl Bench {
 #[test]
 fn every_name_is_a_tool_with_that_name_and_a_schema() {
     for name in NAMES {
-        let tool = tool(name, Limits::default()).unwrap();
+        let tool = tool(name, ToolLimits::default()).unwrap();
         assert_eq!(tool.spec().name, name);
         assert_eq!(tool.spec().parameters["type"], "object", "{name}");
     }
-    assert!(tool("fly", Limits::default()).is_none());
+    assert!(tool("fly", ToolLimits::default()).is_none());
 }
 
 #[tokio::test]
@@ -319,7 +327,7 @@ async fn what_a_tool_means_besides_its_text_is_said_in_types() {
 struct Deadly(Killed);
 
 impl Sandbox for Deadly {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         let done = Exec {
             stdout: "so far\n".into(),
             stderr: String::new(),
@@ -335,7 +343,12 @@ impl Sandbox for Deadly {
     fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
         Box::pin(std::future::pending())
     }
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    fn list<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -344,8 +357,8 @@ impl Sandbox for Deadly {
 async fn a_command_that_was_killed_says_why_and_what_it_had_said() {
     let say = async |why| {
         let cx = cx(Arc::new(Deadly(why)), Arc::default());
-        let bash =
-            tool("bash", Limits { bash_timeout: Duration::from_secs(7), ..Limits::default() }).unwrap();
+        let bash = tool("bash", ToolLimits { bash_timeout: Duration::from_secs(7), ..ToolLimits::default() })
+            .unwrap();
         bash.call(json!({"command": "x"}), &cx).await.unwrap().text
     };
     assert_eq!(say(Killed::Late).await, "so far\n\nKilled: it ran longer than 7 s");
@@ -358,7 +371,9 @@ async fn a_command_that_was_killed_says_why_and_what_it_had_said() {
 
 #[test]
 fn the_shell_says_what_a_command_finds() {
-    let about = |shell| tool("bash", Limits { shell, ..Limits::default() }).unwrap().spec().about.clone();
+    let about = |shell| {
+        tool("bash", ToolLimits { shell, ..ToolLimits::default() }).unwrap().spec().description.clone()
+    };
     assert!(about(Shell::Host).ends_with("because /mnt/user-data is not there for the shell."));
     for (network, words) in [
         (Network::None, "There is no network."),

@@ -19,8 +19,8 @@ pub(crate) struct Args {
 impl TypedTool for ViewImage {
     type Args = Args;
     const NAME: &'static str = "view_image";
-    const ABOUT: &'static str = "Shows you an image from your files. You see it in the next step.";
-    const REPEATABLE: bool = true;
+    const DESCRIPTION: &'static str = "Shows you an image from your files. You see it in the next step.";
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let bytes = cx.sandbox.read(&args.image_path, MAX_IMAGE_BYTES).await.map_err(failed)?;

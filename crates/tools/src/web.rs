@@ -55,7 +55,7 @@ pub enum Provider {
 
 /// Kind of request to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WebCapability {
     /// `web_search`.
     Search,
     /// `web_fetch`.
@@ -98,7 +98,7 @@ impl Safe {
 
 /// How a tool is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct WebSettings {
     /// Base URL of the provider, if not its usual one.
     pub base_url: Option<Url>,
     /// The key, for providers that want one.
@@ -120,15 +120,15 @@ pub struct Settings {
 /// # Errors
 /// When the system's TLS roots cannot be loaded.
 pub fn tool(
-    kind: Kind,
+    kind: WebCapability,
     provider: Provider,
-    settings: Settings,
+    settings: WebSettings,
     guard: &Guard,
 ) -> Result<Option<Arc<dyn Tool>>, pudu_net::reqwest::Error> {
-    let desk = Desk::new(provider, settings, guard.clone())?;
+    let desk = ProviderClient::new(provider, settings, guard.clone())?;
     Ok(match (kind, provider) {
         (
-            Kind::Search,
+            WebCapability::Search,
             Provider::DuckDuckGo
             | Provider::Tavily
             | Provider::Firecrawl
@@ -138,10 +138,10 @@ pub fn tool(
             | Provider::Exa,
         ) => Some(erase(web_search::WebSearch(desk))),
         (
-            Kind::Fetch,
+            WebCapability::Fetch,
             Provider::Own | Provider::Jina | Provider::Tavily | Provider::Firecrawl | Provider::Exa,
         ) => Some(erase(web_fetch::WebFetch(desk))),
-        (Kind::Images, Provider::DuckDuckGo | Provider::Brave | Provider::Serper) => {
+        (WebCapability::Images, Provider::DuckDuckGo | Provider::Brave | Provider::Serper) => {
             Some(erase(image_search::ImageSearch(desk)))
         }
         _ => None,
@@ -156,15 +156,19 @@ pub(crate) fn fuzz(kind: &str, body: &[u8]) -> Option<String> {
 }
 
 /// Client that every provider's file works with.
-pub(crate) struct Desk {
+pub(crate) struct ProviderClient {
     provider: Provider,
-    settings: Settings,
+    settings: WebSettings,
     exchange: Exchange,
     guard: Guard,
 }
 
-impl Desk {
-    fn new(provider: Provider, settings: Settings, guard: Guard) -> Result<Self, pudu_net::reqwest::Error> {
+impl ProviderClient {
+    fn new(
+        provider: Provider,
+        settings: WebSettings,
+        guard: Guard,
+    ) -> Result<Self, pudu_net::reqwest::Error> {
         let exchange = Exchange::new(provider.title(), settings.api_key.clone(), settings.timeout)?;
         Ok(Self { provider, settings, exchange, guard })
     }
@@ -213,7 +217,7 @@ pub(crate) struct Hit {
 
 /// An image that a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Image {
+pub(crate) struct ImageResult {
     pub(crate) title: String,
     pub(crate) image_url: String,
     pub(crate) thumbnail_url: String,
@@ -223,7 +227,7 @@ pub(crate) struct Image {
 
 /// A page as Markdown, or as whatever text it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct FetchedPage {
     pub(crate) url: String,
     pub(crate) title: String,
     pub(crate) text: String,

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 impl TypedTool for WriteFile {
     type Args = Args;
     const NAME: &'static str = "write_file";
-    const ABOUT: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced.";
+    const DESCRIPTION: &'static str = "Writes a text file, or adds to its end. A file that is there already has to be read before it is replaced.";
 
     async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         check_size(&args.path, args.content.len() as u64)?;

@@ -20,9 +20,9 @@ pub(crate) struct Args {
 impl TypedTool for WriteTodos {
     type Args = Args;
     const NAME: &'static str = "write_todos";
-    const ABOUT: &'static str = "Keeps a list of what is to be done, for work of three steps or more. Write the whole list each \
+    const DESCRIPTION: &'static str = "Keeps a list of what is to be done, for work of three steps or more. Write the whole list each \
          time; have one entry in progress, and complete an entry as soon as it is done.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         if args.todos.len() > MAX_TODOS {

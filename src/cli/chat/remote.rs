@@ -7,7 +7,7 @@ use pudu_channels::BoxFuture;
 use pudu_client::net::{
     self,
     reqwest::{Client, Error, RequestBuilder, Response, StatusCode, header::RETRY_AFTER},
-    sse::Decoder,
+    sse::SseDecoder,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -189,14 +189,14 @@ pub(super) fn backoff(failures: u32) -> Duration {
 /// One connection's events.
 struct Following {
     bytes: BoxStream<'static, Result<Vec<u8>, Error>>,
-    decoder: Decoder,
+    decoder: SseDecoder,
     ready: VecDeque<Change>,
 }
 
 impl Following {
     fn new(answer: Response) -> Self {
         let bytes = answer.bytes_stream().map(|chunk| chunk.map(Vec::from)).boxed();
-        Self { bytes, decoder: Decoder::default(), ready: VecDeque::new() }
+        Self { bytes, decoder: SseDecoder::default(), ready: VecDeque::new() }
     }
 
     /// Returns the next change; nothing when the connection is over.

@@ -7,8 +7,8 @@ use crate::{
 };
 use pudu_channels::Check;
 use pudu_client::{
-    Groups,
-    agents::{AgentError, Agents, Broken, Persona},
+    ToolGroups,
+    agents::{AgentError, Agents, BrokenAgent, CustomAgent},
 };
 
 /// Looks at each agent, and at whom each account lets answer.
@@ -17,7 +17,7 @@ pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
     let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
     let mut checks: Vec<Check> =
         roster.agents.iter().map(|persona| usable(persona, models, &groups)).collect();
-    checks.extend(roster.broken.iter().map(|Broken { name, why }| {
+    checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
     let live = &loaded.config.live;
@@ -38,7 +38,7 @@ pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
     checks
 }
 
-fn usable(persona: &Persona, models: &[ModelConfig], groups: &Groups) -> Check {
+fn usable(persona: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
     let lacks = persona.lacks(models.iter().map(|model| model.name.as_str()), groups);
     match lacks.as_slice() {
         [] => Check::good(&persona.name, "can answer"),

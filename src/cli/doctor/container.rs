@@ -5,12 +5,12 @@ use crate::{
     config::{Docker, Live},
     machine::Machine,
 };
-use pudu_client::containers::{self, Api, prove};
+use pudu_client::containers::{self, ExecMethod, prove};
 
 /// Asks the engine, makes a container, and tries to get out of it.
 pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Vec<Check> {
     let settings = machine.settings(docker, live);
-    let found = match containers::Docker::new(settings.clone()).look().await {
+    let found = match containers::DockerEngine::new(settings.clone()).look().await {
         Ok(found) => found,
         Err(error) => {
             let mend = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
@@ -28,7 +28,7 @@ pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Ve
         }
     });
     checks.extend(mounts(live));
-    if docker.api == Api::Aio {
+    if docker.api == ExecMethod::Aio {
         let why = "the image needs the engine's filter of system calls off, and its user may become root in the container";
         checks.push(Check::poor(
             "boundary",
@@ -43,7 +43,7 @@ pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Ve
     checks
 }
 
-async fn tried(machine: &Machine, settings: containers::Settings) -> Check {
+async fn tried(machine: &Machine, settings: containers::DockerSettings) -> Check {
     // In the home, which the engine sees if it sees the folders of threads.
     let Ok(folder) = Scratch::make(machine.folders.home()) else {
         return Check::bad("escape", "nothing can be written to the home folder", "make room");

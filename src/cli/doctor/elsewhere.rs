@@ -3,7 +3,7 @@
 use super::{Check, verdict};
 use crate::{config::Live, machine::Machine};
 use pudu_client::{
-    base::{Command, Exec, Network, Sandbox, SandboxError, Shell, ThreadId},
+    base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadId},
     sandbox::prove_in,
 };
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn tried(machine: &Machine, live: &Live) -> Vec<Check> {
 }
 
 async fn command(sandbox: &dyn Sandbox) -> Check {
-    let command = Command { script: "uname -sr; id -u".to_owned(), timeout: LOOKING };
+    let command = ShellCommand { script: "uname -sr; id -u".to_owned(), timeout: LOOKING };
     match sandbox.exec(&command).await {
         Ok(Exec { code: Some(0), stdout, .. }) => {
             let said: Vec<&str> = stdout.lines().collect();

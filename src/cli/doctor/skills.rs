@@ -5,7 +5,7 @@ use crate::{
     skills,
 };
 use pudu_channels::Check;
-use pudu_client::skills::Broken;
+use pudu_client::skills::BrokenSkill;
 
 /// Counts the skills, and names each that is broken.
 pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
@@ -22,7 +22,7 @@ pub(super) fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
         count => format!(", {count} that ship give way to the team's own of their name"),
     };
     let mut checks = vec![Check::good("found", format!("{on} on, {off} off{hidden}"))];
-    checks.extend(catalog.broken.iter().map(|Broken { folder, why }| {
+    checks.extend(catalog.broken.iter().map(|BrokenSkill { folder, why }| {
         Check::poor(folder.display().to_string(), why.clone(), "mend it (docs/skills.md), or take it away")
     }));
     checks

@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_channels::{
     Channel, ChannelError,
-    dingtalk::{self, CardStyle, Config, GroupConversations},
+    dingtalk::{self, CardStyle, DingTalkConfig, GroupConversations},
 };
 use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Platform settings of a DingTalk account: the channel's own configuration but for the name.
 #[derive(Debug)]
-struct DingTalk(Config);
+struct DingTalk(DingTalkConfig);
 
 impl Platform for DingTalk {
     fn name(&self) -> &'static str {
@@ -31,8 +31,8 @@ impl Platform for DingTalk {
 
     // DingTalk has no menu of commands.
     fn channel(&self, account: &str, _menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let config = Config { account: account.to_owned(), ..self.0.clone() };
-        Ok(Arc::new(dingtalk::DingTalk::new(config)?))
+        let config = DingTalkConfig { account: account.to_owned(), ..self.0.clone() };
+        Ok(Arc::new(dingtalk::DingTalkChannel::new(config)?))
     }
 }
 
@@ -61,7 +61,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let group_conversations =
         section.choice("group_conversations", CONVERSATIONS).or(GroupConversations::Group);
     let client_id = client_id?;
-    Some(Arc::new(DingTalk(Config {
+    Some(Arc::new(DingTalk(DingTalkConfig {
         account: String::new(),
         robot_code: robot_code.unwrap_or_else(|| client_id.clone()),
         client_id,

@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_channels::{
     Channel, ChannelError,
-    discord::{self, Config, Rules},
+    discord::{self, DiscordConfig, ListenRules},
 };
 use secrecy::SecretString;
 use std::{collections::BTreeSet, sync::Arc};
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Platform settings of a Discord account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Discord(Config);
+struct Discord(DiscordConfig);
 
 impl Platform for Discord {
     fn name(&self) -> &'static str {
@@ -34,8 +34,8 @@ impl Platform for Discord {
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
-        Ok(Arc::new(discord::Discord::new(config)?))
+        let config = DiscordConfig { account: account.to_owned(), commands: menu, ..self.0.clone() };
+        Ok(Arc::new(discord::DiscordChannel::new(config)?))
     }
 }
 
@@ -61,9 +61,9 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let guilds = ids(section, "allowed_guilds", "all, and private messages");
     let open_channels = ids(section, "allowed_channels", "none");
     let guilds = (!guilds.is_empty()).then_some(guilds);
-    let rules = Rules { guilds, require_mention, open_channels, threads };
+    let rules = ListenRules { guilds, require_mention, open_channels, threads };
     let (account, commands) = (String::new(), Vec::new());
-    Some(Arc::new(Discord(Config { account, bot_token: bot_token?, api_url, rules, commands })))
+    Some(Arc::new(Discord(DiscordConfig { account, bot_token: bot_token?, api_url, rules, commands })))
 }
 
 fn ids(section: &Section<'_>, key: &str, told: &str) -> BTreeSet<String> {

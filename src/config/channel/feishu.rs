@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_channels::{
     Channel, ChannelError,
-    feishu::{self, Config, Mode},
+    feishu::{self, FeishuConfig, FeishuEventMode},
 };
 use secrecy::SecretString;
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Platform settings of a Feishu account: the channel's own configuration but for its name.
 #[derive(Debug)]
-struct Feishu(Config);
+struct Feishu(FeishuConfig);
 
 impl Platform for Feishu {
     fn name(&self) -> &'static str {
@@ -23,22 +23,22 @@ impl Platform for Feishu {
 
     fn transport(&self) -> &'static str {
         match self.0.mode {
-            Mode::LongConnection => "ws",
-            Mode::Webhook { .. } => "webhook",
+            FeishuEventMode::LongConnection => "ws",
+            FeishuEventMode::Webhook { .. } => "webhook",
         }
     }
 
     fn secrets(&self) -> Vec<&SecretString> {
         let mut secrets = vec![&self.0.app_secret];
-        if let Mode::Webhook { encrypt_key, verification_token } = &self.0.mode {
+        if let FeishuEventMode::Webhook { encrypt_key, verification_token } = &self.0.mode {
             secrets.extend([encrypt_key, verification_token]);
         }
         secrets
     }
 
     fn channel(&self, account: &str, _menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let config = Config { account: account.to_owned(), ..self.0.clone() };
-        Ok(Arc::new(feishu::Feishu::new(config)?))
+        let config = FeishuConfig { account: account.to_owned(), ..self.0.clone() };
+        Ok(Arc::new(feishu::FeishuChannel::new(config)?))
     }
 }
 
@@ -65,7 +65,7 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let require_mention = section.flag("require_mention").or(true);
     let usual = u64::try_from(feishu::STREAM_INTERVAL.as_millis()).ok()?;
     let interval = section.number("stream_interval_ms", 100..=60_000_u64).or(usual);
-    Some(Arc::new(Feishu(Config {
+    Some(Arc::new(Feishu(FeishuConfig {
         account: String::new(),
         app_id: app_id?,
         app_secret: app_secret?,
@@ -76,11 +76,11 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-fn mode(section: &Section<'_>, posted: bool) -> Option<Mode> {
+fn mode(section: &Section<'_>, posted: bool) -> Option<FeishuEventMode> {
     let encrypt_key = section.secret("encrypt_key").optional("for `mode: webhook`");
     let verification_token = section.secret("verification_token").optional("for `mode: webhook`");
     if !posted {
-        return Some(Mode::LongConnection);
+        return Some(FeishuEventMode::LongConnection);
     }
     let keys = [("encrypt_key", encrypt_key.is_none()), ("verification_token", verification_token.is_none())];
     for (key, missing) in keys {
@@ -89,7 +89,7 @@ fn mode(section: &Section<'_>, posted: bool) -> Option<Mode> {
             section.refuse(key, "`mode: webhook` needs it: without it anybody could post", mend);
         }
     }
-    Some(Mode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })
+    Some(FeishuEventMode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })
 }
 
 /// People are known by `open_id`, chats by `chat_id`.

@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_channels::{
     Channel, ChannelError,
-    slack::{self, Config, Delivery},
+    slack::{self, SlackConfig, SlackEventMode},
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Platform settings of a Slack account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Slack(Config);
+struct Slack(SlackConfig);
 
 impl Platform for Slack {
     fn name(&self) -> &'static str {
@@ -23,15 +23,15 @@ impl Platform for Slack {
 
     fn transport(&self) -> &'static str {
         match self.0.delivery {
-            Delivery::Socket { .. } => "websocket",
-            Delivery::Http { .. } => "webhook",
+            SlackEventMode::Socket { .. } => "websocket",
+            SlackEventMode::Http { .. } => "webhook",
         }
     }
 
     fn secrets(&self) -> Vec<&SecretString> {
         let other = match &self.0.delivery {
-            Delivery::Socket { app_token } => app_token,
-            Delivery::Http { signing_secret } => signing_secret,
+            SlackEventMode::Socket { app_token } => app_token,
+            SlackEventMode::Http { signing_secret } => signing_secret,
         };
         vec![&self.0.bot_token, other]
     }
@@ -39,7 +39,7 @@ impl Platform for Slack {
     fn doubts(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         let begins = |secret: &SecretString, with: &str| secret.expose_secret().starts_with(with);
         let mut doubts = Vec::new();
-        let Config { bot_token, delivery, .. } = &self.0;
+        let SlackConfig { bot_token, delivery, .. } = &self.0;
         if begins(bot_token, "xapp-") {
             doubts.push((
                 "bot_token",
@@ -53,7 +53,7 @@ impl Platform for Slack {
                 "copy the Bot User OAuth Token, which begins with xoxb-",
             ));
         }
-        if let Delivery::Socket { app_token } = delivery {
+        if let SlackEventMode::Socket { app_token } = delivery {
             if begins(app_token, "xox") {
                 doubts.push((
                     "app_token",
@@ -72,8 +72,8 @@ impl Platform for Slack {
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
-        Ok(Arc::new(slack::Slack::new(config)?))
+        let config = SlackConfig { account: account.to_owned(), commands: menu, ..self.0.clone() };
+        Ok(Arc::new(slack::SlackChannel::new(config)?))
     }
 }
 
@@ -105,13 +105,13 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let signing_secret = secret(section, "signing_secret", posted, "for `event_delivery: http`", &told);
     let require_mention = section.flag("require_mention").or(true);
     let delivery = if posted {
-        Delivery::Http { signing_secret: signing_secret? }
+        SlackEventMode::Http { signing_secret: signing_secret? }
     } else {
-        Delivery::Socket { app_token: app_token? }
+        SlackEventMode::Socket { app_token: app_token? }
     };
     let (account, commands) = (String::new(), Vec::new());
     let bot_token = bot_token?;
-    Some(Arc::new(Slack(Config {
+    Some(Arc::new(Slack(SlackConfig {
         account,
         bot_token,
         api_url,

@@ -6,7 +6,7 @@ use super::{
 };
 use pudu_channels::{
     Channel, ChannelError,
-    telegram::{self, Config, Mode},
+    telegram::{self, TelegramConfig, TelegramUpdateMode},
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Platform settings of a Telegram account: the channel's own configuration but for name and menu.
 #[derive(Debug)]
-struct Telegram(Config);
+struct Telegram(TelegramConfig);
 
 impl Platform for Telegram {
     fn name(&self) -> &'static str {
@@ -23,15 +23,15 @@ impl Platform for Telegram {
 
     fn transport(&self) -> &'static str {
         match self.0.mode {
-            Mode::Polling => "polling",
-            Mode::Webhook { .. } => "webhook",
+            TelegramUpdateMode::Polling => "polling",
+            TelegramUpdateMode::Webhook { .. } => "webhook",
         }
     }
 
     fn secrets(&self) -> Vec<&SecretString> {
         let secret = match &self.0.mode {
-            Mode::Polling => None,
-            Mode::Webhook { secret_token, .. } => Some(secret_token),
+            TelegramUpdateMode::Polling => None,
+            TelegramUpdateMode::Webhook { secret_token, .. } => Some(secret_token),
         };
         std::iter::once(&self.0.token).chain(secret).collect()
     }
@@ -60,8 +60,8 @@ impl Platform for Telegram {
     }
 
     fn channel(&self, account: &str, menu: Menu) -> Result<Arc<dyn Channel>, ChannelError> {
-        let config = Config { account: account.to_owned(), commands: menu, ..self.0.clone() };
-        Ok(Arc::new(telegram::Telegram::new(config)?))
+        let config = TelegramConfig { account: account.to_owned(), commands: menu, ..self.0.clone() };
+        Ok(Arc::new(telegram::TelegramChannel::new(config)?))
     }
 }
 
@@ -81,16 +81,23 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     let delivered = section.choice("mode", MODES).or(false);
     let webhook = webhook(&section.section("webhook").needed(delivered));
     let require_mention = section.flag("require_mention").or(true);
-    let mode = if delivered { webhook? } else { Mode::Polling };
+    let mode = if delivered { webhook? } else { TelegramUpdateMode::Polling };
     let (account, commands) = (String::new(), Menu::new());
-    Some(Arc::new(Telegram(Config { account, token: token?, api_url, mode, require_mention, commands })))
+    Some(Arc::new(Telegram(TelegramConfig {
+        account,
+        token: token?,
+        api_url,
+        mode,
+        require_mention,
+        commands,
+    })))
 }
 
 /// A shorter secret of a webhook can be found by trying.
 const SHORTEST: usize = 16;
 const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one";
 
-fn webhook(section: &Section<'_>) -> Option<Mode> {
+fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
     let told = "write the public https:// address that leads to pudu's gateway";
     let url = section.url("url").required(told);
     let secret_token = section.secret("secret_token").required(CHOOSE);
@@ -105,7 +112,7 @@ fn webhook(section: &Section<'_>) -> Option<Mode> {
     } else if secret.len() < SHORTEST {
         section.refuse("secret_token", "this can be guessed: whoever does speaks as anybody", CHOOSE);
     }
-    Some(Mode::Webhook { url, secret_token })
+    Some(TelegramUpdateMode::Webhook { url, secret_token })
 }
 
 fn id(value: &Value) -> Result<String, String> {

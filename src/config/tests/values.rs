@@ -4,9 +4,9 @@ use super::*;
 use pudu_client::harness::CallFrequency;
 use pudu_client::{
     base::Network,
-    containers::Api,
+    containers::ExecMethod,
     egress::Domain,
-    sandbox::{Limits, Mount},
+    sandbox::{CommandLimits, Mount},
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
         allowed_domains: Vec::new(),
         environment: Vec::new(),
         mounts: Vec::new(),
-        limits: Limits::default(),
+        limits: CommandLimits::default(),
         keep: containers::Keep::default(),
         bash_output_max_chars: 20_000,
         read_file_output_max_chars: 50_000,
@@ -47,7 +47,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         host: "unix:///var/run/docker.sock".into(),
         certificates: None,
         image: "enterprise-public-cn-beijing.cr.volces.com/vefaas-public/all-in-one-sandbox:latest".into(),
-        api: Api::Aio,
+        api: ExecMethod::Aio,
         port: None,
         bind: "127.0.0.1".into(),
         reach: "127.0.0.1".into(),
@@ -75,7 +75,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         host: "tcp://engine:2376".into(),
         certificates: Some("/certs".into()),
         image: "python:3.13".into(),
-        api: Api::Exec,
+        api: ExecMethod::Exec,
         port: Some(8080),
         bind: "0.0.0.0".into(),
         reach: "host.docker.internal".into(),
@@ -83,7 +83,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         host_home: Some("/srv/deer".into()),
     };
     assert_eq!(fixed.provider, Provider::Docker(expected));
-    assert_eq!((live.sandbox.network, live.sandbox.limits), (Network::None, Limits::default()));
+    assert_eq!((live.sandbox.network, live.sandbox.limits), (Network::None, CommandLimits::default()));
     let keep = containers::Keep { idle_timeout: Duration::ZERO, replicas: 5, cpus: Some(1.5) };
     assert_eq!(live.sandbox.keep, keep);
 }
@@ -108,7 +108,7 @@ fn a_sandbox_has_the_network_the_folders_and_the_limits_that_it_is_given() {
         Mount::configured("/srv/b".into(), "/opt/b", false).unwrap(),
     ];
     assert_eq!(sandbox.mounts, mounts);
-    assert_eq!(sandbox.limits, Limits { memory: 1 << 30, processes: 64, disk: 5_000_000 });
+    assert_eq!(sandbox.limits, CommandLimits { memory: 1 << 30, processes: 64, disk: 5_000_000 });
 }
 
 #[test]

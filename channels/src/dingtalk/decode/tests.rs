@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 
-fn decoder(groups: GroupConversations) -> Decoder {
-    Decoder { account: "dingtalk".into(), groups, seal: Seal::new("secret".into()) }
+fn decoder(groups: GroupConversations) -> DingTalkDecoder {
+    DingTalkDecoder { account: "dingtalk".into(), groups, seal: NameSeal::new("secret".into()) }
 }
 
 /// A text as DingTalk delivers it, with other fields in place of its own.

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 
 /// Keeps what comes, except while it is full.
 #[derive(Default)]
-struct Desk {
+struct RecordingSink {
     full: Mutex<bool>,
     /// Whether keeping takes a second.
     slow: bool,
     kept: Mutex<Vec<String>>,
 }
 
-impl EventSink for Desk {
+impl EventSink for RecordingSink {
     fn accept<'a>(&'a self, inbound: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         Box::pin(async move {
             if *self.full.lock().unwrap() {
@@ -53,22 +53,22 @@ fn event(id: &str) -> (Ticket, Inbound) {
     (Ticket { id: id.to_owned() }, inbound)
 }
 
-async fn keep(held: &Held<'_>, id: &str) -> bool {
+async fn keep(held: &UnstoredEvents<'_>, id: &str) -> bool {
     let (ticket, inbound) = event(id);
     held.keep(ticket, inbound).await.is_some()
 }
 
 /// Takes what there is to acknowledge.
-fn answers(held: &Held<'_>) -> Vec<String> {
+fn answers(held: &UnstoredEvents<'_>) -> Vec<String> {
     held.queue().answers.drain(..).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
-    let (desk, health) = (Desk::default(), HealthCell::default());
-    let held = Held::new(&desk, &health);
+    let (chat_client, health) = (RecordingSink::default(), HealthCell::default());
+    let held = UnstoredEvents::new(&chat_client, &health);
     assert!(keep(&held, "1").await);
-    *desk.full.lock().unwrap() = true;
+    *chat_client.full.lock().unwrap() = true;
     health.ready();
     assert!(!keep(&held, "2").await);
     let told = health.get();
@@ -79,20 +79,20 @@ async fn what_cannot_be_kept_is_not_acknowledged_until_it_is() {
     held.again().await;
     assert_eq!(answers(&held), Vec::<String>::new());
     assert_eq!(health.get().state, HealthState::Degraded, "over a new connection too");
-    *desk.full.lock().unwrap() = false;
+    *chat_client.full.lock().unwrap() = false;
     assert!(!keep(&held, "4").await, "what waits goes first");
     held.again().await;
     assert_eq!(answers(&held), ["2", "3", "4"].map(|id| Ticket { id: id.to_owned() }.taken()));
-    assert_eq!(*desk.kept.lock().unwrap(), ["1", "2", "3", "4"]);
+    assert_eq!(*chat_client.kept.lock().unwrap(), ["1", "2", "3", "4"]);
     assert_eq!(health.get().state, HealthState::Ready);
     assert!(keep(&held, "5").await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_bounded() {
-    let desk = Desk { full: Mutex::new(true), ..Desk::default() };
+    let chat_client = RecordingSink { full: Mutex::new(true), ..RecordingSink::default() };
     let health = HealthCell::default();
-    let held = Held::new(&desk, &health);
+    let held = UnstoredEvents::new(&chat_client, &health);
     for n in 0..1000 {
         assert!(!keep(&held, &n.to_string()).await);
     }
@@ -101,31 +101,31 @@ async fn what_waits_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_held_is_kept_though_its_socket_broke_and_no_other_comes_about() {
-    let desk = Desk { full: Mutex::new(true), ..Desk::default() };
+    let chat_client = RecordingSink { full: Mutex::new(true), ..RecordingSink::default() };
     let health = HealthCell::default();
-    let (held, stop) = (Held::new(&desk, &health), CancellationToken::new());
+    let (held, stop) = (UnstoredEvents::new(&chat_client, &health), CancellationToken::new());
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
     let channel = crate::dingtalk::loopback::channel("http://127.0.0.1:9", false);
     let room = async {
         sleep(2 * STORE_RETRY_DELAY).await;
-        *desk.full.lock().unwrap() = false;
+        *chat_client.full.lock().unwrap() = false;
         sleep(2 * STORE_RETRY_DELAY).await;
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(channel.attend(&held, &stop), room);
     assert_eq!(ended, Ok(()));
-    assert_eq!(*desk.kept.lock().unwrap(), ["1", "2"]);
+    assert_eq!(*chat_client.kept.lock().unwrap(), ["1", "2"]);
     assert_eq!(held.answer().await, Ticket { id: "1".into() }.taken(), "the next socket acknowledges it");
     assert_eq!(answers(&held), [Ticket { id: "2".into() }.taken()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_lost_where_waiting_is_broken_off() {
-    let desk = Desk { full: Mutex::new(true), slow: true, ..Desk::default() };
+    let chat_client = RecordingSink { full: Mutex::new(true), slow: true, ..RecordingSink::default() };
     let health = HealthCell::default();
-    let held = Held::new(&desk, &health);
+    let held = UnstoredEvents::new(&chat_client, &health);
     assert!(!keep(&held, "1").await && !keep(&held, "2").await);
-    *desk.full.lock().unwrap() = false;
+    *chat_client.full.lock().unwrap() = false;
     // Each try takes a second: it is broken off behind the first and within the second.
     assert!(tokio::time::timeout(Duration::from_millis(1500), held.again()).await.is_err());
     assert_eq!(answers(&held), [Ticket { id: "1".into() }.taken()]);
@@ -137,11 +137,11 @@ async fn nothing_is_lost_where_waiting_is_broken_off() {
 fn only_credentials_end_it_for_good() {
     let wait = Duration::from_secs(1);
     let cases = [
-        (Failure::Credentials("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
-        (Failure::Token("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
-        (Failure::Wait(wait), ConnectionEnd::Later("DingTalk asks to wait".into(), wait)),
-        (Failure::Forbidden("no".into()), ConnectionEnd::Lost("no".into())),
-        (Failure::Unknown("no".into()), ConnectionEnd::Lost("no".into())),
+        (DingError::Credentials("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (DingError::Token("no".into()), ConnectionEnd::Fatal(ChannelError::Auth("no".into()))),
+        (DingError::Wait(wait), ConnectionEnd::Later("DingTalk asks to wait".into(), wait)),
+        (DingError::Forbidden("no".into()), ConnectionEnd::Lost("no".into())),
+        (DingError::Unknown("no".into()), ConnectionEnd::Lost("no".into())),
     ];
     for (failure, ended) in cases {
         assert_eq!(unopened(failure), ended);

@@ -1,17 +1,20 @@
 //! Stored records of DingTalk's messages, before and after they are sent. A change must read the old format.
 
 use crate::{
-    dingtalk::page::{Page, digest},
-    live::MessageRef,
+    dingtalk::page::{DingTalkPage, digest},
+    reply::{MessageRef, SendIntent},
 };
 use serde::{Deserialize, Serialize};
 
-/// Record of a message before it is sent. Older records have nothing.
-pub(super) type Mark = Option<Tries>;
+/// What is kept of a message before it is sent. Older records have nothing.
+pub(super) type StoredDedupKey = Option<DingDedupKey>;
+
+/// A message of DingTalk's that is about to be sent.
+pub(super) type DingIntent = SendIntent<StoredDedupKey>;
 
 /// How a message fared so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::dingtalk) struct Tries {
+pub(in crate::dingtalk) struct DingDedupKey {
     /// How often the answer was perhaps sent as an ordinary message before.
     #[serde(default)]
     pub(super) lost: u8,
@@ -25,7 +28,7 @@ pub(in crate::dingtalk) struct Tries {
 
 /// A message that is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::dingtalk) struct Posted {
+pub(in crate::dingtalk) struct DingMessageRef {
     pub(super) id: String,
     /// Whether it is a card.
     #[serde(default)]
@@ -47,13 +50,13 @@ pub(in crate::dingtalk) struct Posted {
     pub(super) buttons: String,
 }
 
-impl MessageRef for Posted {
+impl MessageRef for DingMessageRef {
     fn id(&self) -> String {
         self.id.clone()
     }
 
     fn from_id(id: &str) -> Option<Self> {
-        let card = crate::dingtalk::seal::Seal::private(id).is_some();
+        let card = crate::dingtalk::seal::NameSeal::private(id).is_some();
         Some(Self {
             id: id.to_owned(),
             card,
@@ -67,8 +70,8 @@ impl MessageRef for Posted {
 }
 
 /// An ordinary message that shows a page.
-pub(super) fn posted_message(id: String, page: &Page) -> Posted {
-    Posted {
+pub(super) fn posted_message(id: String, page: &DingTalkPage) -> DingMessageRef {
+    DingMessageRef {
         id,
         card: false,
         done: page.done,

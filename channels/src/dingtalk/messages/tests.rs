@@ -1,15 +1,15 @@
 use super::*;
 use crate::{
     BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyView,
-    dingtalk::loopback::{Loopback, failed},
-    live::{MessageRef as _, PlatformReply},
+    dingtalk::loopback::{DingTalkLoopback, failed},
     render::parse,
+    reply::{MessageRef as _, PlatformReply},
 };
 use std::sync::Mutex;
 
 #[test]
 fn what_is_kept_of_a_message_is_stored_like_this() {
-    let posted = Posted {
+    let posted = DingMessageRef {
         id: "p-key-seal".into(),
         card: true,
         done: false,
@@ -20,24 +20,24 @@ fn what_is_kept_of_a_message_is_stored_like_this() {
     };
     let stored = json!({"id": "p-key-seal", "card": true, "done": false, "ending": true, "nth": 3, "shows": "aa", "buttons": "bb"});
     assert_eq!(serde_json::to_value(&posted).unwrap(), stored);
-    assert_eq!(serde_json::from_value::<Posted>(stored).unwrap(), posted);
-    let bare = |card| Posted { card, ..serde_json::from_value(json!({"id": "x"})).unwrap() };
-    assert_eq!(serde_json::from_value::<Posted>(json!({"id": "x"})).unwrap(), bare(false));
-    assert_eq!(Posted::from_id("g-k-s").map(|posted| posted.card), Some(true));
-    assert_eq!(Posted::from_id("pqk1").map(|posted| posted.card), Some(false));
+    assert_eq!(serde_json::from_value::<DingMessageRef>(stored).unwrap(), posted);
+    let bare = |card| DingMessageRef { card, ..serde_json::from_value(json!({"id": "x"})).unwrap() };
+    assert_eq!(serde_json::from_value::<DingMessageRef>(json!({"id": "x"})).unwrap(), bare(false));
+    assert_eq!(DingMessageRef::from_id("g-k-s").map(|posted| posted.card), Some(true));
+    assert_eq!(DingMessageRef::from_id("pqk1").map(|posted| posted.card), Some(false));
 }
 
 /// The messages of a reply to a person with this hint, under a configuration with cards or without.
 fn messages(private: bool, hint: Option<Value>, cards: bool) -> DingMessages {
-    on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).office, private, hint)
+    on(crate::dingtalk::loopback::channel("http://127.0.0.1:9", cards).state, private, hint)
 }
 
 /// The messages of a reply of this bot.
-fn on(office: Arc<Office>, private: bool, hint: Option<Value>) -> DingMessages {
-    DingMessages::new(office, &placement(private, hint))
+fn on(state: Arc<DingTalkAccountState>, private: bool, hint: Option<Value>) -> DingMessages {
+    DingMessages::new(state, &reply_target(private, hint))
 }
 
-fn placement(private: bool, hint: Option<Value>) -> ReplyTarget {
+fn reply_target(private: bool, hint: Option<Value>) -> ReplyTarget {
     ReplyTarget {
         address: Address { account: "dingtalk".into(), chat: "c".into(), topic: None },
         private,
@@ -50,15 +50,15 @@ fn placement(private: bool, hint: Option<Value>) -> ReplyTarget {
 
 #[test]
 fn a_reply_knows_whom_it_reaches_and_how() {
-    let check = |private, hint: Option<Value>, target: Target, grows| {
+    let check = |private, hint: Option<Value>, target: RobotTarget, grows| {
         let messages = messages(private, hint, true);
         assert_eq!((&messages.robot.target, messages.editable()), (&target, grows));
     };
-    check(true, None, Target::Person("c".into()), true);
-    check(true, Some(json!({"staff": true})), Target::Person("c".into()), true);
-    check(true, Some(json!({"staff": false})), Target::Session, false);
-    check(false, Some(json!({"staff": false})), Target::Group("c".into()), true);
-    check(true, Some(json!("garbage")), Target::Person("c".into()), true);
+    check(true, None, RobotTarget::Person("c".into()), true);
+    check(true, Some(json!({"staff": true})), RobotTarget::Person("c".into()), true);
+    check(true, Some(json!({"staff": false})), RobotTarget::Session, false);
+    check(false, Some(json!({"staff": false})), RobotTarget::Group("c".into()), true);
+    check(true, Some(json!("garbage")), RobotTarget::Person("c".into()), true);
     assert!(!messages(true, None, false).editable());
 }
 
@@ -77,21 +77,26 @@ fn changes_come_slower_the_more_there_were() {
 async fn a_message_that_cannot_change_waits_for_the_end_and_then_makes_room() {
     let mut messages = messages(true, None, false);
     let draft = |text: &str, done| MessageDraft { rich: parse(text), done, ..MessageDraft::default() };
-    let page = |text: &str, done| Page::new(&draft(text, done));
-    let mut sent = Posted { id: "k".into(), shows: "x".into(), ..Posted::from_id("k").unwrap() };
+    let page = |text: &str, done| DingTalkPage::new(&draft(text, done));
+    let mut sent =
+        DingMessageRef { id: "k".into(), shows: "x".into(), ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page("more", false)).await, Ok(()));
     assert_eq!(messages.edit(&mut sent, &page("all", true)).await, Err(CallError::Gone));
     let whole = page("all", true);
-    let mut answer =
-        Posted { done: true, shows: digest(&[&whole.text]), buttons: digest(&[&whole.buttons()]), ..sent };
+    let mut answer = DingMessageRef {
+        done: true,
+        shows: digest(&[&whole.text]),
+        buttons: digest(&[&whole.buttons()]),
+        ..sent
+    };
     assert_eq!(messages.edit(&mut answer, &whole).await, Ok(()), "after a restart it is not sent again");
 }
 
 /// Keeps the record of one reply.
 #[derive(Clone, Default)]
-struct Shelf(Arc<Mutex<Option<ReplyHandle>>>);
+struct MemoryReplyStore(Arc<Mutex<Option<ReplyHandle>>>);
 
-impl ReplyStore for Shelf {
+impl ReplyStore for MemoryReplyStore {
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         *self.0.lock().unwrap() = Some(handle.clone());
         Box::pin(async { Ok(()) })
@@ -102,11 +107,11 @@ impl ReplyStore for Shelf {
     }
 }
 
-impl Shelf {
+impl MemoryReplyStore {
     /// The reply to a person, as the record has it.
-    fn reply(&self, office: &Arc<Office>) -> PlatformReply<DingMessages> {
-        let placement = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..placement(true, None) };
-        PlatformReply::open(on(Arc::clone(office), true, None), &placement, Box::new(self.clone()))
+    fn reply(&self, state: &Arc<DingTalkAccountState>) -> PlatformReply<DingMessages> {
+        let reply_target = ReplyTarget { saved: self.0.lock().unwrap().clone(), ..reply_target(true, None) };
+        PlatformReply::open(on(Arc::clone(state), true, None), &reply_target, Box::new(self.clone()))
     }
 }
 
@@ -119,20 +124,20 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
     // What DingTalk says to each sending; whether pudu is started anew before each; how often it is sent.
     let check = async |codes: &'static [&'static str], anew: bool, place: bool, times: usize| {
         let mut codes_left = codes.iter();
-        let server = Loopback::start(move |path, _| match path.ends_with("batchSend") {
+        let server = DingTalkLoopback::start(move |path, _| match path.ends_with("batchSend") {
             true => codes_left.next().map_or((200, json!({"processQueryKey": "k"})), |code| failed(code)),
             false => (200, json!({})),
         })
         .await;
-        let (office, shelf) = (server.office(false), Shelf::default());
-        let mut reply = shelf.reply(&office);
+        let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+        let mut reply = shelf.reply(&state);
         if place {
             assert!(reply.update(&ReplyView::default()).await.is_err());
         }
         let mut rounds = 0;
         loop {
             if anew {
-                reply = shelf.reply(&office);
+                reply = shelf.reply(&state);
             }
             rounds += 1;
             if reply.finish(&answer()).await.is_ok() || rounds > 9 {
@@ -155,13 +160,13 @@ async fn an_answer_is_sent_until_its_arrival_is_confirmed() {
 
 #[tokio::test]
 async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
-    let server = Loopback::start(|path, _| match path.ends_with("batchSend") {
+    let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
         true => failed("InternalError"),
         false => (200, json!({})),
     })
     .await;
-    let (office, shelf) = (server.office(false), Shelf::default());
-    let mut reply = shelf.reply(&office);
+    let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+    let mut reply = shelf.reply(&state);
     for _ in 0..40 {
         assert!(reply.finish(&answer()).await.is_err());
     }
@@ -172,21 +177,21 @@ async fn what_nobody_ever_confirms_is_sent_rarely_after_a_while() {
 /// The gate answers 502 and delivers: each try is another copy.
 #[tokio::test]
 async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succeed() {
-    let server = Loopback::start(|path, _| match path.ends_with("batchSend") {
+    let server = DingTalkLoopback::start(|path, _| match path.ends_with("batchSend") {
         true => failed("InternalError"),
         false => (200, json!({})),
     })
     .await;
-    let office = server.office(false);
-    let mut reply = Shelf::default().reply(&office);
+    let state = server.state(false);
+    let mut reply = MemoryReplyStore::default().reply(&state);
     assert!(matches!(reply.finish(&answer()).await, Err(SendError::Unreachable(_))));
     tokio::time::pause();
     let begun = Instant::now();
     let others = async {
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            office.api.recovery().failed();
-            office.api.recovery().answered();
+            state.api.recovery().failed();
+            state.api.recovery().answered();
         }
     };
     tokio::select! {
@@ -198,32 +203,32 @@ async fn an_answer_that_was_perhaps_sent_is_not_sent_again_because_others_succee
 
 #[tokio::test]
 async fn only_what_was_asked_and_answered_tells_that_dingtalk_is_there() {
-    let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
-    let office = server.office(false);
-    office.takes_nothing_back();
-    let failing = || office.api.recovery().is_failing();
-    let mut reply = Shelf::default().reply(&office);
-    office.api.recovery().failed();
+    let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
+    let state = server.state(false);
+    state.takes_nothing_back();
+    let failing = || state.api.recovery().is_failing();
+    let mut reply = MemoryReplyStore::default().reply(&state);
+    state.api.recovery().failed();
     // The place cannot be held, so that nothing is shown and nothing is said.
     reply.update(&ReplyView::default()).await.unwrap();
     assert!(failing());
     reply.finish(&answer()).await.unwrap();
     assert!(!failing());
     reply.finish(&answer()).await.unwrap();
-    office.api.recovery().failed();
+    state.api.recovery().failed();
     reply.finish(&answer()).await.unwrap();
     assert!(failing(), "it is there already: no call was made");
 }
 
 #[tokio::test]
 async fn a_card_whose_end_has_to_wait_is_finished_all_the_same() {
-    let server = Loopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
-    let office = server.office(true);
-    let mut messages = on(Arc::clone(&office), true, None);
-    let page = Page::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
-    let mut sent = Posted { card: true, ending: false, ..Posted::from_id("k").unwrap() };
+    let server = DingTalkLoopback::start(|_, _| (200, json!({"success": true, "result": true}))).await;
+    let state = server.state(true);
+    let mut messages = on(Arc::clone(&state), true, None);
+    let page = DingTalkPage::new(&MessageDraft { rich: parse("all"), done: true, ..MessageDraft::default() });
+    let mut sent = DingMessageRef { card: true, ending: false, ..DingMessageRef::from_id("k").unwrap() };
     assert_eq!(messages.edit(&mut sent, &page).await, Err(CallError::Keep));
-    office.pacer.hold(&office.everybody, Duration::from_millis(20));
+    state.pacer.hold(&state.everybody, Duration::from_millis(20));
     assert!(matches!(messages.edit(&mut sent, &page).await, Err(CallError::Wait(_))));
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(messages.edit(&mut sent, &page).await, Ok(()));
@@ -246,7 +251,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             std::future::pending::<()>().await;
         });
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).office.api);
+    let api = Arc::clone(&crate::dingtalk::loopback::channel(&url, false).state.api);
     let mut took = Vec::new();
     for keyed in [false, true] {
         let begun = Instant::now();
@@ -255,7 +260,7 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
             true => api.call(pudu_net::reqwest::Method::POST, "/x", &body).await,
             false => api.post("/x", &body).await,
         };
-        assert!(matches!(told, Err(Failure::Unknown(_))), "{told:?}");
+        assert!(matches!(told, Err(DingError::Unknown(_))), "{told:?}");
         took.push(begun.elapsed().as_secs());
         tokio::time::resume();
     }
@@ -264,23 +269,23 @@ async fn a_slow_answer_to_what_has_no_key_is_waited_for() {
 
 #[tokio::test]
 async fn the_record_of_an_older_version_is_read() {
-    let server = Loopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
-    let (office, shelf) = (server.office(false), Shelf::default());
-    let state = json!({"parts": [{"intended": {"key": "k1", "since": 1, "mark": null}}]});
-    *shelf.0.lock().unwrap() = Some(ReplyHandle { state, messages: Vec::new() });
-    assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+    let server = DingTalkLoopback::start(|_, _| (200, json!({"processQueryKey": "k"}))).await;
+    let (state, shelf) = (server.state(false), MemoryReplyStore::default());
+    let saved = json!({"parts": [{"intended": {"key": "k1", "since": 1, "mark": null}}]});
+    *shelf.0.lock().unwrap() = Some(ReplyHandle { state: saved, messages: Vec::new() });
+    assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
     let stored = json!({"lost": 1, "answer": true, "done": true});
-    let tries = Tries { lost: 1, answer: true, done: true };
+    let tries = DingDedupKey { lost: 1, answer: true, done: true };
     assert_eq!(serde_json::to_value(Some(&tries)).unwrap(), stored);
-    assert_eq!(serde_json::from_value::<Mark>(stored).unwrap(), Some(tries));
-    assert_eq!(serde_json::from_value::<Mark>(Value::Null).unwrap(), None);
+    assert_eq!(serde_json::from_value::<StoredDedupKey>(stored).unwrap(), Some(tries));
+    assert_eq!(serde_json::from_value::<StoredDedupKey>(Value::Null).unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
     let check = async |rest: bool, expected: Vec<&str>| {
         let mut made = 0;
-        let server = Loopback::start(move |path, _| {
+        let server = DingTalkLoopback::start(move |path, _| {
             let makes = path.ends_with("createAndDeliver");
             made += usize::from(makes);
             match made {
@@ -290,12 +295,12 @@ async fn a_card_that_is_perhaps_there_is_left_when_the_words_go_elsewhere() {
             }
         })
         .await;
-        let (office, shelf) = (server.office(true), Shelf::default());
-        assert!(shelf.reply(&office).finish(&answer()).await.is_err());
+        let (state, shelf) = (server.state(true), MemoryReplyStore::default());
+        assert!(shelf.reply(&state).finish(&answer()).await.is_err());
         if rest {
-            office.rest_cards();
+            state.rest_cards();
         }
-        assert_eq!(shelf.reply(&office).finish(&answer()).await, Ok(()));
+        assert_eq!(shelf.reply(&state).finish(&answer()).await, Ok(()));
         assert_eq!(server.calls(), expected);
     };
     let make = "createAndDeliver";
@@ -310,12 +315,12 @@ async fn what_shows_nothing_to_anybody_was_not_done() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let out = OutFile { name: "a.txt".into(), path: file.path().into() };
     let check = async |fails: &'static str, done: bool| {
-        let server = Loopback::start(move |path, _| match path.ends_with(fails) {
+        let server = DingTalkLoopback::start(move |path, _| match path.ends_with(fails) {
             true => failed("InternalError"),
             false => (200, json!({"media_id": "m"})),
         })
         .await;
-        let result = on(server.office(false), true, None).upload("k", &out, 0).await;
+        let result = on(server.state(false), true, None).upload("k", &out, 0).await;
         assert_eq!(result.as_ref().is_err_and(CallError::may_be_done), done, "{fails}: {result:?}");
         assert_eq!(result.is_err_and(|error| matches!(error, CallError::Unconnected(_))), !done, "{fails}");
     };

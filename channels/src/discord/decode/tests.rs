@@ -7,15 +7,15 @@ const ID: &str = "1100000000000000001";
 const AT: i64 = 1_682_330_837_011;
 
 struct Bench {
-    me: Me,
-    rules: Rules,
-    places: Places,
+    me: DiscordIdentity,
+    rules: ListenRules,
+    places: GuildCache,
     commands: Vec<ChatCommand>,
 }
 
 impl Bench {
-    fn new(rules: Rules) -> Self {
-        let places = Places::default();
+    fn new(rules: ListenRules) -> Self {
+        let places = GuildCache::default();
         let guild = json!({
             "id": "1", "channels": [{"id": "2", "type": 0, "name": "team"}, {"id": "4", "type": 2, "name": "voice"}],
             "threads": [
@@ -25,28 +25,28 @@ impl Bench {
             "roles": [{"id": "5", "name": "pudu", "tags": {"bot_id": ME}}],
         });
         places.guild(serde_json::from_value(guild).unwrap(), ME);
-        let me = Me { user: ME.into(), application: ME.into(), name: "pudu".into() };
+        let me = DiscordIdentity { user: ME.into(), application: ME.into(), name: "pudu".into() };
         let named =
             |name: &str| ChatCommand { name: name.into(), argument: String::new(), help: String::new() };
         Self { me, rules, places, commands: vec![named("stop"), named("mode")] }
     }
 
-    fn place(&self, channel: &str) -> Place {
+    fn place(&self, channel: &str) -> CachedChannel {
         self.places.get(channel).unwrap_or_default()
     }
 
-    fn decoder(&self) -> Decoder<'_> {
+    fn decoder(&self) -> DiscordDecoder<'_> {
         let Self { me, rules, places, commands } = self;
-        Decoder { account: "d", me, rules, places, commands }
+        DiscordDecoder { account: "d", me, rules, places, commands }
     }
 
     fn hear(&self, message: &Value) -> Option<Inbound> {
-        let message: Message = serde_json::from_value(message.clone()).unwrap();
+        let message: DiscordMessage = serde_json::from_value(message.clone()).unwrap();
         self.decoder().message(&message, &self.place(&message.channel_id))
     }
 
     fn edit(&self, message: &Value) -> Option<Inbound> {
-        let message: Message = serde_json::from_value(message.clone()).unwrap();
+        let message: DiscordMessage = serde_json::from_value(message.clone()).unwrap();
         self.decoder().edit(&message, &self.place(&message.channel_id))
     }
 
@@ -57,8 +57,8 @@ impl Bench {
     }
 }
 
-fn mentions_needed() -> Rules {
-    Rules { require_mention: true, ..Rules::default() }
+fn mentions_needed() -> ListenRules {
+    ListenRules { require_mention: true, ..ListenRules::default() }
 }
 
 /// A message of Ada's in a channel of the server, with what is different.
@@ -116,7 +116,8 @@ fn a_mention_in_a_channel_is_decoded_like_this() {
 
 #[test]
 fn who_is_addressed_depends_on_place_and_words() {
-    let open = |channel: &str| Rules { open_channels: [channel.to_owned()].into(), ..mentions_needed() };
+    let open =
+        |channel: &str| ListenRules { open_channels: [channel.to_owned()].into(), ..mentions_needed() };
     let answers = |author: &str| {
         json!({
             "type": 19, "message_reference": {"message_id": "8"},
@@ -145,7 +146,7 @@ fn who_is_addressed_depends_on_place_and_words() {
         (open("2"), said("2", "hi", json!({})), true),
         (open("2"), said("31", "hi", json!({})), true),
         (open("3"), said("2", "hi", json!({})), false),
-        (Rules::default(), said("2", "hi", json!({})), true),
+        (ListenRules::default(), said("2", "hi", json!({})), true),
     ];
     for (rules, message, expected) in cases {
         let heard = Bench::new(rules.clone()).hear(&message).unwrap();
@@ -160,7 +161,7 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
         chat: chat.into(),
         topic: topic.map(Into::into),
     };
-    let threads = Rules { threads: true, ..mentions_needed() };
+    let threads = ListenRules { threads: true, ..mentions_needed() };
     let cases = [
         (mentions_needed(), "2", named(), address("2", None), false, None),
         (mentions_needed(), "31", named(), address("2", Some("31")), false, None),
@@ -180,22 +181,22 @@ fn a_thread_is_a_topic_of_its_channel_and_a_private_chat_is_one_place() {
     for (rules, channel, more, expected, private, title) in cases {
         let heard = Bench::new(rules).hear(&said(channel, "plan the trip\nsoon", more)).unwrap();
         assert_eq!((heard.address, heard.private), (expected, private), "{channel}");
-        let hint = title.and_then(|name| Hint::Thread { name: name.to_owned() }.keep());
+        let hint = title.and_then(|name| DiscordHint::Thread { name: name.to_owned() }.keep());
         assert_eq!(heard.hint, hint, "{channel}");
     }
 }
 
 #[test]
 fn what_is_not_for_the_bot_is_left() {
-    let guilds = Rules { guilds: Some(["7".to_owned()].into()), ..Rules::default() };
+    let guilds = ListenRules { guilds: Some(["7".to_owned()].into()), ..ListenRules::default() };
     let own = json!({"author": {"id": ME, "bot": true}});
     let cases = [
-        (Rules::default(), said("2", "hi", own)),
-        (Rules::default(), said("2", "hi", json!({"author": {"id": "77", "bot": true}}))),
-        (Rules::default(), said("2", "hi", json!({"webhook_id": "77"}))),
-        (Rules::default(), said("2", "hi", json!({"author": null}))),
-        (Rules::default(), said("2", "Ada joined", json!({"type": 7}))),
-        (Rules::default(), said("2", "a name", json!({"type": 18}))),
+        (ListenRules::default(), said("2", "hi", own)),
+        (ListenRules::default(), said("2", "hi", json!({"author": {"id": "77", "bot": true}}))),
+        (ListenRules::default(), said("2", "hi", json!({"webhook_id": "77"}))),
+        (ListenRules::default(), said("2", "hi", json!({"author": null}))),
+        (ListenRules::default(), said("2", "Ada joined", json!({"type": 7}))),
+        (ListenRules::default(), said("2", "a name", json!({"type": 18}))),
         (mentions_needed(), said("2", "", json!({}))),
         (guilds.clone(), said("2", "hi", named())),
         (guilds, said("99", "hi", json!({"guild_id": null}))),
@@ -207,7 +208,7 @@ fn what_is_not_for_the_bot_is_left() {
 
 #[test]
 fn what_is_passed_on_and_stickers_are_words_too() {
-    let bench = Bench::new(Rules::default());
+    let bench = Bench::new(ListenRules::default());
     let snapshot =
         json!({"message": {"content": "one\ntwo", "attachments": [{"id": "9", "filename": "a.txt"}]}});
     let more = json!({"message_reference": {"type": 1, "message_id": "8"}, "message_snapshots": [snapshot]});
@@ -221,7 +222,7 @@ fn what_is_passed_on_and_stickers_are_words_too() {
 
 #[test]
 fn a_change_of_words_is_an_edit_and_a_preview_is_none() {
-    let bench = Bench::new(Rules::default());
+    let bench = Bench::new(ListenRules::default());
     let at = "2026-11-20T10:01:00.000000+00:00";
     let edited = bench.edit(&said("2", "second", json!({"edited_timestamp": at}))).unwrap();
     assert_eq!((edited.key.0.as_str(), text(&edited)), (format!("e{ID}:{at}").as_str(), "second"));
@@ -231,7 +232,7 @@ fn a_change_of_words_is_an_edit_and_a_preview_is_none() {
 
 #[test]
 fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
-    let bench = Bench::new(Rules::default());
+    let bench = Bench::new(ListenRules::default());
     let told = |more: Value| {
         let mut told = json!({
             "id": ID, "application_id": ME, "token": "tok", "channel_id": "31", "guild_id": "1",
@@ -263,7 +264,7 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
     let command =
         told(json!({"type": 2, "data": {"name": "mode", "options": [{"name": "words", "value": "steer"}]}}));
     let kind = InboundKind::Message { text: "/mode steer".into(), attachments: Vec::new(), album: None };
-    let taken = Inbound { message: ID.into(), hint: Hint::answer("tok", 7).keep(), kind, ..expected };
+    let taken = Inbound { message: ID.into(), hint: DiscordHint::answer("tok", 7).keep(), kind, ..expected };
     assert_eq!(bench.interact(&command), Some(taken));
     let private =
         json!({"type": 2, "data": {"name": "new"}, "guild_id": null, "member": null, "channel_id": "99"});
@@ -279,15 +280,16 @@ fn buttons_and_commands_come_from_whom_discord_says_and_from_where() {
     ] {
         assert_eq!(bench.interact(&told(strange.clone())), None, "{strange}");
     }
-    let elsewhere = Bench::new(Rules { guilds: Some(["7".to_owned()].into()), ..Rules::default() });
+    let elsewhere =
+        Bench::new(ListenRules { guilds: Some(["7".to_owned()].into()), ..ListenRules::default() });
     assert_eq!(elsewhere.interact(&command), None, "a server that is not listed");
 }
 
 #[test]
 fn a_thread_is_named_by_the_first_words() {
-    let bench = Bench::new(Rules::default());
+    let bench = Bench::new(ListenRules::default());
     let title = |content: &str| {
-        let message: Message = serde_json::from_value(said("2", content, json!({}))).unwrap();
+        let message: DiscordMessage = serde_json::from_value(said("2", content, json!({}))).unwrap();
         bench.decoder().title(&message)
     };
     assert_eq!(title(&format!("<@{ME}> plan the trip\nto the sea")), "plan the trip");

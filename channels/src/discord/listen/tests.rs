@@ -1,13 +1,14 @@
 use super::*;
 use crate::{
-    AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError, discord::loopback::Loopback,
+    AcceptError, Accepted, Address, Inbound, KnownMessage, ReplyStoreError,
+    discord::loopback::DiscordLoopback,
 };
 use tokio::sync::mpsc;
 
 /// Keeps everything.
-struct Desk;
+struct NullSink;
 
-impl EventSink for Desk {
+impl EventSink for NullSink {
     fn accept<'a>(&'a self, _: Inbound) -> BoxFuture<'a, Result<Accepted, AcceptError>> {
         Box::pin(async { Ok(Accepted::New) })
     }
@@ -23,13 +24,13 @@ impl EventSink for Desk {
 
 #[tokio::test]
 async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait() {
-    let server = Loopback::start(|_, _| (200, Value::Null)).await;
+    let server = DiscordLoopback::start(|_, _| (200, Value::Null)).await;
     let discord = server.discord();
-    let mut gateway = Gateway::new(&"token".into());
+    let mut gateway = GatewayConnector::new(&"token".into());
     let (todo, mut todos) = mpsc::channel(MAX_CONCURRENT_RESPONSES);
-    let talk = Talk {
+    let talk = ActiveSession {
         discord: &discord,
-        intake: &Desk,
+        sink: &NullSink,
         gateway: &mut gateway,
         todo: &todo,
         catch_up: None,
@@ -37,12 +38,16 @@ async fn what_is_answered_at_once_is_bounded_and_beyond_it_a_reply_does_not_wait
         flows: true,
         saved: None,
     };
-    let deferred = &discord.ears.office.deferred;
+    let deferred = &discord.handler.state.deferred;
     for n in 0..=MAX_CONCURRENT_RESPONSES {
         let (id, token) = (n.to_string(), n.to_string());
         deferred.expect(&token);
-        talk.see_to(Todo::Nothing);
-        talk.see_to(if n % 2 == 0 { Todo::Command { id, token } } else { Todo::Press { id, token } });
+        talk.see_to(EventResponse::Nothing);
+        talk.see_to(if n % 2 == 0 {
+            EventResponse::Command { id, token }
+        } else {
+            EventResponse::Press { id, token }
+        });
     }
     assert!(!deferred.ready(&MAX_CONCURRENT_RESPONSES.to_string()).await, "there was no room for this one");
     let mut waiting = 0;

@@ -6,10 +6,10 @@ use crate::{
     SendError,
     clock::now,
     discord::{
-        failure::ApiError,
-        wire::{Message, id_at},
+        failure::DiscordApiError,
+        wire::{DiscordMessage, id_at},
     },
-    live::{FoundFile, MessageHistory},
+    reply::{FoundFile, MessageHistory},
 };
 
 impl DiscordMessages {
@@ -19,7 +19,7 @@ impl DiscordMessages {
         &self,
         since: i64,
         size: u64,
-        ledger: &MessageHistory<'_>,
+        history: &MessageHistory<'_>,
     ) -> Result<FoundFile, SendError> {
         // An older record does not say when it was sent.
         if since == 0 {
@@ -28,16 +28,16 @@ impl DiscordMessages {
         if (0..NONCE).contains(&now().saturating_sub(since)) {
             return Ok(FoundFile::Repeatable);
         }
-        self.office.me().await?;
+        self.state.me().await?;
         let begun = since.saturating_sub(SKEW);
-        let known = known(begun, ledger).await?;
+        let known = known(begun, history).await?;
         match self.history(id_at(begun)).await {
             Ok(messages) => {
                 let unknown = messages.into_iter().filter(|message| !known.contains(&message.id));
                 let found = unknown.into_iter().find(|message| self.brings(message, size));
                 Ok(found.map_or(FoundFile::Repeatable, |message| FoundFile::There(message.id)))
             }
-            Err(ApiError::Refused(why) | ApiError::Gone(why)) => {
+            Err(DiscordApiError::Refused(why) | DiscordApiError::Gone(why)) => {
                 tracing::warn!(
                     why,
                     "a file that was perhaps sent cannot be looked for; it may be there twice"
@@ -49,8 +49,8 @@ impl DiscordMessages {
     }
 
     /// Returns whether a message is ours and has a file of this size.
-    fn brings(&self, message: &Message, size: u64) -> bool {
-        let me = self.office.me.get().map(|me| me.user.as_str());
+    fn brings(&self, message: &DiscordMessage, size: u64) -> bool {
+        let me = self.state.me.get().map(|me| me.user.as_str());
         let own = message.author.as_ref().is_some_and(|author| Some(author.id.as_str()) == me);
         own && message.attachments.iter().any(|file| file.size == Some(size))
     }

@@ -2,15 +2,15 @@ use super::*;
 use crate::{
     Address, BoxFuture, FinalView, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError,
     clock::now,
-    discord::loopback::{Loopback, ME},
-    live::PlatformReply,
+    discord::loopback::{DiscordLoopback, ME},
+    reply::PlatformReply,
 };
 
 const TEAM: &str = "2";
 const ASKED: &str = "50";
 const KEY: &str = "abcdefghijklmnopqrstuvwxyz012345";
 
-/// A journal in which some messages are known.
+/// A reply store in which some messages are known.
 struct Known(Vec<&'static str>);
 
 impl ReplyStore for Known {
@@ -24,7 +24,7 @@ impl ReplyStore for Known {
     }
 }
 
-fn placement(hint: Option<Hint>, saved: Option<Value>) -> ReplyTarget {
+fn target(hint: Option<DiscordHint>, saved: Option<Value>) -> ReplyTarget {
     ReplyTarget {
         address: Address { account: "d".into(), chat: TEAM.into(), topic: None },
         private: false,
@@ -48,15 +48,15 @@ fn message(id: &str, author: &str, answers: Option<&str>) -> Value {
 }
 
 /// Finishes a reply and returns what was asked.
-async fn finish(server: &Loopback, placement: &ReplyTarget, known: &[&'static str]) -> Vec<String> {
-    let messages = DiscordMessages::new(server.office(), placement);
-    let mut reply = PlatformReply::open(messages, placement, Box::new(Known(known.to_vec())));
+async fn finish(server: &DiscordLoopback, target: &ReplyTarget, known: &[&'static str]) -> Vec<String> {
+    let messages = DiscordMessages::new(server.state(), target);
+    let mut reply = PlatformReply::open(messages, target, Box::new(Known(known.to_vec())));
     reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await.unwrap();
     server.calls()
 }
 
-async fn history(messages: Value) -> Loopback {
-    Loopback::start(move |call, _| match call {
+async fn history(messages: Value) -> DiscordLoopback {
+    DiscordLoopback::start(move |call, _| match call {
         "GET /channels/2/messages" => (200, messages.clone()),
         "POST /channels/2/messages" => (200, json!({"id": "99", "channel_id": TEAM})),
         _ => (200, json!({"id": "60", "channel_id": TEAM})),
@@ -90,7 +90,7 @@ async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
     ];
     for (what, messages, ago, expected) in cases {
         let server = history(messages).await;
-        let calls = finish(&server, &placement(None, Some(intended(ago))), &["62"]).await;
+        let calls = finish(&server, &target(None, Some(intended(ago))), &["62"]).await;
         assert_eq!(calls, expected, "{what}");
     }
 }
@@ -98,7 +98,7 @@ async fn a_message_that_was_perhaps_sent_is_found_or_sent_again() {
 #[tokio::test]
 async fn the_same_message_has_the_same_nonce_and_calls_nobody() {
     let server = history(json!([])).await;
-    finish(&server, &placement(None, Some(intended(1000))), &[]).await;
+    finish(&server, &target(None, Some(intended(1000))), &[]).await;
     let expected = json!({
         "content": "hello", "components": [], "flags": 4, "nonce": "abcdefghijklmnopqrstuvwxy", "enforce_nonce": true,
         "allowed_mentions": {"parse": [], "replied_user": false},
@@ -109,7 +109,7 @@ async fn the_same_message_has_the_same_nonce_and_calls_nobody() {
 
 #[tokio::test]
 async fn where_the_history_may_not_be_read_it_is_sent_and_stands_alone() {
-    let server = Loopback::start(|call, body| match call {
+    let server = DiscordLoopback::start(|call, body| match call {
         READ => (403, json!({"message": "Missing Access", "code": 50001})),
         POST if !body["message_reference"].is_null() => {
             (400, json!({"message": "Cannot reply", "code": 160002}))
@@ -117,7 +117,7 @@ async fn where_the_history_may_not_be_read_it_is_sent_and_stands_alone() {
         _ => (200, json!({"id": "99"})),
     })
     .await;
-    let calls = finish(&server, &placement(None, Some(intended(600_000))), &[]).await;
+    let calls = finish(&server, &target(None, Some(intended(600_000))), &[]).await;
     assert_eq!(calls, [READ, POST, POST, PATCH]);
 }
 
@@ -130,13 +130,13 @@ async fn a_command_is_answered_in_its_place_while_that_is_there() {
         (200, now() - 15 * 60 * 1000, vec![POST]),
     ];
     for (status, at, expected) in cases {
-        let server = Loopback::start(move |call, _| match call {
+        let server = DiscordLoopback::start(move |call, _| match call {
             POST => (200, json!({"id": "99"})),
             _ => (status, json!({"id": "60", "message": "Unknown Webhook", "code": 10015})),
         })
         .await;
-        let hint = Some(Hint::answer("tok", at));
-        assert_eq!(finish(&server, &placement(hint, None), &[]).await, expected, "{status}");
+        let hint = Some(DiscordHint::answer("tok", at));
+        assert_eq!(finish(&server, &target(hint, None), &[]).await, expected, "{status}");
         let body = server.asked().pop().unwrap().1;
         assert!(body["message_reference"].is_null(), "a command is no message to answer");
     }
@@ -152,15 +152,15 @@ async fn a_thread_begins_once_and_the_channel_stands_in_for_it() {
         (201, 0, json!({"memo": {"threadless": true}}), vec![POST]),
     ];
     for (status, code, saved, expected) in cases {
-        let server = Loopback::start(move |call, _| match call {
+        let server = DiscordLoopback::start(move |call, _| match call {
             call if call == begin => (status, json!({"message": "x", "code": code})),
             _ => (200, json!({"id": "99"})),
         })
         .await;
-        let mut placement = placement(Some(Hint::Thread { name: "story".into() }), None);
-        placement.address.topic = Some(ASKED.into());
-        placement.saved = (!saved.is_null()).then(|| ReplyHandle { state: saved, messages: Vec::new() });
-        assert_eq!(finish(&server, &placement, &[]).await, expected, "{code}");
+        let mut target = target(Some(DiscordHint::Thread { name: "story".into() }), None);
+        target.address.topic = Some(ASKED.into());
+        target.saved = (!saved.is_null()).then(|| ReplyHandle { state: saved, messages: Vec::new() });
+        assert_eq!(finish(&server, &target, &[]).await, expected, "{code}");
         let answers = server.asked().pop().unwrap().1["message_reference"]["message_id"].clone();
         let stands_alone = expected.last() != Some(&POST);
         assert_eq!(answers.is_null(), stands_alone, "a thread begins with what it answers");
@@ -170,21 +170,24 @@ async fn a_thread_begins_once_and_the_channel_stands_in_for_it() {
 #[tokio::test]
 async fn a_wait_is_kept_for_its_kind_of_call_and_its_channel() {
     let limited = json!({"message": "You are being rate limited.", "retry_after": 30.0, "global": false});
-    let server = Loopback::start(move |call, _| match call {
+    let server = DiscordLoopback::start(move |call, _| match call {
         POST => (429, limited.clone()),
         _ => (200, json!({"id": "99"})),
     })
     .await;
-    let office = server.office();
-    let placement = placement(None, None);
+    let state = server.state();
+    let target = target(None, None);
     for _ in 0..3 {
-        let messages = DiscordMessages::new(Arc::clone(&office), &placement);
-        let mut reply = PlatformReply::open(messages, &placement, Box::new(Known(Vec::new())));
+        let messages = DiscordMessages::new(Arc::clone(&state), &target);
+        let mut reply = PlatformReply::open(messages, &target, Box::new(Known(Vec::new())));
         let result = reply.finish(&FinalView { text: "hello".into(), ..FinalView::default() }).await;
         assert!(matches!(result, Err(SendError::Later { after }) if after.as_secs() >= 29), "{result:?}");
     }
     assert_eq!(server.calls(), [POST], "it is asked once");
-    assert!(office.free(&[Lane::Post], "3").is_ok() && office.free(&[Lane::Edit], TEAM).is_ok());
+    assert!(
+        state.check_rate_limit(&[ApiRoute::Post], "3").is_ok()
+            && state.check_rate_limit(&[ApiRoute::Edit], TEAM).is_ok()
+    );
 }
 
 #[tokio::test]
@@ -197,15 +200,15 @@ async fn what_was_perhaps_sent_is_looked_for_in_the_thread_that_an_earlier_proce
         (404, absent, vec![read, begin, "POST /channels/50/messages", "PATCH /channels/50/messages/99"]),
     ];
     for (status, history, expected) in cases {
-        let server = Loopback::start(move |call, _| match call {
+        let server = DiscordLoopback::start(move |call, _| match call {
             call if call == read => (status, history.clone()),
             _ => (200, json!({"id": "99"})),
         })
         .await;
-        let thread = Hint::Thread { name: "story".into() };
-        let mut placement = placement(Some(thread), Some(intended(600_000)));
-        placement.address.topic = Some(ASKED.into());
-        assert_eq!(finish(&server, &placement, &[]).await, expected, "{status}");
+        let thread = DiscordHint::Thread { name: "story".into() };
+        let mut target = target(Some(thread), Some(intended(600_000)));
+        target.address.topic = Some(ASKED.into());
+        assert_eq!(finish(&server, &target, &[]).await, expected, "{status}");
     }
 }
 
@@ -216,9 +219,9 @@ async fn a_commands_answer_is_found_in_its_place_after_its_token() {
         let answer =
             json!({"id": "60", "channel_id": TEAM, "type": 20, "author": {"id": ME}, "content": content});
         let server = history(json!([answer])).await;
-        let hint = Hint::answer("tok", now() - 15 * 60 * 1000);
-        let placement = placement(Some(hint), Some(intended(600_000)));
-        assert_eq!(finish(&server, &placement, &[]).await, expected, "{content}");
+        let hint = DiscordHint::answer("tok", now() - 15 * 60 * 1000);
+        let target = target(Some(hint), Some(intended(600_000)));
+        assert_eq!(finish(&server, &target, &[]).await, expected, "{content}");
     }
 }
 
@@ -229,14 +232,14 @@ async fn a_file_whose_thread_could_not_begin_was_not_sent() {
     for (fails, perhaps) in
         [("POST /channels/2/messages/50/threads", false), ("POST /channels/50/messages", true)]
     {
-        let server = Loopback::start(move |call, _| match call == fails {
+        let server = DiscordLoopback::start(move |call, _| match call == fails {
             true => (500, json!({"message": "m"})),
             false => (200, json!({"id": "99"})),
         })
         .await;
-        let mut placement = placement(Some(Hint::Thread { name: "story".into() }), None);
-        placement.address.topic = Some(ASKED.into());
-        let error = DiscordMessages::new(server.office(), &placement).upload(KEY, &out, 0).await.unwrap_err();
+        let mut target = target(Some(DiscordHint::Thread { name: "story".into() }), None);
+        target.address.topic = Some(ASKED.into());
+        let error = DiscordMessages::new(server.state(), &target).upload(KEY, &out, 0).await.unwrap_err();
         assert_eq!(error.may_be_done(), perhaps, "{fails}: {error}");
     }
 }
@@ -261,9 +264,9 @@ async fn a_file_that_was_perhaps_sent_is_looked_for_when_its_nonce_is_old() {
         sent["attachments"] = json!([{"id": "1", "filename": "a_b.txt", "size": size, "url": "u"}]);
         let server = history(json!([sent])).await;
         let tried = json!({"tried": {"times": 1, "key": KEY, "since": now() - ago}});
-        let placement = placement(None, Some(json!({"parts": [], "files": [tried]})));
-        let messages = DiscordMessages::new(server.office(), &placement);
-        let mut reply = PlatformReply::open(messages, &placement, Box::new(Known(Vec::new())));
+        let target = target(None, Some(json!({"parts": [], "files": [tried]})));
+        let messages = DiscordMessages::new(server.state(), &target);
+        let mut reply = PlatformReply::open(messages, &target, Box::new(Known(Vec::new())));
         reply.finish(&view).await.unwrap();
         assert_eq!(server.calls(), expected, "{ago} {author} {size}");
     }

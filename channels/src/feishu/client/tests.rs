@@ -38,14 +38,14 @@ impl Platform {
     }
 }
 
-async fn client() -> (Arc<Client>, Platform, String) {
+async fn client() -> (Arc<FeishuClient>, Platform, String) {
     let platform = Platform::default();
     let serve = platform.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let router = Router::new().fallback(move |request| serve.clone().take(request));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let client = Client::new(url.parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
+    let client = FeishuClient::new(url.parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
     (Arc::new(client), platform, url)
 }
 
@@ -92,7 +92,8 @@ async fn errors_tell_neither_token_nor_secret() {
     client.call(Method::GET, "x", None).await.unwrap();
     let unreadable = client.call(Method::GET, "x/page", None).await.unwrap_err();
     assert!(unreadable.error.may_be_done());
-    let gone = Client::new("http://127.0.0.1:1/".parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
+    let gone =
+        FeishuClient::new("http://127.0.0.1:1/".parse().unwrap(), "cli".into(), "s3cret".into()).unwrap();
     let unreachable = gone.call(Method::GET, "x", None).await.unwrap_err();
     assert!(matches!(unreachable.error, CallError::Unconnected(_)), "{unreachable:?}");
     for failure in [unreadable, unreachable] {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::feishu::{client::Client, lanes::Lanes, places::Places};
+use crate::feishu::{chat_cache::ChatCache, client::FeishuClient, lanes::ChatLanes};
 use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError, clock::now,
@@ -35,20 +35,20 @@ impl EventSink for Tray {
 }
 
 fn hook() -> FeishuWebhook {
-    let client = Client::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
+    let client = FeishuClient::new("http://127.0.0.1:1".parse().unwrap(), "cli".into(), "s".into()).unwrap();
     let me = OnceLock::new();
     me.set("ou_me".to_owned()).unwrap();
-    let inlet = Inlet {
+    let parser = FeishuEventParser {
         account: "feishu".into(),
         client: Arc::new(client),
-        places: Arc::new(Places::default()),
-        offers: Arc::default(),
+        places: Arc::new(ChatCache::default()),
+        numbered: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: Lanes::default(),
+        lanes: ChatLanes::default(),
     };
-    FeishuWebhook { inlet, encrypt_key: KEY.into(), verification_token: "token".into() }
+    FeishuWebhook { parser, encrypt_key: KEY.into(), verification_token: "token".into() }
 }
 
 fn sealed(event: &Value) -> String {
@@ -84,17 +84,17 @@ fn message() -> Value {
     })
 }
 
-async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, intake: &Tray) -> WebhookResponse {
-    hook.take(WebhookRequest { headers, body: body.as_bytes() }, intake).await
+async fn answer(hook: &FeishuWebhook, headers: &HeaderMap, body: &str, sink: &Tray) -> WebhookResponse {
+    hook.take(WebhookRequest { headers, body: body.as_bytes() }, sink).await
 }
 
 #[tokio::test]
 async fn what_is_signed_and_sealed_is_kept() {
-    let (hook, intake) = (hook(), Tray::default());
+    let (hook, sink) = (hook(), Tray::default());
     let body = sealed(&message());
-    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
+    let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
     assert_eq!(taken, WebhookResponse::Taken(None));
-    let kept = intake.kept.lock().unwrap();
+    let kept = sink.kept.lock().unwrap();
     let text = InboundKind::Message { text: "hi".into(), attachments: Vec::new(), album: None };
     assert_eq!((kept[0].key.0.as_str(), &kept[0].kind), ("m:om_1", &text));
 }
@@ -102,21 +102,21 @@ async fn what_is_signed_and_sealed_is_kept() {
 #[tokio::test]
 async fn what_cannot_be_kept_is_posted_again() {
     let hook = hook();
-    hook.inlet.health.ready();
+    hook.parser.health.ready();
     let body = sealed(&message());
     for (full, expected, state) in [
         (true, WebhookResponse::Later, HealthState::Degraded),
         (false, WebhookResponse::Taken(None), HealthState::Ready),
     ] {
-        let intake = Tray { full, ..Tray::default() };
-        let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &intake).await;
-        assert_eq!((taken, hook.inlet.health.get().state), (expected, state));
+        let sink = Tray { full, ..Tray::default() };
+        let taken = answer(&hook, &headers(now() / 1000, KEY, &body), &body, &sink).await;
+        assert_eq!((taken, hook.parser.health.get().state), (expected, state));
     }
 }
 
 #[tokio::test]
 async fn a_post_that_is_not_the_platforms_is_refused() {
-    let (hook, intake) = (hook(), Tray::default());
+    let (hook, sink) = (hook(), Tray::default());
     let seconds = now() / 1000;
     let body = sealed(&message());
     let mut wrong_token = message();
@@ -133,26 +133,26 @@ async fn a_post_that_is_not_the_platforms_is_refused() {
         ("clear and unsigned", HeaderMap::new(), &clear),
     ];
     for (what, headers, body) in cases {
-        assert_eq!(answer(&hook, &headers, body, &intake).await, WebhookResponse::Forbidden, "{what}");
+        assert_eq!(answer(&hook, &headers, body, &sink).await, WebhookResponse::Forbidden, "{what}");
     }
-    let signed = answer(&hook, &headers(seconds, KEY, &clear), &clear, &intake).await;
+    let signed = answer(&hook, &headers(seconds, KEY, &clear), &clear, &sink).await;
     assert_eq!(signed, WebhookResponse::Garbled, "signed but not sealed");
-    assert_eq!(intake.kept.lock().unwrap().len(), 0);
+    assert_eq!(sink.kept.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]
 async fn the_challenge_is_answered_to_those_who_know_the_key() {
-    let (hook, intake) = (hook(), Tray::default());
+    let (hook, sink) = (hook(), Tray::default());
     let challenge =
         |token: &str| sealed(&json!({"type": "url_verification", "challenge": "c", "token": token}));
     let answered = WebhookResponse::Taken(Some(json!({"challenge": "c"})));
-    assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("token"), &intake).await, answered);
+    assert_eq!(answer(&hook, &HeaderMap::new(), &challenge("token"), &sink).await, answered);
     assert_eq!(
-        answer(&hook, &HeaderMap::new(), &challenge("other"), &intake).await,
+        answer(&hook, &HeaderMap::new(), &challenge("other"), &sink).await,
         WebhookResponse::Forbidden
     );
     let clear = json!({"type": "url_verification", "challenge": "c", "token": "token"}).to_string();
-    assert_eq!(answer(&hook, &HeaderMap::new(), &clear, &intake).await, WebhookResponse::Forbidden);
+    assert_eq!(answer(&hook, &HeaderMap::new(), &clear, &sink).await, WebhookResponse::Forbidden);
 }
 
 proptest::proptest! {

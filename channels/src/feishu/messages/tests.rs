@@ -2,10 +2,10 @@ use super::*;
 use crate::{
     Address, BoxFuture, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
     clock::now,
-    feishu::{client::Client, desk::Office, places::Places},
-    live::MessageDraft,
+    feishu::{chat_cache::ChatCache, chat_client::FeishuAccountState, client::FeishuClient},
     pace::Pacer,
     render::parse,
+    reply::MessageDraft,
 };
 use axum::{Json, Router, extract::Request};
 use std::{
@@ -76,27 +76,27 @@ impl ReplyStore for Book {
     }
 }
 
-async fn reply(placement: ReplyTarget) -> (FeishuMessages, Platform) {
+async fn reply(target: ReplyTarget) -> (FeishuMessages, Platform) {
     let platform = Platform::default();
     let serve = platform.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let router = Router::new().fallback(move |request| serve.clone().take(request));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let client = Client::new(url.parse().unwrap(), "cli_1".into(), "s".into()).unwrap();
-    let office = Office {
+    let client = FeishuClient::new(url.parse().unwrap(), "cli_1".into(), "s".into()).unwrap();
+    let state = FeishuAccountState {
         client: Arc::new(client),
         pacer: Arc::new(Pacer::default()),
-        bucket: Arc::new(crate::feishu::desk::bucket()),
-        places: Arc::new(Places::default()),
-        offers: Arc::default(),
+        bucket: Arc::new(crate::feishu::chat_client::bucket()),
+        places: Arc::new(ChatCache::default()),
+        numbered: Arc::default(),
         recovery: crate::recovery::Recovery::default(),
         interval: Duration::from_millis(1),
     };
-    (FeishuMessages::new(Desk::new(office, &placement)), platform)
+    (FeishuMessages::new(FeishuChatClient::new(state, &target)), platform)
 }
 
-fn placement(topic: Option<&str>, private: bool) -> ReplyTarget {
+fn target(topic: Option<&str>, private: bool) -> ReplyTarget {
     ReplyTarget {
         address: Address { account: "feishu".into(), chat: "oc_1".into(), topic: topic.map(Into::into) },
         private,
@@ -107,19 +107,19 @@ fn placement(topic: Option<&str>, private: bool) -> ReplyTarget {
     }
 }
 
-fn page(text: &str, done: bool) -> Page {
-    Page::new(&MessageDraft { rich: parse(text), done, ..MessageDraft::default() })
+fn page(text: &str, done: bool) -> FeishuPage {
+    FeishuPage::new(&MessageDraft { rich: parse(text), done, ..MessageDraft::default() })
 }
 
-fn made(age: i64) -> Made {
-    Made { id: "7001".into(), at: now() - age, ahead: 0 }
+fn made(age: i64) -> CreatedCard {
+    CreatedCard { id: "7001".into(), at: now() - age, ahead: 0 }
 }
 
-fn shown(age: i64) -> Shown {
-    Shown { id: "om_1".into(), card: Some(made(age)) }
+fn shown(age: i64) -> FeishuMessageRef {
+    FeishuMessageRef { id: "om_1".into(), card: Some(made(age)) }
 }
 
-fn slot(n: usize, age: i64) -> SendIntent<Option<Made>> {
+fn intent(n: usize, age: i64) -> SendIntent<Option<CreatedCard>> {
     SendIntent {
         n,
         again: false,
@@ -129,7 +129,7 @@ fn slot(n: usize, age: i64) -> SendIntent<Option<Made>> {
     }
 }
 
-fn ledger() -> MessageHistory<'static> {
+fn history() -> MessageHistory<'static> {
     MessageHistory::new(&Book, vec!["om_own".into()])
 }
 
@@ -141,7 +141,7 @@ const SETTINGS: &str = "PATCH cardkit/v1/cards/7001/settings";
 
 #[tokio::test]
 async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     let mut sent = shown(5000);
     for (text, done) in [("a", false), ("ab", false), ("abc", true)] {
         messages.edit(&mut sent, &page(text, done)).await.unwrap();
@@ -159,7 +159,7 @@ async fn text_streams_into_a_card_that_is_known_and_the_end_closes_it() {
 
 #[tokio::test]
 async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     // The clock went back.
     let mut sent = shown(-60_000);
     for ahead in [1_000, 101_000, 10_101_000] {
@@ -179,7 +179,7 @@ async fn a_number_goes_ahead_of_the_clock_only_when_that_is_kept() {
 /// What was done without an answer is refused for its number: the next one is the clock's, not one ahead of it.
 #[tokio::test]
 async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cards/7001", 300_317);
     messages.edit(&mut shown(5000), &page("a", false)).await.unwrap();
     let sequences = platform.sequences();
@@ -189,7 +189,7 @@ async fn a_number_that_was_used_already_makes_room_for_the_clocks() {
 #[tokio::test]
 async fn a_stream_that_is_closed_is_opened_again() {
     for code in [200_850, 300_309] {
-        let (mut messages, platform) = reply(placement(None, true)).await;
+        let (mut messages, platform) = reply(target(None, true)).await;
         let mut sent = shown(0);
         messages.edit(&mut sent, &page("a", false)).await.unwrap();
         platform.refuse("content", code);
@@ -204,23 +204,23 @@ async fn a_stream_that_is_closed_is_opened_again() {
 
 #[tokio::test]
 async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cardkit/v1/cards", 99_991_672);
-    let mark = messages.dedup_key(None, 0, &ledger()).await.unwrap();
+    let mark = messages.dedup_key(None, 0, &history()).await.unwrap();
     assert_eq!((mark, messages.platform_state()), (None, json!({"way": "card"})));
     platform.refuse("im/v1/messages", 230_099);
     platform.refuse("im/v1/messages", 230_001);
     platform.calls();
-    let unmade = SendIntent { dedup_key: None, ..slot(0, 0) };
+    let unmade = SendIntent { dedup_key: None, ..intent(0, 0) };
     messages.post(&unmade, &page("a", true)).await.unwrap();
     let kinds: Vec<Value> = platform.calls().into_iter().map(|(_, body)| body["msg_type"].clone()).collect();
     assert_eq!(kinds, ["interactive", "post", "text"]);
     assert!(!messages.editable());
     assert_eq!(messages.platform_state(), json!({"way": "text"}));
-    let (mut again, _) = reply(placement(None, true)).await;
+    let (mut again, _) = reply(target(None, true)).await;
     again.restore_platform_state(&json!({"way": "text"}));
     assert!(!again.editable(), "a restart does not try the better ways anew");
-    let mut fixed = Shown { id: "om_1".into(), card: None };
+    let mut fixed = FeishuMessageRef { id: "om_1".into(), card: None };
     assert_eq!(again.edit(&mut fixed, &page("a", false)).await, Ok(()));
     assert_eq!(again.edit(&mut fixed, &page("a", true)).await, Err(CallError::Gone));
 }
@@ -228,7 +228,7 @@ async fn what_cannot_be_shown_in_one_way_is_shown_in_the_next() {
 #[tokio::test]
 async fn a_card_that_is_gone_makes_room_for_another_message() {
     for code in [200_740, 200_750, 99_991_672] {
-        let (mut messages, platform) = reply(placement(None, true)).await;
+        let (mut messages, platform) = reply(target(None, true)).await;
         platform.refuse("cards/7001", code);
         assert_eq!(messages.edit(&mut shown(0), &page("a", true)).await, Err(CallError::Gone), "{code}");
         assert_eq!(messages.platform_state(), json!({"way": "card"}));
@@ -238,19 +238,19 @@ async fn a_card_that_is_gone_makes_room_for_another_message() {
 #[tokio::test]
 async fn a_message_is_sent_where_it_belongs_under_its_key() {
     let thread = json!({"thread": "omt_1"});
-    let private = ReplyTarget { hint: Some(thread), ..placement(None, true) };
+    let private = ReplyTarget { hint: Some(thread), ..target(None, true) };
     let cases = [
-        (placement(None, true), 0, "POST im/v1/messages", None),
-        (placement(None, false), 0, "POST im/v1/messages/om_asked/reply", Some(false)),
-        (placement(None, false), 1, "POST im/v1/messages", None),
-        (placement(Some("omt_1"), false), 1, "POST im/v1/messages/om_asked/reply", Some(true)),
+        (target(None, true), 0, "POST im/v1/messages", None),
+        (target(None, false), 0, "POST im/v1/messages/om_asked/reply", Some(false)),
+        (target(None, false), 1, "POST im/v1/messages", None),
+        (target(Some("omt_1"), false), 1, "POST im/v1/messages/om_asked/reply", Some(true)),
         (private, 1, "POST im/v1/messages/om_asked/reply", Some(false)),
     ];
-    for (placement, n, path, threaded) in cases {
-        let (mut messages, platform) = reply(placement).await;
-        let mark = messages.dedup_key(None, 0, &ledger()).await.unwrap();
-        let slot = SendIntent { dedup_key: mark, ..slot(n, 0) };
-        let sent = messages.post(&slot, &Page::sign()).await.unwrap();
+    for (target, n, path, threaded) in cases {
+        let (mut messages, platform) = reply(target).await;
+        let mark = messages.dedup_key(None, 0, &history()).await.unwrap();
+        let intent = SendIntent { dedup_key: mark, ..intent(n, 0) };
+        let sent = messages.post(&intent, &FeishuPage::sign()).await.unwrap();
         let calls = platform.calls();
         assert_eq!((calls.len(), calls[1].0.as_str(), sent.id.as_str()), (2, path, "om_new"));
         let body = &calls[1].1;
@@ -262,9 +262,9 @@ async fn a_message_is_sent_where_it_belongs_under_its_key() {
 #[tokio::test]
 async fn an_answer_to_a_message_that_is_gone_stands_alone() {
     for code in [230_011, 230_019, 230_071] {
-        let (mut messages, platform) = reply(placement(None, false)).await;
+        let (mut messages, platform) = reply(target(None, false)).await;
         platform.refuse("reply", code);
-        messages.post(&slot(0, 0), &page("a", true)).await.unwrap();
+        messages.post(&intent(0, 0), &page("a", true)).await.unwrap();
         let names = platform.names();
         assert_eq!(names.last().map(String::as_str), Some("POST im/v1/messages"), "{code}");
     }
@@ -272,8 +272,8 @@ async fn an_answer_to_a_message_that_is_gone_stands_alone() {
 
 #[tokio::test]
 async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
-    assert_eq!(messages.find(&slot(0, 60_000), &ledger()).await, Ok(None));
+    let (mut messages, platform) = reply(target(None, true)).await;
+    assert_eq!(messages.find(&intent(0, 60_000), &history()).await, Ok(None));
     assert_eq!(platform.names(), [""; 0], "nothing needs to be asked");
     let item = |id: &str, app: &str| json!({"message_id": id, "sender": {"id": app}});
     let items = [item("om_theirs", "ou_a"), item("om_known", "cli_1"), item("om_own", "cli_1")];
@@ -283,9 +283,9 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
     );
     let items = [item("om_lost", "cli_1")];
     platform.answer("im/v1/messages", json!({"code": 0, "data": {"items": items, "has_more": false}}));
-    let old = slot(0, 2 * MARGIN);
-    let found = messages.find(&old, &ledger()).await.unwrap();
-    assert_eq!(found, Some(Shown { id: "om_lost".into(), card: old.dedup_key }));
+    let old = intent(0, 2 * MARGIN);
+    let found = messages.find(&old, &history()).await.unwrap();
+    assert_eq!(found, Some(FeishuMessageRef { id: "om_lost".into(), card: old.dedup_key }));
     let calls = platform.calls();
     assert!(
         calls[0].1.as_str().unwrap().contains("container_id=oc_1&sort_type=ByCreateTimeAsc"),
@@ -306,7 +306,7 @@ async fn within_an_hour_the_key_finds_a_message_and_later_the_chat_does() {
 
 #[tokio::test]
 async fn a_chat_that_has_to_wait_is_left_alone() {
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     platform.refuse("cards/7001", 230_020);
     let wait = Err(CallError::Wait(Duration::from_secs(1)));
     assert_eq!(messages.edit(&mut shown(0), &page("a", false)).await, wait);
@@ -321,13 +321,13 @@ async fn a_chat_that_has_to_wait_is_left_alone() {
 async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
     const TOKEN: i64 = 99_991_663;
     for codes in [&[2200, 230_020][..], &[2200, TOKEN, TOKEN, TOKEN, TOKEN], &[2200, 1, 230_013]] {
-        let (mut messages, platform) = reply(placement(None, true)).await;
+        let (mut messages, platform) = reply(target(None, true)).await;
         codes.iter().for_each(|code| platform.refuse("im/v1/messages", *code));
-        let sent = messages.post(&slot(0, 0), &page("a", true)).await;
+        let sent = messages.post(&intent(0, 0), &page("a", true)).await;
         assert!(matches!(sent, Err(CallError::Unknown(_))), "{codes:?}: {sent:?}");
     }
     // What is only changed is changed again: it does not matter whether it was.
-    let (mut messages, platform) = reply(placement(None, true)).await;
+    let (mut messages, platform) = reply(target(None, true)).await;
     [2200, 230_020].iter().for_each(|code| platform.refuse("cards/7001", *code));
     let changed = messages.edit(&mut shown(0), &page("a", false)).await;
     assert!(matches!(changed, Err(CallError::Wait(_))), "{changed:?}");
@@ -335,9 +335,15 @@ async fn what_was_perhaps_sent_stays_so_whatever_the_next_try_says() {
 
 #[test]
 fn what_is_kept_is_stored_like_this() {
-    let sent = Shown { id: "om_1".into(), card: Some(Made { id: "7001".into(), at: 5, ahead: 1000 }) };
+    let sent = FeishuMessageRef {
+        id: "om_1".into(),
+        card: Some(CreatedCard { id: "7001".into(), at: 5, ahead: 1000 }),
+    };
     let stored = json!({"id": "om_1", "card": {"id": "7001", "at": 5, "ahead": 1000}});
     assert_eq!(serde_json::to_value(&sent).unwrap(), stored);
-    assert_eq!(serde_json::from_value::<Shown>(stored).unwrap(), sent);
-    assert_eq!(serde_json::from_value::<Shown>(json!({"id": "om_1"})).ok(), Shown::from_id("om_1"));
+    assert_eq!(serde_json::from_value::<FeishuMessageRef>(stored).unwrap(), sent);
+    assert_eq!(
+        serde_json::from_value::<FeishuMessageRef>(json!({"id": "om_1"})).ok(),
+        FeishuMessageRef::from_id("om_1")
+    );
 }

@@ -3,15 +3,15 @@ use proptest::prelude::*;
 
 fn frame(id: &str, sum: usize, seq: usize, part: &[u8]) -> Vec<u8> {
     let headers = vec![
-        Header::new("type", "event"),
-        Header::new("message_id", id),
-        Header::new("sum", sum.to_string()),
-        Header::new("seq", seq.to_string()),
-        Header::new("trace_id", "t"),
+        FrameHeader::new("type", "event"),
+        FrameHeader::new("message_id", id),
+        FrameHeader::new("sum", sum.to_string()),
+        FrameHeader::new("seq", seq.to_string()),
+        FrameHeader::new("trace_id", "t"),
     ];
     let payload = Some(part.to_vec());
     let seq_id = seq as u64 + 7;
-    Frame { seq_id, log_id: 9, service: 3, method: DATA, headers, payload, ..Frame::default() }
+    FeishuFrame { seq_id, log_id: 9, service: 3, method: DATA, headers, payload, ..FeishuFrame::default() }
         .encode_to_vec()
 }
 
@@ -22,7 +22,7 @@ fn events(frames: &[Vec<u8>]) -> Vec<String> {
     let mut events = Vec::new();
     for (n, bytes) in frames.iter().enumerate() {
         let now = start + Duration::from_secs(n as u64);
-        if let Step::Event(delivery) = protocol.push(bytes, now) {
+        if let ProtocolStep::Event(delivery) = protocol.push(bytes, now) {
             events.push(String::from_utf8(delivery.payload).unwrap());
         }
     }
@@ -56,8 +56,8 @@ fn fragments_are_joined_in_any_order_and_among_others() {
 fn what_does_not_become_whole_is_forgotten() {
     let mut protocol = Protocol::new(3);
     let now = Instant::now();
-    assert_eq!(protocol.push(&frame("a", 2, 0, b"x"), now), Step::Nothing);
-    assert_eq!(protocol.push(&frame("a", 2, 1, b"y"), now + FRAGMENT_TIMEOUT), Step::Nothing);
+    assert_eq!(protocol.push(&frame("a", 2, 0, b"x"), now), ProtocolStep::Nothing);
+    assert_eq!(protocol.push(&frame("a", 2, 1, b"y"), now + FRAGMENT_TIMEOUT), ProtocolStep::Nothing);
     for n in 0..10 * SETS {
         protocol.push(&frame(&n.to_string(), 2, 0, &vec![0; 1024 * 1024]), now + FRAGMENT_TIMEOUT);
     }
@@ -70,7 +70,9 @@ fn what_does_not_become_whole_is_forgotten() {
 fn an_acknowledgement_echoes_its_frame() {
     let mut protocol = Protocol::new(3);
     protocol.push(&frame("a", 2, 1, b"}"), Instant::now());
-    let Step::Event(delivery) = protocol.push(&frame("a", 2, 0, b"{"), Instant::now()) else { panic!() };
+    let ProtocolStep::Event(delivery) = protocol.push(&frame("a", 2, 0, b"{"), Instant::now()) else {
+        panic!()
+    };
     let told = Ok(Some(json!({"toast": {}})));
     let cases = [
         (Ok(None), json!({"code": 200})),
@@ -78,7 +80,8 @@ fn an_acknowledgement_echoes_its_frame() {
         (told, json!({"code": 200, "data": "eyJ0b2FzdCI6e319"})),
     ];
     for (answer, payload) in cases {
-        let sent = Frame::decode(&*delivery.clone().acknowledge(answer, Duration::from_millis(12))).unwrap();
+        let sent =
+            FeishuFrame::decode(&*delivery.clone().acknowledge(answer, Duration::from_millis(12))).unwrap();
         assert_eq!((sent.seq_id, sent.log_id, sent.service, sent.method), (7, 9, 3, DATA));
         assert_eq!((sent.header("message_id"), sent.header("biz_rt")), (Some("a"), Some("12")));
         assert_eq!(serde_json::from_slice::<Value>(&sent.payload.unwrap()).unwrap(), payload);
@@ -90,9 +93,9 @@ fn a_ping_writes_its_zeros_and_a_pong_tells_the_interval() {
     let ping = Protocol::new(5).ping();
     assert_eq!(ping, b"\x08\x00\x10\x00\x18\x05\x20\x00\x2a\x0c\x0a\x04type\x12\x04ping");
     let pong = |payload: &str| {
-        let headers = vec![Header::new("type", "pong")];
+        let headers = vec![FrameHeader::new("type", "pong")];
         let payload = Some(payload.as_bytes().to_vec());
-        Frame { method: CONTROL, headers, payload, ..Frame::default() }.encode_to_vec()
+        FeishuFrame { method: CONTROL, headers, payload, ..FeishuFrame::default() }.encode_to_vec()
     };
     let cases = [
         ("", None),
@@ -105,7 +108,7 @@ fn a_ping_writes_its_zeros_and_a_pong_tells_the_interval() {
     ];
     for (payload, seconds) in cases {
         let step = Protocol::new(5).push(&pong(payload), Instant::now());
-        assert_eq!(step, Step::Pulse(seconds.map(Duration::from_secs)), "{payload}");
+        assert_eq!(step, ProtocolStep::Pulse(seconds.map(Duration::from_secs)), "{payload}");
     }
 }
 
@@ -133,7 +136,7 @@ proptest! {
         }
         let mut protocol = Protocol::new(1);
         for bytes in &frames {
-            if let Step::Event(delivery) = protocol.push(bytes, Instant::now()) {
+            if let ProtocolStep::Event(delivery) = protocol.push(bytes, Instant::now()) {
                 whole.push(String::from_utf8(delivery.payload).unwrap());
             }
         }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn me() -> Me {
-    Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() }
+fn me() -> SlackIdentity {
+    SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() }
 }
 
 fn commands() -> Vec<ChatCommand> {
@@ -15,11 +15,11 @@ fn commands() -> Vec<ChatCommand> {
 
 fn read(event: Value, ours: bool) -> Option<Inbound> {
     let (me, commands) = (me(), commands());
-    let decoder = Decoder { account: "slack", me: &me, require_mention: true, commands: &commands };
-    let event: Message = serde_json::from_value(event).unwrap();
+    let decoder = SlackDecoder { account: "slack", me: &me, require_mention: true, commands: &commands };
+    let event: SlackMessage = serde_json::from_value(event).unwrap();
     let heard = decoder.hear(&event, Some("T1"))?;
     let names = HashMap::from([("U1".to_owned(), "Ada".to_owned()), ("U2".to_owned(), "Bob".to_owned())]);
-    decoder.decode(&heard, &Context { names, ours })
+    decoder.decode(&heard, &DecodeContext { names, ours })
 }
 
 fn message(more: &Value) -> Value {
@@ -181,7 +181,7 @@ fn files_come_with_their_address_or_their_id() {
 #[test]
 fn a_press_is_what_the_payload_says_and_no_value_changes_where() {
     let (me, commands) = (me(), commands());
-    let decoder = Decoder { account: "slack", me: &me, require_mention: true, commands: &commands };
+    let decoder = SlackDecoder { account: "slack", me: &me, require_mention: true, commands: &commands };
     let press = |more: Value| {
         let mut payload = json!({
             "type": "block_actions", "user": {"id": "U1", "name": "ada", "team_id": "T2"},
@@ -239,7 +239,7 @@ fn one_command_of_slack_stands_for_all_of_ours() {
         assert_eq!(typed(command, words, &commands()), text, "{command} {words}");
     }
     let (me, commands) = (me(), commands());
-    let decoder = Decoder { account: "slack", me: &me, require_mention: true, commands: &commands };
+    let decoder = SlackDecoder { account: "slack", me: &me, require_mention: true, commands: &commands };
     let slash = json!({"command": "/pudu", "text": "status", "channel_id": "D1", "user_id": "U1", "trigger_id": "9.8"});
     let said = decoder.slash(&serde_json::from_value(slash).unwrap(), 7).unwrap();
     assert_eq!((said.key.0.as_str(), said.private, said.addressed), ("c9.8", true, true));

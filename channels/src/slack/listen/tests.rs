@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     AcceptError, Accepted, Address, Inbound, InboundKind, KnownMessage, ReplyStoreError,
-    slack::{Config, Slack},
+    slack::{SlackChannel, SlackConfig},
 };
 use axum::{Json, Router, extract::State, routing::post};
 use futures_util::SinkExt;
@@ -55,17 +55,17 @@ impl Fake {
         line
     }
 
-    fn slack(&self) -> Slack {
-        let config = Config {
+    fn slack(&self) -> SlackChannel {
+        let config = SlackConfig {
             account: "slack".into(),
             bot_token: "xoxb-1".into(),
             api_url: self.api.parse().unwrap(),
-            delivery: Delivery::Socket { app_token: "xapp-1".into() },
+            delivery: SlackEventMode::Socket { app_token: "xapp-1".into() },
             require_mention: true,
             bot_user_id: None,
             commands: Vec::new(),
         };
-        Slack::new(config).unwrap()
+        SlackChannel::new(config).unwrap()
     }
 }
 
@@ -151,7 +151,7 @@ where
         }
     };
     let ended = timeout(Duration::from_secs(20), Box::pin(both)).await.unwrap();
-    (ended, slack.ears.health.get().state)
+    (ended, slack.handler.health.get().state)
 }
 
 #[tokio::test]
@@ -250,16 +250,18 @@ async fn socket_mode_that_is_switched_off_ends_it() {
 
 #[test]
 fn each_goodbye_has_its_meaning() {
-    let told = |reason: &str| told_to_go(&Frame { reason: Some(reason.into()), ..Frame::default() });
+    let told = |reason: &str| {
+        told_to_go(&SocketModeFrame { reason: Some(reason.into()), ..SocketModeFrame::default() })
+    };
     assert_eq!(told("link_disabled"), ConnectionEnd::Fatal(off()));
     assert!(matches!(told("too_many_websockets"), ConnectionEnd::Later(_, wait) if wait == CROWDED));
     assert_eq!(told("refresh_requested"), ConnectionEnd::Renew);
     assert!(matches!(told("other"), ConnectionEnd::Lost(_)));
     assert_eq!(
-        ended(ApiError::Auth("invalid_auth".into())),
-        ConnectionEnd::Fatal(fatal(&ApiError::Auth("invalid_auth".into())).unwrap())
+        ended(SlackApiError::Auth("invalid_auth".into())),
+        ConnectionEnd::Fatal(fatal(&SlackApiError::Auth("invalid_auth".into())).unwrap())
     );
-    assert!(matches!(ended(ApiError::Unknown("x".into())), ConnectionEnd::Lost(_)));
+    assert!(matches!(ended(SlackApiError::Unknown("x".into())), ConnectionEnd::Lost(_)));
 }
 
 proptest! {

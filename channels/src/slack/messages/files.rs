@@ -5,8 +5,8 @@ use super::SlackMessages;
 use crate::{
     OutFile,
     clock::now,
-    live::FoundFile,
-    slack::{decode::Me, failure::ApiError, wire::Message},
+    reply::FoundFile,
+    slack::{decode::SlackIdentity, failure::SlackApiError, wire::SlackMessage},
 };
 
 /// Where nothing is known that stands before the reply, it is looked so far back, in milliseconds.
@@ -14,18 +14,18 @@ const RECENT: i64 = 3600 * 1000;
 
 impl SlackMessages {
     /// Looks for a file of this reply that is not known to be there. Where the history may not be read nothing tells.
-    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, ApiError> {
-        let me = self.office.me().await?;
+    pub(super) async fn look_for_file(&self, file: &OutFile, size: u64) -> Result<FoundFile, SlackApiError> {
+        let me = self.state.me().await?;
         match self.here(self.begun()).await {
             Ok(messages) => {
                 let found = self.pick_file(me, &messages, file, size);
                 Ok(found.map_or(FoundFile::Absent, FoundFile::There))
             }
             Err(
-                error @ (ApiError::Wait(_)
-                | ApiError::Unconnected(_)
-                | ApiError::Unknown(_)
-                | ApiError::Auth(_)),
+                error @ (SlackApiError::Wait(_)
+                | SlackApiError::Unconnected(_)
+                | SlackApiError::Unknown(_)
+                | SlackApiError::Auth(_)),
             ) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "a file that was perhaps sent cannot be looked for; it may be there twice");
@@ -40,10 +40,16 @@ impl SlackMessages {
         seconds.map_or_else(|| now() - RECENT, |seconds| seconds.saturating_mul(1000))
     }
 
-    fn pick_file(&self, me: &Me, messages: &[Message], file: &OutFile, size: u64) -> Option<String> {
+    fn pick_file(
+        &self,
+        me: &SlackIdentity,
+        messages: &[SlackMessage],
+        file: &OutFile,
+        size: u64,
+    ) -> Option<String> {
         let ours = messages.iter().filter(|message| message.is_by(me));
         let behind = ours.filter(|message| message.ts.as_deref().is_some_and(|ts| ts > self.behind.as_str()));
-        let same = |found: &&crate::slack::wire::File| {
+        let same = |found: &&crate::slack::wire::SlackFile| {
             found.name.as_deref() == Some(&file.name)
                 && found.size == Some(size)
                 && !self.files.contains(&found.id)

@@ -1,13 +1,13 @@
 //! How a message is found that was perhaps sent, and what becomes of one that cannot be looked for.
 
-use super::{EVENT, Post, SlackMessages, Tries};
+use super::{EVENT, SlackDedupKey, SlackMessageRef, SlackMessages};
 use crate::{
     SendError,
-    live::SendIntent,
+    reply::SendIntent,
     slack::{
-        decode::Me,
-        failure::ApiError,
-        wire::{Message, Metadata, Page},
+        decode::SlackIdentity,
+        failure::SlackApiError,
+        wire::{HistoryPage, Metadata, SlackMessage},
     },
 };
 use std::{collections::HashSet, sync::atomic::Ordering};
@@ -17,7 +17,7 @@ const PAGES: usize = 5;
 
 impl SlackMessages {
     /// Returns what stands in the place of this reply since `since`, in milliseconds since 1970.
-    pub(super) async fn here(&self, since: i64) -> Result<Vec<Message>, ApiError> {
+    pub(super) async fn here(&self, since: i64) -> Result<Vec<SlackMessage>, SlackApiError> {
         let oldest = format!("{}.000000", since.max(0) / 1000);
         let mut found = Vec::new();
         let mut cursor = String::new();
@@ -36,7 +36,7 @@ impl SlackMessages {
                 }
                 None => "conversations.history",
             };
-            let page: Page = self.office.client.read(method, &params).await?;
+            let page: HistoryPage = self.state.client.read(method, &params).await?;
             found.extend(page.messages);
             cursor = page.response_metadata.next_cursor;
             if cursor.is_empty() {
@@ -49,29 +49,29 @@ impl SlackMessages {
     /// Finds the message of a slot by its key, or, where a stream was to be begun, one that nobody knows.
     pub(super) fn pick(
         &self,
-        me: &Me,
-        messages: &[Message],
-        slot: &SendIntent<Option<Tries>>,
+        me: &SlackIdentity,
+        messages: &[SlackMessage],
+        intent: &SendIntent<Option<SlackDedupKey>>,
         known: &HashSet<String>,
-    ) -> Option<Post> {
+    ) -> Option<SlackMessageRef> {
         let has_key = |metadata: &Metadata| {
-            metadata.event_type == EVENT && metadata.event_payload["key"] == slot.key.as_str()
+            metadata.event_type == EVENT && metadata.event_payload["key"] == intent.key.as_str()
         };
-        let ours: Vec<&Message> = messages.iter().filter(|message| message.is_by(me)).collect();
+        let ours: Vec<&SlackMessage> = messages.iter().filter(|message| message.is_by(me)).collect();
         let keyed = ours.iter().find(|message| message.metadata.as_ref().is_some_and(has_key));
-        let unknown = |message: &&&Message| {
+        let unknown = |message: &&&SlackMessage| {
             let ts = message.ts.as_deref().unwrap_or_default();
             let in_thread = self.thread.is_some() && message.thread_ts.as_ref() == self.thread.as_ref();
             in_thread && message.metadata.is_none() && message.files.is_empty() && !known.contains(ts)
         };
-        let begun = slot.dedup_key.is_none_or(|tries| tries.stream);
+        let begun = intent.dedup_key.is_none_or(|tries| tries.stream);
         let stream = || ours.iter().rev().find(unknown).filter(|_| begun).map(|message| (message, true));
         let (message, stream) = keyed.map(|message| (message, false)).or_else(stream)?;
-        Some(Post { ts: message.ts.clone()?, stream })
+        Some(SlackMessageRef { ts: message.ts.clone()?, stream })
     }
 
     /// Returns how many tries for a slot may have had their effect.
-    pub(super) fn unknown(&self, tries: Option<Tries>) -> u8 {
+    pub(super) fn unknown(&self, tries: Option<SlackDedupKey>) -> u8 {
         tries.map_or(1, |tries| tries.unknown).saturating_sub(u8::from(self.undone))
     }
 
@@ -79,11 +79,11 @@ impl SlackMessages {
     /// before the words are whole: a third time there is none, so the second has to say everything.
     pub(super) fn blindly(
         &mut self,
-        slot: &SendIntent<Option<Tries>>,
-        why: &ApiError,
-    ) -> Result<Option<Post>, SendError> {
+        intent: &SendIntent<Option<SlackDedupKey>>,
+        why: &SlackApiError,
+    ) -> Result<Option<SlackMessageRef>, SendError> {
         self.blind = true;
-        match (self.unknown(slot.dedup_key), self.ends.load(Ordering::Relaxed)) {
+        match (self.unknown(intent.dedup_key), self.ends.load(Ordering::Relaxed)) {
             (0, _) => Ok(None),
             (1, true) => {
                 tracing::warn!(%why, "a message that was perhaps sent cannot be looked for; it may be there twice");
@@ -96,7 +96,7 @@ impl SlackMessages {
             }
             _ => {
                 tracing::warn!(%why, "a message was perhaps sent twice and cannot be looked for: it is taken for shown");
-                Ok(Some(Post { ts: String::new(), stream: false }))
+                Ok(Some(SlackMessageRef { ts: String::new(), stream: false }))
             }
         }
     }

@@ -13,12 +13,12 @@ pub(super) const STATUS: Duration = Duration::from_secs(90);
 pub(super) const THINKING: &str = "is thinking…";
 
 /// The status below the thread, and since when it stands there.
-pub(super) struct Status(Mutex<Option<(String, Instant)>>);
+pub(super) struct ThreadStatus(Mutex<Option<(String, Instant)>>);
 
-impl Status {
+impl ThreadStatus {
     /// A reply that a restart cut may have left words behind.
-    pub(super) fn of(placement: &ReplyTarget) -> Self {
-        let left = placement.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
+    pub(super) fn of(target: &ReplyTarget) -> Self {
+        let left = target.saved.as_ref().map(|_| (THINKING.to_owned(), Instant::now()));
         Self(Mutex::new(left))
     }
 

@@ -1,9 +1,9 @@
 //! Answers in a thread as streams: begun, added to, and closed.
 
-use super::{Post, Posted, SlackMessages};
+use super::{PostMessageResponse, SlackMessageRef, SlackMessages};
 use crate::{
-    live::CallError,
-    slack::{failure::ApiError, page::Page},
+    reply::CallError,
+    slack::{failure::SlackApiError, page::SlackPage},
 };
 use serde_json::json;
 
@@ -12,17 +12,17 @@ const APPEND: usize = 11_000;
 
 impl SlackMessages {
     /// Begins a stream. `None` where there are none.
-    pub(super) async fn start(&mut self, page: &Page) -> Result<Option<Post>, ApiError> {
+    pub(super) async fn start(&mut self, page: &SlackPage) -> Result<Option<SlackMessageRef>, SlackApiError> {
         let mut params = json!({"channel": self.channel, "thread_ts": self.thread});
         if !page.so_far.is_empty() {
             params["markdown_text"] = page.so_far.as_str().into();
         }
         if !self.recipient.is_empty() {
             let team = match self.team.as_str() {
-                "" => match self.office.me().await {
+                "" => match self.state.me().await {
                     Ok(me) => me.team.as_str(),
                     // Only the question who the bot is was perhaps asked.
-                    Err(ApiError::Unknown(what)) => return Err(ApiError::Unconnected(what)),
+                    Err(SlackApiError::Unknown(what)) => return Err(SlackApiError::Unconnected(what)),
                     Err(error) => return Err(error),
                 },
                 team => team,
@@ -30,14 +30,16 @@ impl SlackMessages {
             params["recipient_user_id"] = self.recipient.as_str().into();
             params["recipient_team_id"] = team.into();
         }
-        match self.write::<Posted>("chat.startStream", &params).await {
-            Ok(Posted { ts }) => {
+        match self.write::<PostMessageResponse>("chat.startStream", &params).await {
+            Ok(PostMessageResponse { ts }) => {
                 self.streams.insert(ts.clone(), page.so_far.clone());
-                Ok(Some(Post { ts, stream: true }))
+                Ok(Some(SlackMessageRef { ts, stream: true }))
             }
-            Err(error @ (ApiError::NoStream(_) | ApiError::Content(_) | ApiError::Stream(_))) => {
+            Err(
+                error @ (SlackApiError::NoStream(_) | SlackApiError::Content(_) | SlackApiError::Stream(_)),
+            ) => {
                 if error.to_string() == "unknown_method" {
-                    self.office.no_streams("unknown_method");
+                    self.state.no_streams("unknown_method");
                 }
                 tracing::debug!(%error, "the answer is no stream");
                 self.no_stream = true;
@@ -48,17 +50,21 @@ impl SlackMessages {
     }
 
     /// Closes a stream, whatever became of it.
-    pub(super) async fn close(&mut self, ts: &str) -> Result<(), ApiError> {
+    pub(super) async fn close(&mut self, ts: &str) -> Result<(), SlackApiError> {
         self.streams.remove(ts);
         let params = json!({"channel": self.channel, "ts": ts});
-        match self.write::<Posted>("chat.stopStream", &params).await {
-            Ok(_) | Err(ApiError::Stream(_)) => Ok(()),
+        match self.write::<PostMessageResponse>("chat.stopStream", &params).await {
+            Ok(_) | Err(SlackApiError::Stream(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// Makes a stream show a page by adding to it. False where that cannot be.
-    pub(super) async fn grow(&mut self, post: &mut Post, page: &Page) -> Result<bool, ApiError> {
+    pub(super) async fn grow(
+        &mut self,
+        post: &mut SlackMessageRef,
+        page: &SlackPage,
+    ) -> Result<bool, SlackApiError> {
         let Some(before) = self.streams.remove(&post.ts) else { return Ok(false) };
         let target = if page.done { &page.whole } else { &page.so_far };
         let Some(new) = target.strip_prefix(before.as_str()) else {
@@ -89,17 +95,17 @@ impl SlackMessages {
                 "chat.stopStream"
             }
         };
-        match self.write::<Posted>(method, &params).await {
+        match self.write::<PostMessageResponse>(method, &params).await {
             Ok(_) if page.done => post.stream = false,
             Ok(_) => {
                 self.streams.insert(post.ts.clone(), format!("{before}{new}"));
             }
-            Err(ApiError::Stream(why)) => {
+            Err(SlackApiError::Stream(why)) => {
                 tracing::debug!(why, "the stream is closed; the message goes on by changes");
                 post.stream = false;
                 return Ok(false);
             }
-            Err(ApiError::Content(_)) => return Ok(false),
+            Err(SlackApiError::Content(_)) => return Ok(false),
             Err(error) => {
                 // Nothing was done: it goes on where it was. Otherwise the whole is shown next time.
                 if !CallError::from(error.clone()).may_be_done() {

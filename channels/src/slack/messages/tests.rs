@@ -1,31 +1,31 @@
 use super::{status::THINKING, *};
 use crate::{
     Address,
-    slack::{client::Client, decode::Me, wire::Message},
+    slack::{client::SlackClient, decode::SlackIdentity, wire::SlackMessage},
 };
 use futures_util::FutureExt;
 
 fn messages(thread: Option<&str>) -> SlackMessages {
-    let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
-    reply(Arc::new(Office::new(client)), thread)
+    let client = SlackClient::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    reply(Arc::new(SlackAccountState::new(client)), thread)
 }
 
-fn reply(office: Arc<Office>, thread: Option<&str>) -> SlackMessages {
+fn reply(state: Arc<SlackAccountState>, thread: Option<&str>) -> SlackMessages {
     let address = Address { account: "slack".into(), chat: "C1".into(), topic: thread.map(Into::into) };
-    let placement =
+    let target =
         ReplyTarget { address, private: false, reply_to: None, sender: "U1".into(), hint: None, saved: None };
-    SlackMessages::new(office, &placement)
+    SlackMessages::new(state, &target)
 }
 
-fn slot(key: &str, mark: Option<Tries>) -> SendIntent<Option<Tries>> {
+fn intent(key: &str, mark: Option<SlackDedupKey>) -> SendIntent<Option<SlackDedupKey>> {
     SendIntent { n: 0, again: false, key: key.into(), since: 0, dedup_key: mark }
 }
 
 #[test]
 fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
-    let me = Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
+    let me = SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() };
     let keyed = |key: &str| json!({"event_type": EVENT, "event_payload": {"key": key}});
-    let here: Vec<Message> = serde_json::from_value(json!([
+    let here: Vec<SlackMessage> = serde_json::from_value(json!([
         {"ts": "1.0", "user": "U1", "text": "question"},
         {"ts": "2.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("mine")},
         {"ts": "3.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0"},
@@ -34,15 +34,15 @@ fn what_was_perhaps_sent_is_known_by_its_key_or_by_nobody_knowing_it() {
         {"ts": "6.0", "user": "UBOT", "bot_id": "BBOT", "thread_ts": "1.0", "metadata": keyed("other")},
     ]))
     .unwrap();
-    let post = |ts: &str, stream| Some(Post { ts: ts.into(), stream });
+    let post = |ts: &str, stream| Some(SlackMessageRef { ts: ts.into(), stream });
     let known = |ids: &[&str]| -> HashSet<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
     let thread = messages(Some("1.0"));
-    let begun = |key: &str| slot(key, Some(Tries { stream: true, unknown: 1 }));
+    let begun = |key: &str| intent(key, Some(SlackDedupKey { stream: true, unknown: 1 }));
     assert_eq!(thread.pick(&me, &here, &begun("mine"), &known(&[])), post("2.0", false));
     assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&[])), post("3.0", true));
-    assert_eq!(thread.pick(&me, &here, &slot("new", None), &known(&[])), post("3.0", true), "as before");
+    assert_eq!(thread.pick(&me, &here, &intent("new", None), &known(&[])), post("3.0", true), "as before");
     assert_eq!(thread.pick(&me, &here, &begun("new"), &known(&["3.0"])), None);
-    let said = |key: &str| slot(key, Some(Tries { stream: false, unknown: 1 }));
+    let said = |key: &str| intent(key, Some(SlackDedupKey { stream: false, unknown: 1 }));
     assert_eq!(thread.pick(&me, &here, &said("mine"), &known(&[])), post("2.0", false));
     assert_eq!(thread.pick(&me, &here, &said("new"), &known(&[])), None, "it was to be no stream");
     assert_eq!(
@@ -73,33 +73,33 @@ impl crate::ReplyStore for Nothing {
 #[tokio::test]
 async fn what_cannot_be_looked_for_is_sent_twice_at_most_and_whole_the_second_time() {
     let mut reply = messages(Some("1.0"));
-    let ledger = MessageHistory::new(&Nothing, Vec::new());
-    let scope = ApiError::Scope("channels:history".into());
-    let first = reply.dedup_key(None, 0, &ledger).await.unwrap();
-    assert_eq!(first, Some(Tries { stream: true, unknown: 1 }));
-    let found = reply.blindly(&slot("k", first), &scope);
+    let history = MessageHistory::new(&Nothing, Vec::new());
+    let scope = SlackApiError::Scope("channels:history".into());
+    let first = reply.dedup_key(None, 0, &history).await.unwrap();
+    assert_eq!(first, Some(SlackDedupKey { stream: true, unknown: 1 }));
+    let found = reply.blindly(&intent("k", first), &scope);
     assert!(matches!(found, Err(SendError::Unreachable(_))), "it waits for the whole: {found:?}");
     reply.ends = true.into();
-    assert_eq!(reply.blindly(&slot("k", first), &scope), Ok(None));
-    let second = reply.dedup_key(Some(first), 0, &ledger).await.unwrap();
-    assert_eq!(second, Some(Tries { stream: true, unknown: 2 }), "the stream may be there still");
+    assert_eq!(reply.blindly(&intent("k", first), &scope), Ok(None));
+    let second = reply.dedup_key(Some(first), 0, &history).await.unwrap();
+    assert_eq!(second, Some(SlackDedupKey { stream: true, unknown: 2 }), "the stream may be there still");
     reply.undone = true;
-    assert_eq!(reply.blindly(&slot("k", second), &scope), Ok(None), "the second came to nothing");
-    let third = reply.dedup_key(Some(second), 0, &ledger).await.unwrap();
+    assert_eq!(reply.blindly(&intent("k", second), &scope), Ok(None), "the second came to nothing");
+    let third = reply.dedup_key(Some(second), 0, &history).await.unwrap();
     assert_eq!(third, second);
-    let mut lost = reply.blindly(&slot("k", third), &scope).unwrap().unwrap();
-    let page = Page::new(&MessageDraft::default());
+    let mut lost = reply.blindly(&intent("k", third), &scope).unwrap().unwrap();
+    let page = SlackPage::new(&MessageDraft::default());
     let nothing = (reply.edit(&mut lost, &page).await, reply.delete(&lost).await, lost.id());
     assert_eq!(nothing, (Ok(()), Ok(()), String::new()), "no call is made for it");
     reply.blind = false;
-    let seen = reply.dedup_key(Some(second), 0, &ledger).await.unwrap();
+    let seen = reply.dedup_key(Some(second), 0, &history).await.unwrap();
     assert_eq!(seen.map(|tries| tries.unknown), Some(1), "the history says that it is not there");
 }
 
 #[tokio::test]
 async fn replies_of_one_thread_take_turns() {
     let one = messages(Some("1.0"));
-    let other = |thread: &str| reply(Arc::clone(&one.office), Some(thread));
+    let other = |thread: &str| reply(Arc::clone(&one.state), Some(thread));
     let first = one.lock_chat().await;
     assert!(first.is_some() && other("2.0").lock_chat().now_or_never().is_some_and(|turn| turn.is_some()));
     assert!(other("1.0").lock_chat().now_or_never().is_none());
@@ -110,11 +110,11 @@ async fn replies_of_one_thread_take_turns() {
 #[tokio::test]
 async fn a_stream_that_goes_on_by_changes_is_paced_like_them() {
     let mut reply = messages(Some("1.0"));
-    let (stream, changes) = (reply.office.interval(true), reply.office.interval(false));
+    let (stream, changes) = (reply.state.interval(true), reply.state.interval(false));
     assert_eq!(reply.pace(), stream);
-    let mut post = Post { ts: "1.1".into(), stream: true };
+    let mut post = SlackMessageRef { ts: "1.1".into(), stream: true };
     // It is not known what stands there, so that the whole has to be shown.
-    reply.edit(&mut post, &Page::new(&MessageDraft::default())).await.unwrap_err();
+    reply.edit(&mut post, &SlackPage::new(&MessageDraft::default())).await.unwrap_err();
     assert_eq!(reply.pace(), changes);
     assert_eq!(messages(None).pace(), changes);
 }

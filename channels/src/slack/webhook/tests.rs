@@ -3,7 +3,7 @@ use crate::{
     AcceptError, Accepted, Address, HealthCell, HealthState, Inbound, InboundKind, KnownMessage,
     ReplyStoreError,
     clock::now,
-    slack::{client::Client, decode::Me, office::Office},
+    slack::{account_state::SlackAccountState, client::SlackClient, decode::SlackIdentity},
 };
 use proptest::prelude::*;
 use pudu_net::reqwest::header::HeaderMap;
@@ -33,32 +33,32 @@ impl EventSink for Kept1 {
 }
 
 fn webhook(known: bool) -> SlackWebhook {
-    let client = Client::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
-    let office = Office::new(client);
+    let client = SlackClient::new("http://127.0.0.1:9/api".parse().unwrap(), "xoxb-1".into(), None).unwrap();
+    let state = SlackAccountState::new(client);
     if known {
-        let _ = office.me.set(Me { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() });
+        let _ = state.me.set(SlackIdentity { user: "UBOT".into(), bot: "BBOT".into(), team: "T1".into() });
     }
-    let ears = Ears {
+    let handler = SlackEventHandler {
         account: "slack".into(),
-        office: Arc::new(office),
+        state: Arc::new(state),
         require_mention: true,
         commands: Arc::new([]),
         health: HealthCell::default(),
         order: Arc::default(),
     };
-    SlackWebhook { ears, secret: "8f742231b10e8888abcd99yyyzzz85a5".into() }
+    SlackWebhook { handler, secret: "8f742231b10e8888abcd99yyyzzz85a5".into() }
 }
 
 fn seconds() -> u64 {
     u64::try_from(now() / 1000).unwrap()
 }
 
-async fn post(hook: &SlackWebhook, body: &[u8], intake: &Kept1) -> WebhookResponse {
+async fn post(hook: &SlackWebhook, body: &[u8], sink: &Kept1) -> WebhookResponse {
     let at = seconds();
     let mut headers = HeaderMap::new();
     headers.insert("x-slack-request-timestamp", at.to_string().parse().unwrap());
     headers.insert("x-slack-signature", signature(&hook.secret, at, body).parse().unwrap());
-    hook.take(WebhookRequest { headers: &headers, body }, intake).await
+    hook.take(WebhookRequest { headers: &headers, body }, sink).await
 }
 
 #[test]
@@ -106,9 +106,9 @@ async fn each_kind_of_post_is_kept_before_it_is_answered() {
         (slash, words("hello there")),
     ];
     for (body, kind) in cases {
-        let intake = Kept1::default();
-        assert_eq!(post(&hook, body, &intake).await, WebhookResponse::Taken(None));
-        assert_eq!(intake.kept.lock().unwrap()[0].kind, kind);
+        let sink = Kept1::default();
+        assert_eq!(post(&hook, body, &sink).await, WebhookResponse::Taken(None));
+        assert_eq!(sink.kept.lock().unwrap()[0].kind, kind);
         let full = Kept1 { full: true, ..Kept1::default() };
         assert_eq!(post(&hook, body, &full).await, WebhookResponse::Later);
         assert_eq!(post(&webhook(false), body, &Kept1::default()).await, WebhookResponse::Later, "too early");
@@ -118,9 +118,9 @@ async fn each_kind_of_post_is_kept_before_it_is_answered() {
 #[tokio::test]
 async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
     let (hook, early) = (webhook(true), webhook(false));
-    let state = |hook: &SlackWebhook| hook.ears.health.get().state;
+    let state = |hook: &SlackWebhook| hook.handler.health.get().state;
     let slash = b"command=%2Fpudu&text=hello&channel_id=D1&user_id=U1&trigger_id=7.8";
-    hook.ears.health.ready();
+    hook.handler.health.ready();
     let full = Kept1 { full: true, ..Kept1::default() };
     assert_eq!(post(&hook, slash, &full).await, WebhookResponse::Later);
     assert_eq!(state(&hook), HealthState::Degraded);
@@ -132,20 +132,17 @@ async fn an_event_that_is_not_kept_is_seen_in_the_health_until_one_is() {
 
 #[tokio::test]
 async fn a_new_address_is_confirmed_and_garbage_is_not_taken() {
-    let (hook, intake) = (webhook(false), Kept1::default());
+    let (hook, sink) = (webhook(false), Kept1::default());
     let body = br#"{"type":"url_verification","challenge":"c4a11e"}"#;
-    assert_eq!(
-        post(&hook, body, &intake).await,
-        WebhookResponse::Taken(Some(json!({"challenge": "c4a11e"})))
-    );
+    assert_eq!(post(&hook, body, &sink).await, WebhookResponse::Taken(Some(json!({"challenge": "c4a11e"}))));
     for garbage in [&b""[..], b"{", b"[]", b"payload=%7B", b"x=y", b"\xff\xfe"] {
-        assert_eq!(post(&hook, garbage, &intake).await, WebhookResponse::Garbled, "{garbage:?}");
+        assert_eq!(post(&hook, garbage, &sink).await, WebhookResponse::Garbled, "{garbage:?}");
     }
     let unsigned = WebhookRequest { headers: &HeaderMap::new(), body };
-    assert_eq!(hook.take(unsigned, &intake).await, WebhookResponse::Forbidden);
+    assert_eq!(hook.take(unsigned, &sink).await, WebhookResponse::Forbidden);
     let strange = br#"{"type":"event_callback","event":{"type":7}}"#;
     assert_eq!(
-        post(&webhook(true), strange, &intake).await,
+        post(&webhook(true), strange, &sink).await,
         WebhookResponse::Taken(None),
         "never posted for ever"
     );

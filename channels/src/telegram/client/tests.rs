@@ -2,18 +2,18 @@ use super::*;
 use crate::{
     OutFile,
     telegram::{
-        Telegram,
-        loopback::{Do, Loopback, TOKEN, config},
+        TelegramChannel,
+        loopback::{Do, TOKEN, TelegramLoopback, config},
     },
 };
 use serde_json::{Value, json};
 
-fn text(body: &str) -> Text {
-    Text { body: body.into(), html: true, buttons: Vec::new() }
+fn text(body: &str) -> TelegramText {
+    TelegramText { body: body.into(), html: true, buttons: Vec::new() }
 }
 
-async fn server() -> Loopback {
-    Loopback::start(|method, _, _| match method {
+async fn server() -> TelegramLoopback {
+    TelegramLoopback::start(|method, _, _| match method {
         "sendmessage" | "editmessagetext" | "sendphoto" => Do::Result(json!({
             "message_id": 9, "message_thread_id": 5, "is_topic_message": true,
             "reply_to_message": {"message_id": 4}, "chat": {"id": 7}, "something": "new",
@@ -31,9 +31,9 @@ async fn calls_are_asked_as_documented() {
     let to = Thread { topic: Some(5), reply_to: Some(4) };
     let off = json!({"is_disabled": true});
     let keyboard = json!({"inline_keyboard": [[{"text": "Stop", "callback_data": "/stop"}]]});
-    let cases: [(Call, &str, Value); 6] = [
+    let cases: [(TelegramCall, &str, Value); 6] = [
         (
-            Call::Send { to, text: Text { buttons: buttons.clone(), ..text("<b>a</b>") } },
+            TelegramCall::Send { to, text: TelegramText { buttons: buttons.clone(), ..text("<b>a</b>") } },
             "sendmessage",
             json!({
                 "chat_id": 7, "text": "<b>a</b>", "parse_mode": "HTML", "message_thread_id": 5,
@@ -42,34 +42,34 @@ async fn calls_are_asked_as_documented() {
             }),
         ),
         (
-            Call::Edit { id: 9, text: Text { html: false, ..text("a") } },
+            TelegramCall::Edit { id: 9, text: TelegramText { html: false, ..text("a") } },
             "editmessagetext",
             json!({"chat_id": 7, "message_id": 9, "text": "a", "link_preview_options": off}),
         ),
         (
-            Call::Edit { id: 10, text: Text { buttons, ..text("a") } },
+            TelegramCall::Edit { id: 10, text: TelegramText { buttons, ..text("a") } },
             "editmessagetext",
             json!({
                 "chat_id": 7, "message_id": 10, "text": "a", "parse_mode": "HTML",
                 "link_preview_options": off, "reply_markup": keyboard,
             }),
         ),
-        (Call::Delete { id: 9 }, "deletemessage", json!({"chat_id": 7, "message_id": 9})),
+        (TelegramCall::Delete { id: 9 }, "deletemessage", json!({"chat_id": 7, "message_id": 9})),
         (
-            Call::Typing { topic: Some(5) },
+            TelegramCall::Typing { topic: Some(5) },
             "sendchataction",
             json!({"chat_id": 7, "message_thread_id": 5, "action": "typing"}),
         ),
         (
-            Call::Seen { id: 4 },
+            TelegramCall::Seen { id: 4 },
             "setmessagereaction",
             json!({"chat_id": 7, "message_id": 4, "reaction": [{"type": "emoji", "emoji": "👀"}]}),
         ),
     ];
     for (call, method, parameters) in cases {
         let posted = client.call(7, &call).await.unwrap();
-        let makes = matches!(call, Call::Send { .. } | Call::Edit { .. });
-        assert_eq!(posted, if makes { Posted { id: 9, thread: to } } else { Posted::default() });
+        let makes = matches!(call, TelegramCall::Send { .. } | TelegramCall::Edit { .. });
+        assert_eq!(posted, if makes { SentMessage { id: 9, thread: to } } else { SentMessage::default() });
         assert_eq!(server.asked(method).pop(), Some(parameters));
     }
 }
@@ -82,7 +82,7 @@ async fn a_picture_is_uploaded_with_its_name_and_place() {
     let server = server().await;
     let file = OutFile { name: "cat.png".into(), path };
     let to = Thread { topic: Some(5), reply_to: None };
-    let posted = server.client().call(7, &Call::Upload { to, file, photo: true }).await.unwrap();
+    let posted = server.client().call(7, &TelegramCall::Upload { to, file, photo: true }).await.unwrap();
     assert_eq!(posted.id, 9);
     let form = server.asked("sendphoto").pop().unwrap().as_str().unwrap().to_owned();
     for piece in [
@@ -112,29 +112,31 @@ async fn a_file_that_did_not_leave_whole_did_not_arrive() {
             }
         }
     });
-    let client = Client::new(TOKEN, url.parse().unwrap()).unwrap();
+    let client = TelegramClient::new(TOKEN, url.parse().unwrap()).unwrap();
     for (size, perhaps) in [(40_000_000, false), (10, true)] {
         let path = folder.path().join(size.to_string());
         std::fs::File::create(&path).unwrap().set_len(size).unwrap();
         let file = OutFile { name: "a.bin".into(), path };
-        let call = Call::Upload { to: Thread::default(), file, photo: false };
+        let call = TelegramCall::Upload { to: Thread::default(), file, photo: false };
         let error = client.call(7, &call).await.unwrap_err();
-        assert_eq!(matches!(error, CallError::Unknown(_)), perhaps, "{size}: {error}");
+        assert_eq!(matches!(error, TelegramCallError::Unknown(_)), perhaps, "{size}: {error}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_leaves_open_whether_it_was_done() {
-    let server = Loopback::start(|method, _, _| match method {
+    let server = TelegramLoopback::start(|method, _, _| match method {
         "sendmessage" => Do::Bytes(b"<html>bad gateway</html>".to_vec()),
         _ => Do::Result(json!({"unexpected": true})),
     })
     .await;
     let client = server.client();
-    for call in [Call::Send { to: Thread::default(), text: text("a") }, Call::Edit { id: 1, text: text("a") }]
-    {
+    for call in [
+        TelegramCall::Send { to: Thread::default(), text: text("a") },
+        TelegramCall::Edit { id: 1, text: text("a") },
+    ] {
         let error = client.call(7, &call).await.unwrap_err();
-        assert_eq!(error, CallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
+        assert_eq!(error, TelegramCallError::Unknown("an answer that cannot be read (HTTP 200)".into()));
     }
 }
 
@@ -144,10 +146,10 @@ async fn the_token_is_in_no_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let client = Client::new(TOKEN, gone.parse().unwrap()).unwrap();
-    let error = client.call(7, &Call::Delete { id: 1 }).await.unwrap_err();
-    assert!(matches!(error, CallError::Unconnected(_)), "{error:?}");
-    let telegram = Telegram::new(config(&gone)).unwrap();
+    let client = TelegramClient::new(TOKEN, gone.parse().unwrap()).unwrap();
+    let error = client.call(7, &TelegramCall::Delete { id: 1 }).await.unwrap_err();
+    assert!(matches!(error, TelegramCallError::Unconnected(_)), "{error:?}");
+    let telegram = TelegramChannel::new(config(&gone)).unwrap();
     let attachment = crate::Attachment { handle: "F".into(), name: "a".into(), size: None };
     let download = crate::Channel::download(&telegram, &attachment, "/nowhere/a".as_ref(), 10).await;
     let texts = [
@@ -156,7 +158,8 @@ async fn the_token_is_in_no_error() {
         format!("{:?}", config(&gone)),
         format!(
             "{:?}",
-            Telegram::new(crate::telegram::Config { token: "1:a b".into(), ..config(&gone) }).err()
+            TelegramChannel::new(crate::telegram::TelegramConfig { token: "1:a b".into(), ..config(&gone) })
+                .err()
         ),
     ];
     for text in texts {
@@ -166,10 +169,10 @@ async fn the_token_is_in_no_error() {
 
 #[tokio::test]
 async fn the_token_is_in_no_error_of_a_cut_or_slow_exchange() {
-    let server = Loopback::start(|_, _, _| Do::Wait).await;
+    let server = TelegramLoopback::start(|_, _, _| Do::Wait).await;
     let client = server.client();
     let slow = client.ask_by_name::<_, bool>("X", &json!({}), Duration::from_millis(20)).await.unwrap_err();
-    assert_eq!(slow, CallError::Unknown("no answer in time: operation timed out".into()));
+    assert_eq!(slow, TelegramCallError::Unknown("no answer in time: operation timed out".into()));
     let moved = teloxide_core::net::default_reqwest_settings().build().unwrap();
     let url = format!("http://127.0.0.1:1/bot{TOKEN}/getMe");
     let error = moved.get(url).send().await.unwrap_err();
@@ -188,7 +191,7 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(endless)).await });
-    let client = Client::new(TOKEN, url.parse().unwrap()).unwrap();
+    let client = TelegramClient::new(TOKEN, url.parse().unwrap()).unwrap();
     let answer = client.ask_by_name::<_, Value>("getMe", &json!({}), CALL_TIMEOUT).await;
-    assert_eq!(answer.err(), Some(CallError::Unknown("the answer is too large".to_owned())));
+    assert_eq!(answer.err(), Some(TelegramCallError::Unknown("the answer is too large".to_owned())));
 }

@@ -1,14 +1,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "a json! is given as it is made")]
 
-use super::{Decoder, Delivery, Me};
+use super::{TelegramDecoder, TelegramIdentity, UpdateDelivery};
 use crate::{Address, Attachment, EventKey, Inbound, InboundKind, Sender};
 use serde_json::{Value, json};
 
 const GROUP: i64 = -1001;
 
-fn decode_with(require_mention: bool, update: &Value) -> Option<Delivery> {
-    let me = Me { id: 42, username: "pudu_bot".into() };
-    let decoder = Decoder { account: "telegram", me: &me, require_mention };
+fn decode_with(require_mention: bool, update: &Value) -> Option<UpdateDelivery> {
+    let me = TelegramIdentity { id: 42, username: "pudu_bot".into() };
+    let decoder = TelegramDecoder { account: "telegram", me: &me, require_mention };
     decoder.decode(&serde_json::from_value(update.clone()).unwrap(), 5_000)
 }
 
@@ -165,7 +165,7 @@ fn a_press_comes_from_who_pressed_and_not_from_who_wrote() {
         at: 5_000,
         ..inbound(GROUP, InboundKind::Press { action: "/stop".into() })
     };
-    let delivery = Delivery { inbound: wanted, pressed: Some("q1".into()) };
+    let delivery = UpdateDelivery { inbound: wanted, pressed: Some("q1".into()) };
     assert_eq!(press(keyboard.clone(), json!("/stop")), Some(delivery));
     assert_eq!(press(keyboard, Value::Null), None);
     let gone = json!({"message_id": 10, "date": 0, "chat": {"id": GROUP, "type": "supergroup"}});

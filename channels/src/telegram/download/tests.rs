@@ -1,5 +1,5 @@
 use super::*;
-use crate::telegram::loopback::{Do, Loopback};
+use crate::telegram::loopback::{Do, TelegramLoopback};
 use serde_json::json;
 
 /// Fetches a file that the message declares to be as large as `declared`, Telegram as `found`, and that is
@@ -10,7 +10,7 @@ async fn fetched(
     real: usize,
     limit: u64,
 ) -> (Result<u64, SendError>, Option<usize>) {
-    let server = Loopback::start(move |method, _, _| match method {
+    let server = TelegramLoopback::start(move |method, _, _| match method {
         "getfile" => Do::Result(json!({"file_id": "F", "file_path": "docs/a b.pdf", "file_size": found})),
         "docs/a%20b.pdf" => Do::Bytes(vec![b'x'; real]),
         _ => Do::Error(400, "Bad Request"),
@@ -41,7 +41,7 @@ async fn a_larger_file_is_refused_at_every_stage_and_leaves_nothing() {
 
 #[tokio::test]
 async fn telegrams_own_limit_is_told_as_one() {
-    let server = Loopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
+    let server = TelegramLoopback::start(|_, _, _| Do::Error(400, "Bad Request: file is too big")).await;
     let attachment = Attachment { handle: "F".into(), name: "a".into(), size: None };
     let result = file(&server.client(), &attachment, Path::new("/nowhere/a"), u64::MAX).await;
     assert_eq!(result, Err(SendError::TooLarge { limit: MAX_DOWNLOAD_BYTES }));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Accepted, Address, BoxFuture, Channel, Health, Inbound, InboundKind, KnownMessage, ReplyStoreError,
-    telegram::loopback::{Do, Loopback},
+    telegram::loopback::{Do, TelegramLoopback},
 };
 use std::sync::Mutex;
 
@@ -63,7 +63,7 @@ fn common(method: &str) -> Do {
 
 /// Listens until `end`, then stops; returns what listening returned and the health before and after the stop.
 async fn listen(
-    server: &Loopback,
+    server: &TelegramLoopback,
     keeper: &Keeper,
     end: impl Future<Output = ()>,
 ) -> (Result<(), ChannelError>, Health, Health) {
@@ -79,7 +79,7 @@ async fn listen(
     (result, health, telegram.health())
 }
 
-fn offsets(server: &Loopback) -> Vec<i64> {
+fn offsets(server: &TelegramLoopback) -> Vec<i64> {
     server.asked("getupdates").iter().map(|asked| asked["offset"].as_i64().unwrap()).collect()
 }
 
@@ -89,7 +89,7 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() {
-    let server = Loopback::start(|method, asked, _| match (method, &asked["offset"]) {
+    let server = TelegramLoopback::start(|method, asked, _| match (method, &asked["offset"]) {
         ("getupdates", offset) if offset == 0 => Do::Result(json!([
             message(10, "one"),
             {"update_id": 11, "message": {"message_id": "?"}},
@@ -118,7 +118,7 @@ async fn updates_are_kept_in_order_and_one_that_cannot_be_read_blocks_nothing() 
 
 #[tokio::test]
 async fn a_refused_update_stays_with_telegram_until_it_is_taken() {
-    let server = Loopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
+    let server = TelegramLoopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
         ("getupdates", Some(0)) => {
             Do::Result(json!([message(10, "yes"), message(11, "no"), message(12, "yes too")]))
         }
@@ -150,7 +150,7 @@ async fn a_refused_update_stays_with_telegram_until_it_is_taken() {
 
 #[tokio::test]
 async fn what_was_kept_is_confirmed_at_the_end() {
-    let server = Loopback::start(|method, asked, _| {
+    let server = TelegramLoopback::start(|method, asked, _| {
         match (method, asked["timeout"].as_i64(), asked["offset"].as_i64()) {
             ("getupdates", Some(0), _) => Do::Result(json!([])),
             ("getupdates", _, Some(0)) => Do::Result(json!([message(10, "last")])),
@@ -172,7 +172,7 @@ async fn what_was_kept_is_confirmed_at_the_end() {
 
 #[tokio::test]
 async fn a_pressed_button_is_answered_after_it_was_kept() {
-    let server = Loopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
+    let server = TelegramLoopback::start(|method, asked, _| match (method, asked["offset"].as_i64()) {
         ("getupdates", Some(0)) => Do::Result(json!([{"update_id": 10, "callback_query": {
             "id": "q", "from": {"id": 7, "first_name": "Ann"}, "data": "/stop",
             "message": {"message_id": 3, "date": 1, "chat": {"id": 7, "type": "private"}},
@@ -189,7 +189,7 @@ async fn a_pressed_button_is_answered_after_it_was_kept() {
 
 #[tokio::test]
 async fn another_poller_is_reported_as_what_it_is() {
-    let server = Loopback::start(|method, _, before| match (method, before) {
+    let server = TelegramLoopback::start(|method, _, before| match (method, before) {
         ("getupdates", 0) => Do::Error(409, "Conflict: terminated by other getUpdates request"),
         ("getupdates", 1) => Do::Result(json!([])),
         ("getupdates", _) => Do::Wait,
@@ -216,8 +216,8 @@ async fn another_poller_is_reported_as_what_it_is() {
 
 #[tokio::test]
 async fn a_refused_token_ends_it() {
-    let early = Loopback::start(|_, _, _| Do::Error(401, "Unauthorized")).await;
-    let late = Loopback::start(|method, _, _| match method {
+    let early = TelegramLoopback::start(|_, _, _| Do::Error(401, "Unauthorized")).await;
+    let late = TelegramLoopback::start(|method, _, _| match method {
         "getupdates" => Do::Error(401, "Unauthorized"),
         _ => common(method),
     })
@@ -232,14 +232,17 @@ async fn a_refused_token_ends_it() {
 
 #[tokio::test]
 async fn a_webhook_that_telegram_does_not_take_ends_it() {
-    let server = Loopback::start(|method, _, _| match method {
+    let server = TelegramLoopback::start(|method, _, _| match method {
         "setwebhook" => Do::Error(400, "Bad Request: bad webhook: An HTTPS URL must be provided"),
         _ => common(method),
     })
     .await;
-    let mode = Mode::Webhook { url: "http://pudu.example".parse().unwrap(), secret_token: "s3cret".into() };
-    let config = crate::telegram::Config { mode, ..crate::telegram::loopback::config(&server.url) };
-    let telegram = Telegram::new(config).unwrap();
+    let mode = TelegramUpdateMode::Webhook {
+        url: "http://pudu.example".parse().unwrap(),
+        secret_token: "s3cret".into(),
+    };
+    let config = crate::telegram::TelegramConfig { mode, ..crate::telegram::loopback::config(&server.url) };
+    let telegram = TelegramChannel::new(config).unwrap();
     let result = telegram.listen(&Keeper::default(), CancellationToken::new()).await;
     let error = "Bad Request: bad webhook: An HTTPS URL must be provided";
     assert_eq!(result, Err(ChannelError::Config(error.into())));
@@ -250,9 +253,10 @@ async fn a_webhook_that_telegram_does_not_take_ends_it() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_telegram() {
     for silent in ["getme", "deletewebhook", "getupdates"] {
-        let server =
-            Loopback::start(move |method, _, _| if method == silent { Do::Wait } else { common(method) })
-                .await;
+        let server = TelegramLoopback::start(
+            move |method, _, _| if method == silent { Do::Wait } else { common(method) },
+        )
+        .await;
         let (result, _, after) = listen(&server, &Keeper::default(), server.until(silent, 1)).await;
         assert_eq!((result, after.state), (Ok(()), HealthState::Stopped));
     }
@@ -260,11 +264,11 @@ async fn a_stop_does_not_wait_for_telegram() {
 
 #[tokio::test]
 async fn in_webhook_mode_telegram_is_told_where_to_post() {
-    let server = Loopback::start(|method, _, _| common(method)).await;
+    let server = TelegramLoopback::start(|method, _, _| common(method)).await;
     let url: url::Url = "https://pudu.example/api/webhooks/telegram/telegram".parse().unwrap();
-    let mode = Mode::Webhook { url: url.clone(), secret_token: "s3cret".into() };
-    let config = crate::telegram::Config { mode, ..crate::telegram::loopback::config(&server.url) };
-    let telegram = Telegram::new(config).unwrap();
+    let mode = TelegramUpdateMode::Webhook { url: url.clone(), secret_token: "s3cret".into() };
+    let config = crate::telegram::TelegramConfig { mode, ..crate::telegram::loopback::config(&server.url) };
+    let telegram = TelegramChannel::new(config).unwrap();
     let stop = CancellationToken::new();
     let ends = async {
         server.until("setmycommands", 1).await;

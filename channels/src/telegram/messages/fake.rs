@@ -2,11 +2,11 @@
 
 use crate::{
     BoxFuture, Choice, KnownMessage, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
-    live::PlatformReply,
+    reply::PlatformReply,
     telegram::{
-        api::{Api, Call, CallError, Posted, Text, Thread},
+        api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError, TelegramText, Thread},
+        chat_client::{TelegramAccountState, TelegramChatClient},
         chats::Chats,
-        desk::{Desk, Office},
         messages::TelegramMessages,
     },
 };
@@ -26,34 +26,34 @@ pub(super) enum Side {
 
 /// A message as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct VisibleMessage {
     pub(super) body: String,
     pub(super) buttons: Vec<Choice>,
     pub(super) thread: Thread,
 }
 
 /// Fault of the next call of a kind.
-pub(super) enum Fault {
+pub(super) enum PlannedFault {
     /// It is refused.
-    Fails(CallError),
+    Fails(TelegramCallError),
     /// It is done, but the answer is lost.
     Lost,
 }
 
 /// Returns whether a fault concerns a call.
-type Concerns = fn(&Call) -> bool;
+type Concerns = fn(&TelegramCall) -> bool;
 
 #[derive(Default)]
 pub(super) struct World {
     next: i64,
     /// Chat and message of the bot's own messages, by number.
-    pub(super) own: BTreeMap<i64, (i64, Seen)>,
+    pub(super) own: BTreeMap<i64, (i64, VisibleMessage)>,
     known: Vec<KnownMessage>,
     pub(super) saved: Option<ReplyHandle>,
     /// Calls and saves, in order.
     pub(super) log: Vec<String>,
     pub(super) typed: usize,
-    pub(super) faults: VecDeque<(Concerns, Fault)>,
+    pub(super) faults: VecDeque<(Concerns, PlannedFault)>,
     /// Calls and saves so far.
     pub(super) steps: usize,
     pub(super) plug: Option<(usize, Side)>,
@@ -62,12 +62,12 @@ pub(super) struct World {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Fake {
+pub(super) struct FakeTelegram {
     pub(super) world: Arc<Mutex<World>>,
     crashed: Arc<Notify>,
 }
 
-impl Fake {
+impl FakeTelegram {
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         look(&mut self.world.lock().unwrap())
     }
@@ -78,26 +78,27 @@ impl Fake {
     }
 
     /// Opens a reply in a process that has just started.
-    pub(super) fn open(&self, placement: &ReplyTarget) -> PlatformReply<TelegramMessages> {
-        self.open_in(&Arc::default(), placement)
+    pub(super) fn open(&self, target: &ReplyTarget) -> PlatformReply<TelegramMessages> {
+        self.open_in(&Arc::default(), target)
     }
 
     /// Opens a reply in a process that others share.
     pub(super) fn open_in(
         &self,
         chats: &Arc<Chats>,
-        placement: &ReplyTarget,
+        target: &ReplyTarget,
     ) -> PlatformReply<TelegramMessages> {
-        let office = Office {
+        let state = TelegramAccountState {
             api: Arc::new(self.clone()),
             pacer: Arc::default(),
             chats: Arc::clone(chats),
             recovery: crate::recovery::Recovery::default(),
         };
-        let desk = Desk::new(office, placement.address.chat.parse().unwrap(), placement.private);
+        let chat_client =
+            TelegramChatClient::new(state, target.address.chat.parse().unwrap(), target.private);
         let saved = self.with(|world| world.saved.clone());
-        let placement = ReplyTarget { saved, ..placement.clone() };
-        PlatformReply::open(TelegramMessages::new(desk, &placement), &placement, Box::new(self.clone()))
+        let target = ReplyTarget { saved, ..target.clone() };
+        PlatformReply::open(TelegramMessages::new(chat_client, &target), &target, Box::new(self.clone()))
     }
 
     /// Runs until the end or until the plug is pulled; tells which.
@@ -109,7 +110,7 @@ impl Fake {
     }
 
     /// Returns the bot's messages in a chat, oldest first.
-    pub(super) fn seen(&self, chat: i64) -> Vec<Seen> {
+    pub(super) fn seen(&self, chat: i64) -> Vec<VisibleMessage> {
         self.with(|world| {
             let here = world.own.values().filter(|(place, _)| *place == chat);
             here.map(|(_, seen)| seen.clone()).collect()
@@ -169,96 +170,100 @@ impl World {
     }
 
     /// Returns what is to go wrong with a call.
-    fn fault(&mut self, call: &Call) -> Option<Fault> {
+    fn fault(&mut self, call: &TelegramCall) -> Option<PlannedFault> {
         let hit = self.faults.iter().position(|(concerns, _)| concerns(call))?;
         self.faults.remove(hit).map(|(_, fault)| fault)
     }
 
     /// Answers a call without any effect.
-    fn meets(&mut self, call: &Call) -> Result<Posted, CallError> {
+    fn meets(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
         match self.fault(call) {
-            Some(Fault::Fails(error)) => Err(error),
-            _ => Ok(Posted::default()),
+            Some(PlannedFault::Fails(error)) => Err(error),
+            _ => Ok(SentMessage::default()),
         }
     }
 
-    fn answer(&mut self, chat: i64, call: &Call) -> Result<Posted, CallError> {
+    fn answer(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
         self.log.push(told(call));
         match self.fault(call) {
-            Some(Fault::Fails(error)) => Err(error),
-            Some(Fault::Lost) => {
+            Some(PlannedFault::Fails(error)) => Err(error),
+            Some(PlannedFault::Lost) => {
                 let _ = self.effect(chat, call);
-                Err(CallError::Unknown("no answer in time".into()))
+                Err(TelegramCallError::Unknown("no answer in time".into()))
             }
             None => self.effect(chat, call),
         }
     }
 
-    fn effect(&mut self, chat: i64, call: &Call) -> Result<Posted, CallError> {
+    fn effect(&mut self, chat: i64, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
         match call {
-            Call::Send { to, text } => Ok(self.post(chat, *to, text.clone())),
-            Call::Upload { to, file, photo } => {
+            TelegramCall::Send { to, text } => Ok(self.post(chat, *to, text.clone())),
+            TelegramCall::Upload { to, file, photo } => {
                 let kind = if *photo { "photo" } else { "file" };
                 let body = format!("{kind}:{}", file.name);
-                Ok(self.post(chat, *to, Text { body, ..Text::default() }))
+                Ok(self.post(chat, *to, TelegramText { body, ..TelegramText::default() }))
             }
-            Call::Edit { id, text } => self.edit(chat, *id, text),
-            Call::Delete { id } => {
+            TelegramCall::Edit { id, text } => self.edit(chat, *id, text),
+            TelegramCall::Delete { id } => {
                 self.find(chat, *id)?;
                 self.own.remove(id);
-                Ok(Posted::default())
+                Ok(SentMessage::default())
             }
-            Call::Typing { .. } | Call::Seen { .. } => Ok(Posted::default()),
+            TelegramCall::Typing { .. } | TelegramCall::Seen { .. } => Ok(SentMessage::default()),
         }
     }
 
-    fn post(&mut self, chat: i64, thread: Thread, text: Text) -> Posted {
+    fn post(&mut self, chat: i64, thread: Thread, text: TelegramText) -> SentMessage {
         for n in 0..self.noise {
             // Some write in this chat and some elsewhere; not all of it has reached us.
             self.say(if n % 2 == 0 { 900 } else { chat }, n % 3 != 0);
         }
         self.next += 1;
         let id = self.next;
-        self.own.insert(id, (chat, Seen { body: text.body, buttons: text.buttons, thread }));
-        Posted { id, thread }
+        self.own.insert(id, (chat, VisibleMessage { body: text.body, buttons: text.buttons, thread }));
+        SentMessage { id, thread }
     }
 
-    fn edit(&mut self, chat: i64, id: i64, text: &Text) -> Result<Posted, CallError> {
+    fn edit(&mut self, chat: i64, id: i64, text: &TelegramText) -> Result<SentMessage, TelegramCallError> {
         let seen = self.find(chat, id)?;
         if seen.body.starts_with("file:") || seen.body.starts_with("photo:") {
-            return Err(CallError::Foreign);
+            return Err(TelegramCallError::Foreign);
         }
         if (&seen.body, &seen.buttons) == (&text.body, &text.buttons) {
-            return Err(CallError::NotModified);
+            return Err(TelegramCallError::NotModified);
         }
         seen.body.clone_from(&text.body);
         seen.buttons.clone_from(&text.buttons);
-        Ok(Posted { id, thread: seen.thread })
+        Ok(SentMessage { id, thread: seen.thread })
     }
 
-    fn find(&mut self, chat: i64, id: i64) -> Result<&mut Seen, CallError> {
+    fn find(&mut self, chat: i64, id: i64) -> Result<&mut VisibleMessage, TelegramCallError> {
         match self.own.get_mut(&id) {
             Some((place, seen)) if *place == chat => Ok(seen),
-            _ => Err(CallError::Gone),
+            _ => Err(TelegramCallError::Gone),
         }
     }
 }
 
 /// Returns a call as a line of the log.
-fn told(call: &Call) -> String {
+fn told(call: &TelegramCall) -> String {
     match call {
-        Call::Send { text, .. } => format!("send {}", text.body),
-        Call::Edit { id, text } => format!("edit {id} {}", text.body),
-        Call::Delete { id } => format!("delete {id}"),
-        Call::Upload { file, photo, .. } => format!("upload {} {photo}", file.name),
-        Call::Typing { .. } | Call::Seen { .. } => String::new(),
+        TelegramCall::Send { text, .. } => format!("send {}", text.body),
+        TelegramCall::Edit { id, text } => format!("edit {id} {}", text.body),
+        TelegramCall::Delete { id } => format!("delete {id}"),
+        TelegramCall::Upload { file, photo, .. } => format!("upload {} {photo}", file.name),
+        TelegramCall::Typing { .. } | TelegramCall::Seen { .. } => String::new(),
     }
 }
 
-impl Api for Fake {
-    fn call<'a>(&'a self, chat: i64, call: &'a Call) -> BoxFuture<'a, Result<Posted, CallError>> {
+impl TelegramApi for FakeTelegram {
+    fn call<'a>(
+        &'a self,
+        chat: i64,
+        call: &'a TelegramCall,
+    ) -> BoxFuture<'a, Result<SentMessage, TelegramCallError>> {
         Box::pin(async move {
-            if let Call::Typing { .. } = call {
+            if let TelegramCall::Typing { .. } = call {
                 return self.with(|world| {
                     world.typed += 1;
                     world.meets(call)
@@ -269,7 +274,7 @@ impl Api for Fake {
     }
 }
 
-impl ReplyStore for Fake {
+impl ReplyStore for FakeTelegram {
     fn save<'a>(&'a self, handle: &'a ReplyHandle) -> BoxFuture<'a, Result<(), ReplyStoreError>> {
         Box::pin(async move {
             self.step(|world| world.save(handle)).await;

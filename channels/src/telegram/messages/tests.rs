@@ -1,12 +1,12 @@
 use super::{
-    super::api::CallError,
-    fake::{Fake, Fault, Side},
+    super::api::TelegramCallError,
+    fake::{FakeTelegram, PlannedFault, Side},
     *,
 };
 use crate::{
     Address, Choice, FinalView, LiveReply, ReplyView,
-    live::PlatformReply,
     render::{parse, telegram::html},
+    reply::PlatformReply,
     split::split,
     telegram::chats::Chats,
 };
@@ -39,16 +39,16 @@ fn parts(text: &str) -> Vec<String> {
     split(&parse(text), TelegramMessages::LIMIT).iter().map(html).collect()
 }
 
-fn is_send(call: &Call) -> bool {
-    matches!(call, Call::Send { .. })
+fn is_send(call: &TelegramCall) -> bool {
+    matches!(call, TelegramCall::Send { .. })
 }
 
-fn is_edit(call: &Call) -> bool {
-    matches!(call, Call::Edit { .. })
+fn is_edit(call: &TelegramCall) -> bool {
+    matches!(call, TelegramCall::Edit { .. })
 }
 
-fn fails(fake: &Fake, concerns: fn(&Call) -> bool, error: CallError) {
-    fake.with(|world| world.faults.push_back((concerns, Fault::Fails(error))));
+fn fails(fake: &FakeTelegram, concerns: fn(&TelegramCall) -> bool, error: TelegramCallError) {
+    fake.with(|world| world.faults.push_back((concerns, PlannedFault::Fails(error))));
 }
 
 /// Shows the views and then the final one, as the dispatcher does.
@@ -61,13 +61,13 @@ async fn show(reply: &mut PlatformReply<TelegramMessages>, views: &[ReplyView], 
 }
 
 /// The calls, in order.
-fn told(fake: &Fake) -> Vec<String> {
+fn told(fake: &FakeTelegram) -> Vec<String> {
     fake.with(|world| world.log.iter().filter(|line| !line.starts_with("save")).cloned().collect())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_is_one_message_that_grows() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     let views = [growing(""), growing("one"), growing("one"), growing("one **two**")];
@@ -83,7 +83,7 @@ async fn a_reply_is_one_message_that_grows() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     fake.open(&place(ANN, asked)).update(&growing("one")).await.unwrap();
     let mut log = fake.with(|world| world.log.clone());
@@ -93,7 +93,7 @@ async fn a_message_is_intended_sent_and_recorded_before_any_word_is_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_there_at_once_is_sent_as_it_is() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(HERD);
     let last = FinalView { choices: vec![Choice { label: "Go".into(), action: "/go".into() }], ..done("hi") };
     show(&mut fake.open(&place(HERD, asked)), &[], &last).await;
@@ -104,7 +104,7 @@ async fn an_answer_that_is_there_at_once_is_sent_as_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     let long = words(1000);
@@ -119,7 +119,7 @@ async fn a_long_reply_goes_on_in_new_messages_and_takes_back_what_is_too_many() 
 /// and checks that people end up with the same messages each time.
 async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: &FinalView) {
     let expected = {
-        let fake = Fake::default();
+        let fake = FakeTelegram::default();
         let asked = fake.say(chat);
         show(&mut fake.open(&place(chat, asked)), views, last).await;
         (fake.bodies(chat), fake.with(|world| world.steps))
@@ -129,7 +129,7 @@ async fn survives_every_crash(chat: i64, noise: i64, views: &[ReplyView], last: 
     for first in plugs {
         // More steps than any restart takes; the last runs are never cut again.
         for second in (0..60).step_by(3).flat_map(|step| sides.map(|side| (step, side))) {
-            let fake = Fake::default();
+            let fake = FakeTelegram::default();
             fake.with(|world| world.noise = noise);
             let asked = fake.say(chat);
             for plug in [Some(first), (second.0 > 0).then_some(second), None] {
@@ -176,7 +176,7 @@ async fn a_long_answer_survives_every_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn two_replies_that_crashed_together_do_not_take_each_others_message() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let places = [fake.say(HERD), fake.say(HERD)].map(|asked| place(HERD, asked));
     // The first sends the sign and crashes, then the second does, and is taken up first.
     let mut handles = Vec::new();
@@ -197,10 +197,10 @@ async fn two_replies_that_crashed_together_do_not_take_each_others_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_without_an_answer_makes_no_second_message() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let chats: Arc<Chats> = Arc::default();
     let asked = fake.say(ANN);
-    fake.with(|world| world.faults.push_back((is_send, Fault::Lost)));
+    fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
     let mut reply = fake.open_in(&chats, &place(ANN, asked));
     let error = reply.update(&growing("one")).await;
     assert_eq!(error, Err(SendError::Unreachable("no answer in time".into())));
@@ -210,7 +210,7 @@ async fn a_call_without_an_answer_makes_no_second_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_somebody_deleted_is_sent_anew() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     reply.update(&growing(&words(1000))).await.unwrap();
@@ -224,11 +224,11 @@ async fn a_message_that_somebody_deleted_is_sent_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_just_sent() {
     for delay in 0..12 {
-        let fake = Fake::default();
+        let fake = FakeTelegram::default();
         let asked = fake.say(ANN);
         let chats: Arc<Chats> = Arc::default();
         let mut first = fake.open_in(&chats, &place(ANN, asked));
-        fails(&fake, is_send, CallError::Unknown("no answer in time".into()));
+        fails(&fake, is_send, TelegramCallError::Unknown("no answer in time".into()));
         first.update(&growing("one")).await.unwrap_err();
         fake.with(|world| world.saved = None);
         let mut second = fake.open_in(&chats, &place(ANN, asked));
@@ -248,20 +248,20 @@ async fn a_reply_that_looks_for_its_message_does_not_take_one_that_another_has_j
 
 #[tokio::test(start_paused = true)]
 async fn markup_that_telegram_does_not_understand_is_shown_plain() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
-    fails(&fake, is_send, CallError::Markup("can't parse entities".into()));
+    fails(&fake, is_send, TelegramCallError::Markup("can't parse entities".into()));
     fake.open(&place(ANN, asked)).finish(&done("**a** < b")).await.unwrap();
     assert_eq!(told(&fake), ["send <b>a</b> &lt; b", "send a < b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     reply.update(&growing("one")).await.unwrap();
-    fails(&fake, is_edit, CallError::Wait(Duration::from_secs(30)));
+    fails(&fake, is_edit, TelegramCallError::Wait(Duration::from_secs(30)));
     let later = Err(SendError::Later { after: Duration::from_secs(30) });
     assert_eq!(reply.update(&growing("one two")).await, later);
     let calls = told(&fake).len();
@@ -278,15 +278,15 @@ async fn a_chat_that_has_to_wait_gets_nothing_before_then_not_even_a_final() {
 async fn errors_say_what_can_be_done() {
     let told_so = ["send x", "send ⚠️ Telegram does not take my answer.", "edit 2 x"].as_slice();
     let cases = [
-        (CallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
+        (TelegramCallError::Refused("bad words".into()), SendError::Refused("bad words".into()), told_so),
         (
-            CallError::Unconnected("no route".into()),
+            TelegramCallError::Unconnected("no route".into()),
             SendError::Unreachable("no route".into()),
             &["send x", "send x"],
         ),
     ];
     for (error, expected, calls) in cases {
-        let fake = Fake::default();
+        let fake = FakeTelegram::default();
         let asked = fake.say(ANN);
         fails(&fake, is_send, error);
         let mut reply = fake.open(&place(ANN, asked));
@@ -299,9 +299,9 @@ async fn errors_say_what_can_be_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_follows_its_group_to_the_new_id() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(-5);
-    fails(&fake, is_send, CallError::Migrated(HERD));
+    fails(&fake, is_send, TelegramCallError::Migrated(HERD));
     let mut reply = fake.open(&place(-5, asked));
     reply.finish(&done("hi")).await.unwrap();
     assert_eq!((fake.bodies(-5), fake.bodies(HERD)), (vec![], vec!["hi".to_owned()]));
@@ -311,7 +311,7 @@ async fn a_reply_follows_its_group_to_the_new_id() {
 
 #[tokio::test(start_paused = true)]
 async fn typing_is_shown_while_nothing_changes_and_ends_with_the_reply() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     let wait = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
@@ -330,7 +330,7 @@ async fn typing_is_shown_while_nothing_changes_and_ends_with_the_reply() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quick_answer_does_not_type() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     fake.open(&place(ANN, asked)).finish(&done("pong")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(9)).await;
@@ -343,12 +343,12 @@ fn file(folder: &std::path::Path, name: &str, bytes: u64) -> OutFile {
     OutFile { name: name.into(), path }
 }
 
-fn is_photo(call: &Call) -> bool {
-    matches!(call, Call::Upload { photo: true, .. })
+fn is_photo(call: &TelegramCall) -> bool {
+    matches!(call, TelegramCall::Upload { photo: true, .. })
 }
 
-fn is_upload(call: &Call) -> bool {
-    matches!(call, Call::Upload { .. })
+fn is_upload(call: &TelegramCall) -> bool {
+    matches!(call, TelegramCall::Upload { .. })
 }
 
 #[tokio::test(start_paused = true)]
@@ -362,15 +362,19 @@ async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
         file(folder.path(), "odd.jpg", 10),
         file(folder.path(), "bad.txt", 10),
     ];
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     fails(
         &fake,
         |call| is_photo(call) && told_name(call) == "odd.jpg",
-        CallError::Refused("dimensions".into()),
+        TelegramCallError::Refused("dimensions".into()),
     );
-    fails(&fake, |call| is_upload(call) && told_name(call) == "bad.txt", CallError::Refused("no".into()));
+    fails(
+        &fake,
+        |call| is_upload(call) && told_name(call) == "bad.txt",
+        TelegramCallError::Refused("no".into()),
+    );
     reply.finish(&FinalView { files: files.clone(), ..done("see") }).await.unwrap();
     assert_eq!(
         fake.bodies(ANN),
@@ -386,8 +390,8 @@ async fn files_follow_the_text_and_what_cannot_be_sent_is_told() {
     assert_eq!(told(&fake).len(), calls + 1, "one edit to be sure of the text, and no file again");
 }
 
-fn told_name(call: &Call) -> &str {
-    if let Call::Upload { file, .. } = call { &file.name } else { "" }
+fn told_name(call: &TelegramCall) -> &str {
+    if let TelegramCall::Upload { file, .. } = call { &file.name } else { "" }
 }
 
 #[tokio::test(start_paused = true)]
@@ -396,7 +400,7 @@ async fn a_file_is_there_at_most_twice_after_crashes_and_the_text_once() {
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
     for step in 1..=8 {
         for side in [Side::Before, Side::After] {
-            let fake = Fake::default();
+            let fake = FakeTelegram::default();
             let asked = fake.say(ANN);
             fake.with(|world| world.plug = Some((step, side)));
             for _ in 0..2 {
@@ -417,11 +421,11 @@ async fn a_file_is_there_at_most_twice_after_crashes_and_the_text_once() {
 async fn a_file_without_any_answer_is_left_after_two_tries() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
     for _ in 0..2 {
-        fails(&fake, is_upload, CallError::Unknown("no answer".into()));
+        fails(&fake, is_upload, TelegramCallError::Unknown("no answer".into()));
         assert_eq!(reply.finish(&last).await, Err(SendError::Unreachable("no answer".into())));
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
@@ -433,14 +437,18 @@ async fn a_file_without_any_answer_is_left_after_two_tries() {
 async fn the_last_try_of_a_file_waits_until_telegram_answers() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("see") };
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
-    fails(&fake, is_upload, CallError::Unknown("no answer".into()));
+    fails(&fake, is_upload, TelegramCallError::Unknown("no answer".into()));
     assert!(reply.finish(&last).await.is_err());
     for _ in 0..9 {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        fails(&fake, |call| matches!(call, Call::Typing { .. }), CallError::Unknown("no answer".into()));
+        fails(
+            &fake,
+            |call| matches!(call, TelegramCall::Typing { .. }),
+            TelegramCallError::Unknown("no answer".into()),
+        );
         assert!(reply.finish(&last).await.is_err());
     }
     reply.finish(&last).await.unwrap();
@@ -451,7 +459,7 @@ async fn the_last_try_of_a_file_waits_until_telegram_answers() {
 async fn files_alone_leave_no_empty_message() {
     let folder = tempfile::tempdir().unwrap();
     let last = FinalView { files: vec![file(folder.path(), "a.txt", 10)], ..done("") };
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     show(&mut fake.open(&place(ANN, asked)), &[growing("")], &last).await;
     assert_eq!(fake.bodies(ANN), ["file:a.txt"]);
@@ -459,7 +467,7 @@ async fn files_alone_leave_no_empty_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_of_the_version_before_goes_on() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(HERD);
     let old = json!({
         "chat": HERD,
@@ -477,14 +485,14 @@ async fn a_reply_of_the_version_before_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_stays_unknown_over_a_refusal_that_follows() {
-    let fake = Fake::default();
+    let fake = FakeTelegram::default();
     let asked = fake.say(ANN);
     let mut reply = fake.open(&place(ANN, asked));
-    fake.with(|world| world.faults.push_back((is_send, Fault::Lost)));
+    fake.with(|world| world.faults.push_back((is_send, PlannedFault::Lost)));
     assert!(reply.finish(&done("hi")).await.is_err());
     // The search finds nothing yet, and the next try is refused outright.
     let hidden = fake.with(|world| std::mem::take(&mut world.own));
-    fails(&fake, is_send, CallError::Unconnected("refused".into()));
+    fails(&fake, is_send, TelegramCallError::Unconnected("refused".into()));
     assert!(reply.finish(&done("hi")).await.is_err());
     fake.with(|world| world.own = hidden);
     reply.finish(&done("hi")).await.unwrap();

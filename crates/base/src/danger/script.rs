@@ -3,15 +3,15 @@
 //!
 //! Deliberately no shell: nothing is expanded, and what a shell would refuse may be read here.
 
-use super::{Danger, word::Word};
+use super::{Danger, word::ShellWord};
 
 /// Result of reading a script: the value, or the reason why it cannot be read.
-pub(super) type Result<T> = std::result::Result<T, Danger>;
+pub(super) type ScriptResult<T> = Result<T, Danger>;
 
 /// One simple command of a script.
 #[derive(Debug, Default)]
-pub(super) struct Command {
-    pub(super) words: Vec<Word>,
+pub(super) struct ParsedCommand {
+    pub(super) words: Vec<ShellWord>,
     /// Paths its output is written to.
     pub(super) targets: Vec<String>,
     /// Paths its input is read from.
@@ -19,12 +19,12 @@ pub(super) struct Command {
     /// The text that is its input.
     pub(super) input: Option<String>,
     /// Commands that are run to make up its input or the names of its files.
-    pub(super) inner: Vec<Command>,
+    pub(super) inner: Vec<ParsedCommand>,
     /// Whether its output goes into the next command.
     pub(super) piped: bool,
 }
 
-impl Command {
+impl ParsedCommand {
     fn is_empty(&self) -> bool {
         let Self { words, targets, sources, input, inner, piped: _ } = self;
         words.is_empty() && targets.is_empty() && sources.is_empty() && input.is_none() && inner.is_empty()
@@ -32,18 +32,18 @@ impl Command {
 }
 
 /// Reads a script whose commands are nested at most so deep.
-pub(super) fn read(script: &str, depth: usize) -> Result<Vec<Command>> {
-    Reader::new(script, depth).commands(false)
+pub(super) fn read(script: &str, depth: usize) -> ScriptResult<Vec<ParsedCommand>> {
+    ScriptReader::new(script, depth).commands(false)
 }
 
 /// A place in a script, and how much deeper it may go from there.
-pub(super) struct Reader {
+pub(super) struct ScriptReader {
     pub(super) chars: Vec<char>,
     pub(super) at: usize,
     depth: usize,
 }
 
-impl Reader {
+impl ScriptReader {
     pub(super) fn new(script: &str, depth: usize) -> Self {
         Self { chars: script.chars().collect(), at: 0, depth }
     }
@@ -70,7 +70,7 @@ impl Reader {
     }
 
     /// Reads what is nested here.
-    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> ScriptResult<T>) -> ScriptResult<T> {
         self.depth = self.depth.checked_sub(1).ok_or(Danger::Deep)?;
         let inside = read(self);
         self.depth += 1;
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// Reads commands to the end, or to the bracket that closes them.
-    pub(super) fn commands(&mut self, inside: bool) -> Result<Vec<Command>> {
+    pub(super) fn commands(&mut self, inside: bool) -> ScriptResult<Vec<ParsedCommand>> {
         let mut level = Level::default();
         while let Some(c) = self.peek() {
             if inside && c == ')' && !level.expects_bracket() {
@@ -92,7 +92,7 @@ impl Reader {
         if inside { Err(Danger::Brackets) } else { Ok(level.commands) }
     }
 
-    fn step(&mut self, c: char, level: &mut Level) -> Result<()> {
+    fn step(&mut self, c: char, level: &mut Level) -> ScriptResult<()> {
         if level.tests() && "()<>|&;\n".contains(c) {
             self.at += 1;
             return Ok(());
@@ -136,7 +136,7 @@ impl Reader {
     fn separate(&mut self, level: &mut Level) {
         if self.eat(";;&") || self.eat(";;") || self.eat(";&") {
             level.end(false);
-            level.pattern = matches!(level.open.last(), Some(Open { kind: Kind::Case, .. }));
+            level.pattern = matches!(level.open.last(), Some(OpenGroup { kind: GroupKind::Case, .. }));
         } else if self.eat("||") || self.eat("&&") {
             level.end(false);
         } else {
@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    fn open(&mut self, level: &mut Level) -> Result<()> {
+    fn open(&mut self, level: &mut Level) -> ScriptResult<()> {
         if level.begins_sum()
             && let Some(end) = self.sum()
         {
@@ -158,16 +158,16 @@ impl Reader {
         self.at += 1;
         if !level.pattern {
             level.end(false);
-            level.begin(Kind::Bracket);
+            level.begin(GroupKind::Bracket);
         }
         Ok(())
     }
 
-    fn redirect(&mut self, level: &mut Level) -> Result<()> {
+    fn redirect(&mut self, level: &mut Level) -> ScriptResult<()> {
         if matches!((self.peek(), self.ahead(1)), (Some('<' | '>'), Some('('))) {
             self.at += 2;
             let inner = self.deeper(|reader| reader.commands(true))?;
-            level.word(Word { inner, ..Word::new("/dev/fd/63") });
+            level.word(ShellWord { inner, ..ShellWord::new("/dev/fd/63") });
             return Ok(());
         }
         if self.eat("<<<") {
@@ -180,7 +180,7 @@ impl Reader {
             let tabs = self.eat("-");
             let mark = self.operand()?;
             level.command.input = Some(String::new());
-            level.documents.push(Document { command: level.commands.len(), tabs, mark });
+            level.documents.push(HereDocument { command: level.commands.len(), tabs, mark });
             return Ok(());
         }
         let reads = self.peek() == Some('<') && self.ahead(1) != Some('>');
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// Reads the word behind an arrow.
-    fn operand(&mut self) -> Result<Word> {
+    fn operand(&mut self) -> ScriptResult<ShellWord> {
         while matches!(self.peek(), Some(' ' | '\t')) {
             self.at += 1;
         }
@@ -206,8 +206,8 @@ impl Reader {
     }
 
     /// Reads the texts that follow a line for its commands.
-    fn documents(&mut self, level: &mut Level) -> Result<()> {
-        for Document { command, tabs, mark } in std::mem::take(&mut level.documents) {
+    fn documents(&mut self, level: &mut Level) -> ScriptResult<()> {
+        for HereDocument { command, tabs, mark } in std::mem::take(&mut level.documents) {
             let body = self.document(tabs, &mark.text);
             let inner = if mark.quoted { Vec::new() } else { self.substituted(&body)? };
             if let Some(command) = level.commands.get_mut(command) {
@@ -237,7 +237,7 @@ impl Reader {
     }
 
     /// Returns the commands that are substituted in a text.
-    fn substituted(&mut self, body: &str) -> Result<Vec<Command>> {
+    fn substituted(&mut self, body: &str) -> ScriptResult<Vec<ParsedCommand>> {
         self.deeper(|reader| {
             let mut text = Self::new(body, reader.depth);
             text.within(text.chars.len())
@@ -245,47 +245,47 @@ impl Reader {
     }
 
     /// Reads a script that stands within this one.
-    pub(super) fn nested(&mut self, script: &str) -> Result<Vec<Command>> {
+    pub(super) fn nested(&mut self, script: &str) -> ScriptResult<Vec<ParsedCommand>> {
         self.deeper(|reader| read(script, reader.depth))
     }
 }
 
 /// A text that follows its command's line.
-struct Document {
+struct HereDocument {
     command: usize,
     tabs: bool,
-    mark: Word,
+    mark: ShellWord,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum GroupKind {
     Bracket,
     Block,
     Case,
 }
 
 /// A group that is open, and the first of its commands.
-struct Open {
-    kind: Kind,
+struct OpenGroup {
+    kind: GroupKind,
     start: usize,
 }
 
 /// State of reading the commands between two brackets.
 #[derive(Default)]
 struct Level {
-    commands: Vec<Command>,
-    command: Command,
-    open: Vec<Open>,
+    commands: Vec<ParsedCommand>,
+    command: ParsedCommand,
+    open: Vec<OpenGroup>,
     /// The first command of a group that was closed just now.
     closed: Option<usize>,
-    documents: Vec<Document>,
+    documents: Vec<HereDocument>,
     /// Whether the patterns of a `case` are read, which are no commands.
     pattern: bool,
 }
 
 impl Level {
     fn expects_bracket(&self) -> bool {
-        self.pattern || self.open.iter().rev().any(|open| open.kind == Kind::Bracket)
+        self.pattern || self.open.iter().rev().any(|open| open.kind == GroupKind::Bracket)
     }
 
     fn first(&self) -> Option<&str> {
@@ -301,11 +301,11 @@ impl Level {
         matches!((self.first(), self.command.words.len()), (None, _) | (Some("for"), 1))
     }
 
-    fn begin(&mut self, kind: Kind) {
-        self.open.push(Open { kind, start: self.commands.len() });
+    fn begin(&mut self, kind: GroupKind) {
+        self.open.push(OpenGroup { kind, start: self.commands.len() });
     }
 
-    fn close(&mut self, kinds: &[Kind]) {
+    fn close(&mut self, kinds: &[GroupKind]) {
         if let Some(open) = self.open.pop_if(|open| kinds.contains(&open.kind)) {
             self.closed = Some(open.start);
         }
@@ -316,17 +316,17 @@ impl Level {
             return;
         }
         self.end(false);
-        if let Some(at) = self.open.iter().rposition(|open| open.kind == Kind::Bracket) {
+        if let Some(at) = self.open.iter().rposition(|open| open.kind == GroupKind::Bracket) {
             self.open.truncate(at + 1);
-            self.close(&[Kind::Bracket]);
+            self.close(&[GroupKind::Bracket]);
         }
     }
 
-    fn word(&mut self, word: Word) {
+    fn word(&mut self, word: ShellWord) {
         if self.pattern {
             if word.text == "esac" {
                 self.pattern = false;
-                self.close(&[Kind::Case]);
+                self.close(&[GroupKind::Case]);
             }
             self.commands.extend(word.inner);
             return;
@@ -339,7 +339,7 @@ impl Level {
         let chooses = self.first() == Some("case") && self.command.words.len() == 2 && word.text == "in";
         if names || chooses {
             self.end(false);
-            self.begin(if names { Kind::Block } else { Kind::Case });
+            self.begin(if names { GroupKind::Block } else { GroupKind::Case });
             self.pattern = chooses;
         } else {
             self.command.words.push(word);
@@ -349,11 +349,11 @@ impl Level {
     /// Takes a word that stands before a command and is none.
     fn keyword(&mut self, word: &str) -> bool {
         match word {
-            "if" | "while" | "until" | "{" => self.begin(Kind::Block),
-            "fi" | "done" | "}" | "esac" => self.close(&[Kind::Block, Kind::Case]),
+            "if" | "while" | "until" | "{" => self.begin(GroupKind::Block),
+            "fi" | "done" | "}" | "esac" => self.close(&[GroupKind::Block, GroupKind::Case]),
             "then" | "elif" | "else" | "do" | "!" | "coproc" => {}
             "for" | "select" => {
-                self.begin(Kind::Block);
+                self.begin(GroupKind::Block);
                 return false;
             }
             _ => return false,
@@ -365,7 +365,7 @@ impl Level {
         let command = std::mem::take(&mut self.command);
         let closed = self.closed.take();
         if !command.is_empty() {
-            self.commands.push(Command { piped, ..command });
+            self.commands.push(ParsedCommand { piped, ..command });
         }
         if let Some(start) = closed.filter(|_| piped) {
             self.commands.iter_mut().skip(start).for_each(|command| command.piped = true);

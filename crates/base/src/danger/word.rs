@@ -2,7 +2,7 @@
 
 use super::{
     Danger,
-    script::{Command, Reader, Result},
+    script::{ParsedCommand, ScriptReader, ScriptResult},
 };
 
 /// A sum is no longer, in characters; what is longer is read as commands.
@@ -10,24 +10,24 @@ const LONGEST_SUM: usize = 1_000;
 
 /// A word of a command.
 #[derive(Debug, Default)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Without its quotes; what is put in only when it runs stands as it is written.
     pub(super) text: String,
     pub(super) quoted: bool,
     /// Commands that are run to make it up.
-    pub(super) inner: Vec<Command>,
+    pub(super) inner: Vec<ParsedCommand>,
 }
 
-impl Word {
+impl ShellWord {
     pub(super) fn new(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 }
 
-impl Reader {
+impl ScriptReader {
     /// Reads a word; an empty one where none begins.
-    pub(super) fn word(&mut self) -> Result<Word> {
-        let mut word = Word::default();
+    pub(super) fn word(&mut self) -> ScriptResult<ShellWord> {
+        let mut word = ShellWord::default();
         while let Some(c) = self.peek() {
             match c {
                 '(' if word.text.ends_with('=') && !word.quoted => self.list(&mut word)?,
@@ -40,7 +40,7 @@ impl Reader {
     }
 
     /// Reads a letter outside of quotes, or all that is quoted or substituted there.
-    fn part(&mut self, word: &mut Word) -> Result<()> {
+    fn part(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         match self.peek() {
             Some('\'') => self.single(word, false),
             Some('"') => self.double(word),
@@ -60,7 +60,7 @@ impl Reader {
     }
 
     /// Reads the values of a list, which are no commands.
-    fn list(&mut self, word: &mut Word) -> Result<()> {
+    fn list(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
         let values = self.deeper(|reader| reader.commands(true))?;
         let words = values.into_iter().flat_map(|command| command.words);
@@ -68,7 +68,7 @@ impl Reader {
         Ok(())
     }
 
-    fn single(&mut self, word: &mut Word, escapes: bool) -> Result<()> {
+    fn single(&mut self, word: &mut ShellWord, escapes: bool) -> ScriptResult<()> {
         self.at += 1;
         word.quoted = true;
         while let Some(c) = self.next() {
@@ -81,7 +81,7 @@ impl Reader {
         Err(Danger::Quotes)
     }
 
-    fn double(&mut self, word: &mut Word) -> Result<()> {
+    fn double(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
         word.quoted = true;
         while let Some(c) = self.peek() {
@@ -102,7 +102,7 @@ impl Reader {
         Err(Danger::Quotes)
     }
 
-    fn escape(&mut self, word: &mut Word) {
+    fn escape(&mut self, word: &mut ShellWord) {
         self.at += 1;
         match self.next() {
             Some('\n') | None => {}
@@ -113,7 +113,7 @@ impl Reader {
         }
     }
 
-    fn backticks(&mut self, word: &mut Word) -> Result<()> {
+    fn backticks(&mut self, word: &mut ShellWord) -> ScriptResult<()> {
         self.at += 1;
         let mut script = String::new();
         loop {
@@ -128,7 +128,7 @@ impl Reader {
         Ok(())
     }
 
-    fn dollar(&mut self, word: &mut Word, quoted: bool) -> Result<()> {
+    fn dollar(&mut self, word: &mut ShellWord, quoted: bool) -> ScriptResult<()> {
         match self.ahead(1) {
             Some('(') => {
                 self.at += 1;
@@ -161,7 +161,7 @@ impl Reader {
     }
 
     /// Reads `${…}`.
-    fn braces(&mut self, word: &mut Word, quoted: bool) -> Result<()> {
+    fn braces(&mut self, word: &mut ShellWord, quoted: bool) -> ScriptResult<()> {
         self.at += 2;
         word.text.push_str("${");
         while let Some(c) = self.peek() {
@@ -202,8 +202,8 @@ impl Reader {
     }
 
     /// Goes to a place, and returns the commands that are substituted on the way.
-    pub(super) fn within(&mut self, end: usize) -> Result<Vec<Command>> {
-        let mut word = Word::default();
+    pub(super) fn within(&mut self, end: usize) -> ScriptResult<Vec<ParsedCommand>> {
+        let mut word = ShellWord::default();
         while self.at < end {
             match self.peek() {
                 Some('\\') => self.at += 2,
@@ -218,8 +218,8 @@ impl Reader {
 }
 
 /// Puts in what commands print: the folder where they run is known, the rest is not.
-fn put(word: &mut Word, inner: Vec<Command>) {
-    let here = matches!(inner.as_slice(), [Command { words, .. }] if matches!(words.as_slice(), [word] if word.text == "pwd"));
+fn put(word: &mut ShellWord, inner: Vec<ParsedCommand>) {
+    let here = matches!(inner.as_slice(), [ParsedCommand { words, .. }] if matches!(words.as_slice(), [word] if word.text == "pwd"));
     word.text.push_str(if here { "." } else { "$()" });
     word.inner.extend(inner);
 }

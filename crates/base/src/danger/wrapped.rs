@@ -1,6 +1,6 @@
 //! Finds the program of a command behind those that only pass a command on.
 
-use super::word::Word;
+use super::word::ShellWord;
 
 /// A program that passes a command on.
 struct Wrapper {
@@ -44,7 +44,7 @@ const LONG: [&str; 8] =
 
 /// A command without what passes it on.
 pub(super) struct Bare<'a> {
-    pub(super) words: &'a [Word],
+    pub(super) words: &'a [ShellWord],
     /// Whether something asks for more rights first.
     pub(super) rights: bool,
     /// Whether more words come from its input.
@@ -52,7 +52,7 @@ pub(super) struct Bare<'a> {
 }
 
 impl<'a> Bare<'a> {
-    pub(super) fn new(words: &'a [Word]) -> Self {
+    pub(super) fn new(words: &'a [ShellWord]) -> Self {
         let mut bare = Self { words, rights: false, fed: false };
         bare.skip(is_value);
         while let Some(wrapper) = WRAPPERS.iter().find(|wrapper| bare.program() == Some(wrapper.name)) {
@@ -70,7 +70,7 @@ impl<'a> Bare<'a> {
     }
 
     /// Returns the words behind the program.
-    pub(super) fn arguments(&self) -> &'a [Word] {
+    pub(super) fn arguments(&self) -> &'a [ShellWord] {
         self.words.get(1..).unwrap_or_default()
     }
 
@@ -86,14 +86,14 @@ impl<'a> Bare<'a> {
         self.words = self.words.get(wrapper.operands..).unwrap_or_default();
     }
 
-    fn skip(&mut self, passes: fn(&Word) -> bool) {
+    fn skip(&mut self, passes: fn(&ShellWord) -> bool) {
         let from = self.words.iter().take_while(|word| passes(word)).count();
         self.words = self.words.get(from..).unwrap_or_default();
     }
 }
 
 /// Returns whether a word is an assignment, `NAME=value`.
-fn is_value(word: &Word) -> bool {
+fn is_value(word: &ShellWord) -> bool {
     let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
     name.is_some_and(|name| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_[]".contains(c))

@@ -1,6 +1,6 @@
 //! Folders of agents: listed, made, changed and taken away in steps of which each is whole.
 
-use super::{AgentError, file::Written};
+use super::{AgentError, file::AgentFile};
 use pudu_base::MessageId;
 use std::{
     collections::BTreeSet,
@@ -67,7 +67,7 @@ pub(super) fn inside(root: &Path, name: &str) -> Result<PathBuf, AgentError> {
 }
 
 /// Makes a folder with files in it: aside first, so that nobody ever sees half of it.
-pub(super) fn create(root: &Path, name: &str, files: &[Written]) -> Result<(), AgentError> {
+pub(super) fn create(root: &Path, name: &str, files: &[AgentFile]) -> Result<(), AgentError> {
     let aside = aside(root);
     let make = || {
         DirBuilder::new().mode(0o700).create(&aside)?;
@@ -85,7 +85,7 @@ pub(super) fn create(root: &Path, name: &str, files: &[Written]) -> Result<(), A
 }
 
 /// Puts files in the place of those there: all are written aside before the first is moved.
-pub(super) fn replace(folder: &Path, files: &[Written]) -> Result<(), AgentError> {
+pub(super) fn replace(folder: &Path, files: &[AgentFile]) -> Result<(), AgentError> {
     sweep_parts(folder);
     let mark = MessageId::fresh();
     let part = |name: &str| folder.join(format!("{PREFIX}{mark}-{name}{PART}"));

@@ -2,7 +2,7 @@
 //!
 //! Keys of a `config.yaml` that this version does not know stay in it when it is changed; comments do not.
 
-use super::{LONGEST_SOUL, Profile};
+use super::{AgentProfile, LONGEST_SOUL};
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 use std::{
@@ -19,7 +19,7 @@ const LONGEST_CONFIG: u64 = 64 * 1024;
 const KEYS: [&str; 5] = ["name", "description", "model", "tool_groups", "skills"];
 
 /// A file to write: its name and its bytes.
-pub(super) type Written = (&'static str, Vec<u8>);
+pub(super) type AgentFile = (&'static str, Vec<u8>);
 
 /// Returns whether a folder is an agent's.
 pub(super) fn is_agent(folder: &Path) -> bool {
@@ -27,11 +27,11 @@ pub(super) fn is_agent(folder: &Path) -> bool {
 }
 
 /// Reads an agent; returns also what is odd about its file. The error says what is wrong, and the mend.
-pub(super) fn read(folder: &Path) -> Result<(Profile, Vec<String>), String> {
+pub(super) fn read(folder: &Path) -> Result<(AgentProfile, Vec<String>), String> {
     let soul = text(&folder.join(SOUL), LONGEST_SOUL as u64).map_err(|why| format!("its {SOUL} {why}"))?;
     let config = mapping(folder)?;
     let wrong = |why: String| format!("its {CONFIG} cannot be used: {why}");
-    let profile = Profile {
+    let profile = AgentProfile {
         about: words(&config, "description").map_err(wrong)?.unwrap_or_default(),
         model: words(&config, "model").map_err(wrong)?,
         tool_groups: names(&config, "tool_groups").map_err(wrong)?,
@@ -68,9 +68,9 @@ fn parse(text: &str) -> Result<Map<String, Value>, String> {
 /// Makes a `config.yaml`. What `kept` has besides stays. The error says why it would not be read back as it is.
 pub(super) fn config(
     name: &str,
-    profile: &Profile,
+    profile: &AgentProfile,
     kept: Option<Map<String, Value>>,
-) -> Result<Written, String> {
+) -> Result<AgentFile, String> {
     let list = |names: &Option<Vec<String>>| names.clone().map_or(Value::Null, Value::from);
     let own = [
         ("name", name.into()),
@@ -102,7 +102,7 @@ pub(super) fn config(
 }
 
 /// Makes a `SOUL.md`.
-pub(super) fn soul(text: &str) -> Written {
+pub(super) fn soul(text: &str) -> AgentFile {
     (SOUL, format!("{}\n", text.trim_end()).into_bytes())
 }
 

@@ -1,12 +1,12 @@
 //! Missing models, tool groups and skills of an agent: logged once, and shown where people look at agents.
 
-use super::Persona;
-use crate::{Setup, setup::Groups};
+use super::CustomAgent;
+use crate::{AgentSetup, setup::ToolGroups};
 use pudu_skills::Catalog;
 
-impl Persona {
+impl CustomAgent {
     /// Returns the problems of an agent with the current setup.
-    pub(crate) fn notes(&self, setup: &Setup, skills: &Catalog) -> Vec<String> {
+    pub(crate) fn notes(&self, setup: &AgentSetup, skills: &Catalog) -> Vec<String> {
         let mut notes = self.lacks(setup.models.iter().map(|(info, _)| info.name.as_str()), &setup.groups);
         for name in self.profile.skills.iter().flatten() {
             match skills.get(name) {
@@ -19,10 +19,10 @@ impl Persona {
     }
 }
 
-impl Persona {
+impl CustomAgent {
     /// Returns the problems of an agent's file, and its models and tool groups that do not exist.
     #[must_use]
-    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &Groups) -> Vec<String> {
+    pub fn lacks<'a>(&self, models: impl IntoIterator<Item = &'a str>, groups: &ToolGroups) -> Vec<String> {
         let mut notes = self.odd.clone();
         let mut models = models.into_iter();
         if let Some(model) =
@@ -36,7 +36,7 @@ impl Persona {
 }
 
 /// Returns a note for each tool group that does not exist.
-pub(super) fn unknown_groups(groups: &Groups, wanted: &[String]) -> Vec<String> {
+pub(super) fn unknown_groups(groups: &ToolGroups, wanted: &[String]) -> Vec<String> {
     let unknown = wanted.iter().filter(|group| !groups.names.contains(*group));
     let known: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -1,15 +1,15 @@
 //! Makes a new agent. Only a conversation that was begun for that has it, and the name is the one that people
 //! gave there.
 
-use super::{Agents, Profile};
-use crate::audit::Ledger;
+use super::{AgentProfile, Agents};
+use crate::audit::AuditLog;
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) struct SetupAgent {
     pub(crate) agents: Agents,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: AuditLog,
     /// The name that it gets.
     pub(crate) name: String,
     /// The skills that there are.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 impl TypedTool for SetupAgent {
     type Args = Args;
     const NAME: &'static str = "setup_agent";
-    const ABOUT: &'static str = "Makes the new agent. Call it once, when people have agreed on what the agent is to be. From the \
+    const DESCRIPTION: &'static str = "Makes the new agent. Call it once, when people have agreed on what the agent is to be. From the \
          next message on it answers here in your place.";
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
@@ -39,7 +39,7 @@ impl TypedTool for SetupAgent {
         }
         known_skills(args.skills.as_deref(), &self.skills)?;
         let Args { soul, description: about, skills } = args;
-        let profile = Profile { about, skills, soul, ..Profile::default() };
+        let profile = AgentProfile { about, skills, soul, ..AgentProfile::default() };
         let (agents, name) = (self.agents.clone(), self.name.clone());
         let detail = format!("{name}: {}", profile.about);
         let work = async move { blocking(move || agents.create(&name, &profile)).await };

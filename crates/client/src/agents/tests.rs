@@ -21,8 +21,8 @@ fn names(names: &[&str]) -> Option<Vec<String>> {
     Some(names.iter().map(|&name| name.to_owned()).collect())
 }
 
-fn poet() -> Profile {
-    Profile {
+fn poet() -> AgentProfile {
+    AgentProfile {
         about: "Writes \"poems\": of # all kinds, ünïcode".into(),
         model: Some("big: model".into()),
         tool_groups: names(&["file:read", "no"]),
@@ -36,20 +36,25 @@ fn an_agent_is_a_folder_with_a_soul_or_a_config() {
     let (home, agents) = house();
     let config = "name: Reviewer\ndescription: Reviews code.\nmodel: big\ntool_groups: [web]\nskills: null\n";
     write(&home, "users/default/agents/code-reviewer", config, "You review code.");
-    let profile = Profile {
+    let profile = AgentProfile {
         about: "Reviews code.".into(),
         model: Some("big".into()),
         tool_groups: names(&["web"]),
         skills: None,
         soul: "You review code.".into(),
     };
-    let found = Persona { name: "code-reviewer".into(), profile, legacy: false, odd: Vec::new() };
+    let found = CustomAgent { name: "code-reviewer".into(), profile, legacy: false, odd: Vec::new() };
     assert_eq!(agents.find(" Code_Reviewer ").unwrap(), found);
     for lone in ["SOUL.md", "config.yaml"] {
         let (home, agents) = house();
         let folder = write(&home, "agents/old", "", "");
         fs::remove_file(folder.join(lone)).unwrap();
-        let old = Persona { name: "old".into(), profile: Profile::default(), legacy: true, odd: Vec::new() };
+        let old = CustomAgent {
+            name: "old".into(),
+            profile: AgentProfile::default(),
+            legacy: true,
+            odd: Vec::new(),
+        };
         assert_eq!(agents.find("old").unwrap(), old, "without {lone}");
     }
     assert!(matches!(agents.find("nobody"), Err(AgentError::Unknown(name)) if name == "nobody"));
@@ -75,7 +80,7 @@ fn an_agent_whose_limits_cannot_be_read_answers_nobody_and_is_listed_with_the_me
         write(&home, "users/default/agents/a", config, "You.");
         let Err(AgentError::Broken { name, why: said }) = agents.find("a") else { panic!("{config}") };
         assert!(name == "a" && said.contains(why), "{config}: {said}");
-        let listed = Roster { broken: vec![Broken { name, why: said }], ..Roster::default() };
+        let listed = Roster { broken: vec![BrokenAgent { name, why: said }], ..Roster::default() };
         assert_eq!(agents.list(), listed, "{config}");
     }
     for (file, bytes) in [("config.yaml", vec![b'#'; 65 * 1024]), ("SOUL.md", vec![b'x'; 65 * 1024])] {
@@ -105,8 +110,8 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     let made = agents.create("Poet", &poet()).unwrap();
     assert_eq!(made.name, "poet");
     let soul = format!("{}\n", poet().soul);
-    let read = |soul: &str| Persona {
-        profile: Profile { soul: soul.into(), ..made.profile.clone() },
+    let read = |soul: &str| CustomAgent {
+        profile: AgentProfile { soul: soul.into(), ..made.profile.clone() },
         ..made.clone()
     };
     assert_eq!(agents.find("poet").unwrap(), read(&soul));
@@ -116,20 +121,20 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
     fs::write(folder.join("config.yaml"), config).unwrap();
     fs::write(folder.join("memory.json"), "{}").unwrap();
     fs::write(folder.join(".staging-1-SOUL.md.part"), "of a crash").unwrap();
-    let change = Change {
+    let change = AgentChange {
         model: Some(None),
         tool_groups: Some(None),
         skills: Some(names(&["a"])),
-        ..Change::default()
+        ..AgentChange::default()
     };
     agents.update("poet", change).unwrap();
     let now = agents.find("poet").unwrap().profile;
-    let expect = Profile { model: None, tool_groups: None, skills: names(&["a"]), soul, ..poet() };
+    let expect = AgentProfile { model: None, tool_groups: None, skills: names(&["a"]), soul, ..poet() };
     assert_eq!(now, expect);
     let kept = fs::read_to_string(folder.join("config.yaml")).unwrap();
     assert!(kept.contains("\"model_settings\": {\"temperature\":0.5}\n\"odd: key\": [1,null]\n"), "{kept}");
     let before = kept;
-    agents.update("poet", Change { soul: Some("You rhyme.".into()), ..Change::default() }).unwrap();
+    agents.update("poet", AgentChange { soul: Some("You rhyme.".into()), ..AgentChange::default() }).unwrap();
     assert_eq!(
         fs::read_to_string(folder.join("config.yaml")).unwrap(),
         before,
@@ -149,28 +154,38 @@ fn what_is_made_is_read_back_and_a_change_keeps_what_it_does_not_name() {
 #[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let (_home, agents) = house();
-    let refused = |profile: Profile, why: &str| {
+    let refused = |profile: AgentProfile, why: &str| {
         let error = agents.create("a", &profile).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     };
-    refused(Profile { about: "x".repeat(1001), ..Profile::default() }, "more than 1000 characters");
-    refused(Profile { soul: "x".repeat(64 * 1024), ..Profile::default() }, "more than 64 KiB");
-    refused(Profile { skills: Some(vec!["a".into(); 201]), ..Profile::default() }, "more than 200 skills");
-    refused(Profile { tool_groups: names(&[" "]), ..Profile::default() }, "no name of a tool group");
+    refused(AgentProfile { about: "x".repeat(1001), ..AgentProfile::default() }, "more than 1000 characters");
+    refused(AgentProfile { soul: "x".repeat(64 * 1024), ..AgentProfile::default() }, "more than 64 KiB");
+    refused(
+        AgentProfile { skills: Some(vec!["a".into(); 201]), ..AgentProfile::default() },
+        "more than 200 skills",
+    );
+    refused(
+        AgentProfile { tool_groups: names(&[" "]), ..AgentProfile::default() },
+        "no name of a tool group",
+    );
     let long = Some((0..200).map(|n| format!("{n}{}", "ü".repeat(190))).collect());
-    refused(Profile { skills: long, ..Profile::default() }, "larger than 64 KiB");
+    refused(AgentProfile { skills: long, ..AgentProfile::default() }, "larger than 64 KiB");
     for odd in ["\u{feff}x\u{fffe}", "a\u{2028}b", "\u{85}\u{9f}"] {
-        let profile = Profile { skills: names(&[odd]), about: odd.into(), ..Profile::default() };
+        let profile = AgentProfile { skills: names(&[odd]), about: odd.into(), ..AgentProfile::default() };
         if agents.create("odd", &profile).is_ok() {
             assert_eq!(agents.find("odd").unwrap().profile.skills, profile.skills, "{odd:?}");
             agents.remove("odd").unwrap();
         }
     }
-    let longest = Profile { soul: format!("{}\n\n", "x".repeat(64 * 1024 - 1)), ..Profile::default() };
+    let longest =
+        AgentProfile { soul: format!("{}\n\n", "x".repeat(64 * 1024 - 1)), ..AgentProfile::default() };
     agents.create("long", &longest).unwrap();
     assert_eq!(agents.find("long").unwrap().profile.soul.len(), 64 * 1024);
     agents.remove("long").unwrap();
-    refused(Profile { model: Some("a\nb".into()), ..Profile::default() }, "no name of a tool group");
+    refused(
+        AgentProfile { model: Some("a\nb".into()), ..AgentProfile::default() },
+        "no name of a tool group",
+    );
     assert_eq!(agents.list(), Roster::default());
     for name in ["new", "../a", ""] {
         assert!(matches!(agents.create(name, &poet()), Err(AgentError::Name { .. })), "{name}");
@@ -178,7 +193,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     agents.create("a", &poet()).unwrap();
     assert!(matches!(agents.create("A", &poet()), Err(AgentError::Exists(_))));
     for n in 1..FULL {
-        agents.create(&format!("a{n}"), &Profile::default()).unwrap();
+        agents.create(&format!("a{n}"), &AgentProfile::default()).unwrap();
     }
     assert!(matches!(agents.create("b", &poet()), Err(AgentError::Full)));
 }
@@ -187,7 +202,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
 fn nothing_is_written_where_older_versions_kept_agents_or_through_a_link() {
     let (home, agents) = house();
     write(&home, "agents/old", "", "You are old.");
-    let new_soul = || Change { soul: Some("You are new.".into()), ..Change::default() };
+    let new_soul = || AgentChange { soul: Some("You are new.".into()), ..AgentChange::default() };
     assert!(matches!(agents.update("old", new_soul()), Err(AgentError::Legacy(_))));
     assert!(matches!(agents.remove("old"), Err(AgentError::Legacy(_))));
     assert!(matches!(agents.create("old", &poet()), Err(AgentError::Exists(_))));
@@ -203,7 +218,7 @@ fn nothing_is_written_where_older_versions_kept_agents_or_through_a_link() {
 fn a_broken_agent_is_not_changed_and_can_be_taken_away() {
     let (home, agents) = house();
     write(&home, "users/default/agents/a", "skills: 1", "You.");
-    assert!(matches!(agents.update("a", Change::default()), Err(AgentError::Broken { .. })));
+    assert!(matches!(agents.update("a", AgentChange::default()), Err(AgentError::Broken { .. })));
     agents.remove("a").unwrap();
     assert!(!agents.exists("a"));
 }
@@ -221,14 +236,14 @@ fn a_folder_that_nobody_can_name_is_told_of() {
 
 #[tokio::test]
 async fn what_an_agent_wants_to_be_has_to_be_there() {
-    use crate::audit::Ledger;
-    use pudu_store::{Db, Location};
+    use crate::audit::AuditLog;
+    use pudu_store::{Db, DbLocation};
     let (_home, agents) = house();
-    let db = Db::open(&Location::Memory).await.unwrap();
-    let ledger = Ledger { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
-    let groups = crate::Groups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
-    let known = Known { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
-    let now = Profile { tool_groups: names(&["web"]), skills: names(&[]), ..Profile::default() };
+    let db = Db::open(&DbLocation::Memory).await.unwrap();
+    let ledger = AuditLog { db, thread: "t".into(), run: "r".into(), asker: crate::Asker::default() };
+    let groups = crate::ToolGroups { names: ["web", "bash"].map(str::to_owned).into(), ..Default::default() };
+    let known = AgentOptions { models: vec!["big".into()], groups, skills: vec!["x".into(), "y".into()] };
+    let now = AgentProfile { tool_groups: names(&["web"]), skills: names(&[]), ..AgentProfile::default() };
     let tool = UpdateAgent { agents, ledger, name: "a".into(), now, known, approved: false };
     for (args, note) in [
         (r#"{"soul": "x", "tool_groups": ["bash", "web"]}"#, Some("more tools (bash)")),
@@ -262,11 +277,11 @@ fn an_agent_gives_up_what_it_has_and_takes_no_more() {
                  skills: Option<&[&str]>,
                  expect: Option<&str>| {
         write(&home, "users/default/agents/a", config, "You.");
-        let change = |only_less| Change {
+        let change = |only_less| AgentChange {
             tool_groups: tool_groups.map(names),
             skills: skills.map(names),
             only_less,
-            ..Change::default()
+            ..AgentChange::default()
         };
         let said = agents.update("a", change(true)).map(drop).map_err(|error| error.to_string());
         match expect {
@@ -281,6 +296,6 @@ fn an_agent_gives_up_what_it_has_and_takes_no_more() {
     check("tool_groups: []", Some(&["web"]), None, Some("more tools (web)"));
     check("skills: [x]", None, Some(&["x", "y"]), Some("more skills (y)"));
     write(&home, "users/default/agents/a", "skills: [x]", "You.");
-    let all = Change { skills: Some(None), only_less: true, ..Change::default() };
+    let all = AgentChange { skills: Some(None), only_less: true, ..AgentChange::default() };
     assert!(agents.update("a", all).unwrap_err().to_string().contains("more skills (all)"));
 }

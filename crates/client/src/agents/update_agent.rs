@@ -4,8 +4,8 @@
 //! operator says otherwise (`approvals.agent_changes`). It may give up tools and skills. That it gets more of them
 //! needs an operator as well: one who edits its file, or who names the tool in `approvals.tools`.
 
-use super::{Agents, Change, Profile, notes::unknown_groups, setup_agent};
-use crate::{audit::Ledger, setup::Groups};
+use super::{AgentChange, AgentProfile, Agents, notes::unknown_groups, setup_agent};
+use crate::{audit::AuditLog, setup::ToolGroups};
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,21 +15,21 @@ pub const UPDATE_AGENT: &str = "update_agent";
 
 pub(crate) struct UpdateAgent {
     pub(crate) agents: Agents,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: AuditLog,
     /// The agent's name.
     pub(crate) name: String,
     /// The agent's current profile.
-    pub(crate) now: Profile,
+    pub(crate) now: AgentProfile,
     /// The models, tool groups and skills that exist.
-    pub(crate) known: Known,
+    pub(crate) known: AgentOptions,
     /// Whether what somebody approves may give it more.
     pub(crate) approved: bool,
 }
 
 /// Models, tool groups and skills that an agent can have.
-pub(crate) struct Known {
+pub(crate) struct AgentOptions {
     pub(crate) models: Vec<String>,
-    pub(crate) groups: Groups,
+    pub(crate) groups: ToolGroups,
     pub(crate) skills: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 impl TypedTool for UpdateAgent {
     type Args = Args;
     const NAME: &'static str = UPDATE_AGENT;
-    const ABOUT: &'static str = "Changes who you are, for good and for everybody who talks to you, from the next message on. Use it only \
+    const DESCRIPTION: &'static str = "Changes who you are, for good and for everybody who talks to you, from the next message on. Use it only \
          when a person asks you to change yourself. Give only what changes.";
 
     fn note(&self, args: &Args) -> Option<String> {
@@ -66,7 +66,7 @@ impl TypedTool for UpdateAgent {
         self.check(&args)?;
         let detail = format!("{}: {}", self.name, detail(&args, &self.now).join("; "));
         let Args { soul, description: about, skills, tool_groups, model } = args;
-        let change = Change {
+        let change = AgentChange {
             about,
             model: model.map(Some),
             tool_groups: tool_groups.map(Some),
@@ -84,7 +84,7 @@ impl TypedTool for UpdateAgent {
 
 impl UpdateAgent {
     pub(super) fn check(&self, args: &Args) -> Result<(), ToolError> {
-        let Known { models, groups, skills } = &self.known;
+        let AgentOptions { models, groups, skills } = &self.known;
         if args.soul.as_ref().is_some_and(|soul| soul.trim().is_empty()) {
             return Err(ToolError("the soul may not be empty".to_owned()));
         }
@@ -100,7 +100,7 @@ impl UpdateAgent {
 }
 
 /// Returns the tools and skills that it would gain.
-fn gained(args: &Args, now: &Profile) -> Vec<String> {
+fn gained(args: &Args, now: &AgentProfile) -> Vec<String> {
     let both = [("tools", &args.tool_groups, &now.tool_groups), ("skills", &args.skills, &now.skills)];
     let more = both.into_iter().filter_map(|(what, wanted, has)| {
         let (wanted, has) = (wanted.as_ref()?, has.as_ref()?);
@@ -111,7 +111,7 @@ fn gained(args: &Args, now: &Profile) -> Vec<String> {
 }
 
 /// Returns the changes for the audit: first the gains, with the tools and skills listed in full.
-fn detail(args: &Args, now: &Profile) -> Vec<String> {
+fn detail(args: &Args, now: &AgentProfile) -> Vec<String> {
     let list = |name: &str| match name {
         "skills" => args.skills.as_deref(),
         "tool_groups" => args.tool_groups.as_deref(),

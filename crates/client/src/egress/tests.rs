@@ -46,7 +46,7 @@ impl Stage {
         let domains = vec![domain(format!("*.a.example:{port}")), domain("down.a.example:9".to_owned())];
         let judge =
             |address: IpAddr| if address.is_ipv4() && address.is_loopback() { None } else { closed(address) };
-        let rules = Arc::new(Rules { domains, resolver: book.clone(), closed: judge });
+        let rules = Arc::new(ProxyRules { domains, resolver: book.clone(), closed: judge });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = listener.local_addr().unwrap();
         let tasks = [

@@ -6,8 +6,8 @@ fn human(id: &str) -> Human {
     Human::new(id, id)
 }
 
-fn task(input: Vec<Human>, again: Option<&str>) -> Task {
-    Task {
+fn task(input: Vec<Human>, again: Option<&str>) -> RunTask {
+    RunTask {
         thread: "t".into(),
         run: "r".into(),
         input,
@@ -42,8 +42,8 @@ fn left_open() -> ThreadState {
 #[test]
 fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does() {
     let refused = "Not finished: an earlier run ended before it.";
-    let check = |task: Task, texts: &[&str], open: usize| {
-        let mut turn = Turn::new("t".into(), "r".into(), 0, left_open(), Arc::default());
+    let check = |task: RunTask, texts: &[&str], open: usize| {
+        let mut turn = RunState::new("t".into(), "r".into(), 0, left_open(), Arc::default());
         hear(&mut turn, &task);
         let said: Vec<&str> = turn.state().messages.values().map(|message| message.text()).collect();
         assert_eq!((said.as_slice(), turn.open_calls().len()), (texts, open), "{task:?}");
@@ -51,7 +51,7 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
     check(task(vec![human("h3")], None), &["h1", "Let me look.", "h2", refused, "h3"], 0);
     check(task(Vec::new(), Some("h3")), &["h1", "Let me look.", refused, "h2"], 0);
     check(task(vec![human("h1"), human("h3")], None), &["h1", "Let me look.", "h2", "h3"], 1);
-    let known = Task { first: Some("h1".into()), ..task(vec![human("h3")], None) };
+    let known = RunTask { first: Some("h1".into()), ..task(vec![human("h3")], None) };
     check(known, &["h1", "Let me look.", "h2", "h3"], 1);
     check(task(vec![human("h2")], None), &["h1", "Let me look.", "h2"], 1);
 }
@@ -59,10 +59,10 @@ fn a_new_run_makes_no_call_that_an_earlier_one_left_open_and_the_same_run_does()
 #[test]
 fn an_answer_tells_what_was_decided_about_its_calls_and_about_those_of_its_sub_agents() {
     let yes = |wish: &str| Decision {
-        wish: wish.to_owned(),
+        request: wish.to_owned(),
         approved: true,
         by: Some("Ada".to_owned()),
-        unasked: false,
+        not_asked: false,
     };
     let result = |id: &str, decision: Option<Decision>, decisions: Vec<Decision>| {
         Message::Tool(ToolResult {

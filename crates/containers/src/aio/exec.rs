@@ -3,9 +3,9 @@
 
 use super::{
     Aio, CALL_TIMEOUT,
-    wire::{CommandInfo, ExecRequest, ExecResult, KillRequest, OutputRequest, OutputResult, Status},
+    wire::{CommandInfo, CommandStatus, ExecRequest, ExecResult, KillRequest, OutputRequest, OutputResult},
 };
-use pudu_base::{Command, Exec, Killed, SandboxError};
+use pudu_base::{Exec, Killed, SandboxError, ShellCommand};
 use pudu_sandbox::{Capture, END, ROOT};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_secs(25);
 const KILL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs a command.
-pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxError> {
+pub(super) async fn run(aio: &Aio, command: &ShellCommand) -> Result<Exec, SandboxError> {
     let environment = aio.0.environment.iter();
     run_with(aio, command, environment.map(|(name, value)| (name.as_str(), value.as_str())).collect()).await
 }
@@ -24,7 +24,7 @@ pub(super) async fn run(aio: &Aio, command: &Command) -> Result<Exec, SandboxErr
 /// Runs a command that finds more in its environment.
 pub(super) async fn run_with(
     aio: &Aio,
-    command: &Command,
+    command: &ShellCommand,
     env: BTreeMap<&str, &str>,
 ) -> Result<Exec, SandboxError> {
     run_at(aio, command, env, &format!("{ROOT}/workspace")).await
@@ -33,11 +33,11 @@ pub(super) async fn run_with(
 /// Runs a command in another folder than the workspace.
 pub(super) async fn run_at(
     aio: &Aio,
-    command: &Command,
+    command: &ShellCommand,
     env: BTreeMap<&str, &str>,
     folder: &str,
 ) -> Result<Exec, SandboxError> {
-    let session = Session { aio: aio.clone(), id: crate::word()?, over: false };
+    let session = AioSession { aio: aio.clone(), id: crate::word()?, over: false };
     let limit = command.timeout + KILL_GRACE_PERIOD;
     match tokio::time::timeout(limit, session.run(command, env, folder)).await {
         Ok(done) => {
@@ -53,16 +53,16 @@ pub(super) async fn run_at(
 }
 
 /// Session of one command. Kills the command when dropped before it is over.
-struct Session {
+struct AioSession {
     aio: Aio,
     id: String,
     over: bool,
 }
 
-impl Session {
+impl AioSession {
     async fn run(
         &self,
-        command: &Command,
+        command: &ShellCommand,
         env: BTreeMap<&str, &str>,
         folder: &str,
     ) -> Result<Exec, SandboxError> {
@@ -81,7 +81,7 @@ impl Session {
         err.push(first.stderr.as_deref().unwrap_or_default().as_bytes());
         let (mut status, mut code) = (first.status, first.exit_code);
         let mut at = (first.offset, first.stderr_offset);
-        while matches!(status, Status::Pending | Status::Running) {
+        while matches!(status, CommandStatus::Pending | CommandStatus::Running) {
             let more = self.more(&first.command_id, at).await?;
             out.push(more.stdout.as_deref().unwrap_or_default().as_bytes());
             err.push(more.stderr.as_deref().unwrap_or_default().as_bytes());
@@ -90,8 +90,8 @@ impl Session {
                 (status, code) = (now, exit_code);
             }
         }
-        let killed = (status == Status::TimedOut).then_some(Killed::Late);
-        let code = code.filter(|_| status == Status::Completed);
+        let killed = (status == CommandStatus::TimedOut).then_some(Killed::Late);
+        let code = code.filter(|_| status == CommandStatus::Completed);
         let cut = out.is_cut() || err.is_cut();
         Ok(Exec { stdout: out.text(), stderr: err.text(), code, killed, cut })
     }
@@ -115,7 +115,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for AioSession {
     fn drop(&mut self) {
         if self.over {
             return;

@@ -3,7 +3,7 @@
 
 use super::{Aio, CALL_TIMEOUT, exec, gone, refused, wire};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pudu_base::{Command, Entry, SandboxError};
+use pudu_base::{DirEntry, SandboxError, ShellCommand};
 use pudu_net::reqwest::StatusCode;
 use pudu_sandbox::Mount;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub(super) async fn write(aio: &Aio, path: &str, bytes: &[u8], append: bool) -> 
 /// The API says nowhere that it makes folders.
 async fn make_folder(aio: &Aio, path: &str) -> Result<(), SandboxError> {
     let Some(folder) = Path::new(path).parent().and_then(Path::to_str) else { return Ok(()) };
-    let command = Command { script: MAKE_FOLDER.to_owned(), timeout: CALL_TIMEOUT };
+    let command = ShellCommand { script: MAKE_FOLDER.to_owned(), timeout: CALL_TIMEOUT };
     let done = exec::run_with(aio, &command, BTreeMap::from([("PUDU_FOLDER", folder)])).await?;
     match done.code {
         Some(0) => Ok(()),
@@ -67,7 +67,7 @@ pub(super) async fn list(
     path: &str,
     depth: usize,
     limit: usize,
-) -> Result<Vec<Entry>, SandboxError> {
+) -> Result<Vec<DirEntry>, SandboxError> {
     find(aio, path)?;
     let path = path.trim_end_matches('/');
     let request = wire::ListRequest {
@@ -79,11 +79,11 @@ pub(super) async fn list(
     };
     let listed: wire::ListResult = aio.call("/v1/file/list", &request, CALL_TIMEOUT).await?;
     let levels =
-        |entry: &Entry| Path::new(&entry.path).strip_prefix(path).map_or(0, |rest| rest.iter().count());
-    let mut entries: Vec<Entry> = listed
+        |entry: &DirEntry| Path::new(&entry.path).strip_prefix(path).map_or(0, |rest| rest.iter().count());
+    let mut entries: Vec<DirEntry> = listed
         .files
         .into_iter()
-        .map(|file| Entry {
+        .map(|file| DirEntry {
             path: file.path.trim_end_matches('/').to_owned(),
             folder: file.is_directory,
             size: if file.is_directory { 0 } else { file.size.unwrap_or_default() },

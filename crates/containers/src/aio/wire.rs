@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Common fields of every response.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<T> {
+pub(super) struct AioResponse<T> {
     #[serde(default)]
     pub(super) success: bool,
     pub(super) message: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct ExecRequest<'a> {
 pub(super) struct ExecResult {
     #[serde(default)]
     pub(super) command_id: String,
-    pub(super) status: Status,
+    pub(super) status: CommandStatus,
     pub(super) stdout: Option<String>,
     pub(super) stderr: Option<String>,
     pub(super) exit_code: Option<i32>,
@@ -46,7 +46,7 @@ pub(super) struct ExecResult {
 /// State of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Status {
+pub(super) enum CommandStatus {
     /// It has not begun.
     Pending,
     /// It works.
@@ -85,7 +85,7 @@ pub(super) struct OutputResult {
 /// How it stands meanwhile.
 #[derive(Debug, Deserialize)]
 pub(super) struct CommandInfo {
-    pub(super) status: Status,
+    pub(super) status: CommandStatus,
     pub(super) exit_code: Option<i32>,
 }
 

@@ -1,14 +1,14 @@
 //! Doctor check of an engine.
 
 use super::{
-    Docker,
+    DockerEngine,
     link::{failed, status},
 };
 use pudu_base::SandboxError;
 
 /// Result of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct EngineCheck {
     /// The engine's own version.
     pub version: String,
     /// The version of its API.
@@ -19,12 +19,12 @@ pub struct Found {
     pub image: bool,
 }
 
-impl Docker {
+impl DockerEngine {
     /// Looks at the engine. Nothing is made or fetched.
     ///
     /// # Errors
     /// When it does not answer; the text says what can be done.
-    pub async fn look(&self) -> Result<Found, SandboxError> {
+    pub async fn look(&self) -> Result<EngineCheck, SandboxError> {
         let docker = self.0.link.docker().await?;
         let version = docker.version().await.map_err(|error| failed("say its version", error))?;
         let facts = self.0.link.facts().await?;
@@ -35,6 +35,6 @@ impl Docker {
         };
         let (api, version) = (version.api_version, version.version);
         let [version, api] = [version, api].map(Option::unwrap_or_default);
-        Ok(Found { version, api, rootless: facts.rootless, image })
+        Ok(EngineCheck { version, api, rootless: facts.rootless, image })
     }
 }

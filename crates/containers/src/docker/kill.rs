@@ -2,7 +2,7 @@
 //! started that does; where that fails, the whole container is taken away.
 
 use super::{
-    Docker,
+    DockerEngine,
     command::{KILL, MARK},
     link::failed,
 };
@@ -19,16 +19,16 @@ use std::time::Duration;
 const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A command that runs. Dropped before it is over, it is killed.
-pub(super) struct Running {
-    docker: Docker,
+pub(super) struct RunningExec {
+    docker: DockerEngine,
     id: BoxId,
     exec: String,
     mark: String,
     over: bool,
 }
 
-impl Running {
-    pub(super) fn new(docker: Docker, id: BoxId, exec: String, mark: String) -> Self {
+impl RunningExec {
+    pub(super) fn new(docker: DockerEngine, id: BoxId, exec: String, mark: String) -> Self {
         Self { docker, id, exec, mark, over: false }
     }
 
@@ -45,7 +45,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningExec {
     fn drop(&mut self) {
         if self.over {
             return;
@@ -56,7 +56,7 @@ impl Drop for Running {
     }
 }
 
-async fn kill(docker: &Docker, id: &BoxId, exec: &str, mark: &str) {
+async fn kill(docker: &DockerEngine, id: &BoxId, exec: &str, mark: &str) {
     let killing = async {
         try_kill(docker, id, mark).await?;
         // One that was given up as it began may have begun behind it.
@@ -77,7 +77,7 @@ async fn kill(docker: &Docker, id: &BoxId, exec: &str, mark: &str) {
 }
 
 /// Whether the engine says that a command runs. One of a container that is gone does not.
-async fn runs(docker: &Docker, exec: &str) -> Result<bool, SandboxError> {
+async fn runs(docker: &DockerEngine, exec: &str) -> Result<bool, SandboxError> {
     let engine = docker.0.link.docker().await?;
     match engine.inspect_exec(exec).await {
         Ok(state) => Ok(state.running.unwrap_or_default()),
@@ -86,7 +86,7 @@ async fn runs(docker: &Docker, exec: &str) -> Result<bool, SandboxError> {
     }
 }
 
-async fn try_kill(docker: &Docker, id: &BoxId, mark: &str) -> Result<(), SandboxError> {
+async fn try_kill(docker: &DockerEngine, id: &BoxId, mark: &str) -> Result<(), SandboxError> {
     let engine = docker.0.link.docker().await?;
     let options = CreateExecOptions {
         attach_stdout: Some(true),

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 const RESPONSE_TIMEOUT_SECS: u64 = 60;
 
 /// A connection that is made when it is first used, and again if that failed.
-pub(super) struct Link {
+pub(super) struct EngineLink {
     host: String,
     certificates: Option<PathBuf>,
     docker: OnceCell<Docker>,
@@ -26,7 +26,7 @@ pub(super) struct Facts {
     pub(super) remaps: bool,
 }
 
-impl Link {
+impl EngineLink {
     pub(super) fn new(host: String, certificates: Option<PathBuf>) -> Self {
         Self { host, certificates, docker: OnceCell::new(), facts: OnceCell::new() }
     }

@@ -2,7 +2,7 @@
 //! engine's default bridge the API of one thread's container would be open to all others.
 
 use super::{
-    Settings,
+    DockerSettings,
     link::{failed, status},
 };
 use bollard::{Docker, models::NetworkCreateRequest, query_parameters::InspectNetworkOptions};
@@ -12,12 +12,12 @@ use pudu_base::{Network, SandboxError};
 const TALK: &str = "com.docker.network.bridge.enable_icc";
 
 /// Returns its name.
-pub(super) fn name(settings: &Settings) -> String {
+pub(super) fn name(settings: &DockerSettings) -> String {
     format!("{}-network", settings.prefix)
 }
 
 /// Returns when it is there, if one is wanted.
-pub(super) async fn ensure(docker: &Docker, settings: &Settings) -> Result<(), SandboxError> {
+pub(super) async fn ensure(docker: &Docker, settings: &DockerSettings) -> Result<(), SandboxError> {
     if settings.network == Network::None {
         return Ok(());
     }

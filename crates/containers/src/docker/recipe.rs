@@ -1,6 +1,6 @@
 //! Specification of a container, in the engine's words.
 
-use super::{API_PORT, Api, Settings, command, link::Facts, network};
+use super::{API_PORT, DockerSettings, ExecMethod, command, link::Facts, network};
 use crate::{Order, engine::fingerprint};
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions, MountType, PortBinding,
@@ -24,7 +24,7 @@ const SHARED_MEMORY: i64 = 2 << 30;
 
 /// Returns a fingerprint of what a container is made to: one with another has to be replaced. Where its API is
 /// published does not count.
-pub(super) fn order(settings: &Settings, order: &Order, facts: &Facts) -> String {
+pub(super) fn order(settings: &DockerSettings, order: &Order, facts: &Facts) -> String {
     // What cannot be written as JSON is not in it.
     let body = serde_json::to_value(sketch(settings, order, facts, 0)).unwrap_or_default();
     let mut text = String::new();
@@ -56,7 +56,7 @@ fn write(value: &Value, out: &mut String) {
 
 /// Returns the whole order, with its labels. Port 0 lets the engine choose.
 pub(super) fn body(
-    settings: &Settings,
+    settings: &DockerSettings,
     home: &str,
     wanted: &Order,
     facts: &Facts,
@@ -72,7 +72,7 @@ pub(super) fn body(
     ContainerCreateBody { labels: Some(labels), ..sketch(settings, wanted, facts, port) }
 }
 
-fn sketch(settings: &Settings, order: &Order, facts: &Facts, port: u16) -> ContainerCreateBody {
+fn sketch(settings: &DockerSettings, order: &Order, facts: &Facts, port: u16) -> ContainerCreateBody {
     let host = host(settings, order, facts);
     let body = ContainerCreateBody {
         image: Some(settings.image.clone()),
@@ -80,7 +80,7 @@ fn sketch(settings: &Settings, order: &Order, facts: &Facts, port: u16) -> Conta
         ..ContainerCreateBody::default()
     };
     match settings.api {
-        Api::Exec => ContainerCreateBody {
+        ExecMethod::Exec => ContainerCreateBody {
             entrypoint: Some(vec!["/bin/sh".to_owned()]),
             cmd: Some(vec!["-c".to_owned(), command::IDLE.to_owned()]),
             user: Some(user(settings, facts)),
@@ -88,7 +88,7 @@ fn sketch(settings: &Settings, order: &Order, facts: &Facts, port: u16) -> Conta
             host_config: Some(alone(host, settings)),
             ..body
         },
-        Api::Aio => ContainerCreateBody {
+        ExecMethod::Aio => ContainerCreateBody {
             exposed_ports: Some(vec![API_PORT.to_owned()]),
             host_config: Some(serving(host, settings, port)),
             ..body
@@ -97,7 +97,7 @@ fn sketch(settings: &Settings, order: &Order, facts: &Facts, port: u16) -> Conta
 }
 
 /// Returns the host configuration that both kinds share.
-fn host(settings: &Settings, order: &Order, facts: &Facts) -> HostConfig {
+fn host(settings: &DockerSettings, order: &Order, facts: &Facts) -> HostConfig {
     let memory = i64::try_from(settings.limits.memory).unwrap_or(i64::MAX);
     #[allow(clippy::cast_possible_truncation, reason = "the configuration bounds it")]
     let cpus = settings.cpus.map(|cpus| (cpus * 1e9) as i64);
@@ -120,7 +120,7 @@ fn host(settings: &Settings, order: &Order, facts: &Facts) -> HostConfig {
 }
 
 /// A container that does nothing but wait for commands, which have no rights in it at all.
-fn alone(host: HostConfig, settings: &Settings) -> HostConfig {
+fn alone(host: HostConfig, settings: &DockerSettings) -> HostConfig {
     let scratch = format!("rw,nosuid,nodev,mode=1777,size={}", settings.limits.memory / 2);
     let tmpfs = ["/tmp", "/var/tmp", "/run"].map(|path| (path.to_owned(), scratch.clone())).into();
     HostConfig {
@@ -136,7 +136,7 @@ fn alone(host: HostConfig, settings: &Settings) -> HostConfig {
 
 /// A container that serves the API. Its browser makes namespaces of its own, which the engine's filter of system
 /// calls does not let it.
-fn serving(host: HostConfig, settings: &Settings, port: u16) -> HostConfig {
+fn serving(host: HostConfig, settings: &DockerSettings, port: u16) -> HostConfig {
     let log = [("max-size", "1m"), ("max-file", "1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     let published = PortBinding {
         host_ip: Some(settings.bind.clone()),
@@ -153,13 +153,13 @@ fn serving(host: HostConfig, settings: &Settings, port: u16) -> HostConfig {
 
 /// Returns the user and group of commands. In an engine without root, root of a container is the very user
 /// that the files belong to.
-pub(super) fn user(settings: &Settings, facts: &Facts) -> String {
+pub(super) fn user(settings: &DockerSettings, facts: &Facts) -> String {
     let (user, group) = if facts.rootless { (0, 0) } else { settings.owner };
     format!("{user}:{group}")
 }
 
 /// Returns the environment of commands. The image's own `PATH` stays.
-fn environment(settings: &Settings) -> Vec<String> {
+fn environment(settings: &DockerSettings) -> Vec<String> {
     let home = format!("{ROOT}/workspace");
     let usual = [
         ("HOME", home.as_str()),
@@ -170,12 +170,12 @@ fn environment(settings: &Settings) -> Vec<String> {
         (command::MARK, command::NOBODY),
     ];
     // The all-in-one image has a user and a home of its own.
-    let usual: &[(&str, &str)] = if settings.api == Api::Exec { &usual } else { &[] };
+    let usual: &[(&str, &str)] = if settings.api == ExecMethod::Exec { &usual } else { &[] };
     let usual = usual.iter().map(|(name, value)| format!("{name}={value}"));
     usual.chain(settings.environment.iter().map(|(name, value)| format!("{name}={value}"))).collect()
 }
 
-fn bind(settings: &Settings, mount: &pudu_sandbox::Mount) -> Mount {
+fn bind(settings: &DockerSettings, mount: &pudu_sandbox::Mount) -> Mount {
     Mount {
         target: Some(mount.agent.clone()),
         source: Some(settings.outside(&mount.host).to_string_lossy().into_owned()),

@@ -1,12 +1,12 @@
 //! How containers are to be made.
 
 use pudu_base::Network;
-use pudu_sandbox::Limits;
+use pudu_sandbox::CommandLimits;
 use std::path::{Path, PathBuf};
 
 /// How commands come into a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
+pub enum ExecMethod {
     /// By the HTTP API that the image serves.
     Aio,
     /// By the engine: any image with a shell will do.
@@ -15,7 +15,7 @@ pub enum Api {
 
 /// How containers are to be made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct DockerSettings {
     /// The engine: `unix:///var/run/docker.sock`, `tcp://host:port`.
     pub host: String,
     /// The folder of `ca.pem`, `cert.pem` and `key.pem`, for an engine that wants them.
@@ -23,7 +23,7 @@ pub struct Settings {
     /// Image of containers.
     pub image: String,
     /// How commands come into it.
-    pub api: Api,
+    pub api: ExecMethod,
     /// The first port of this machine that the image's API is published on; the engine chooses if none.
     pub port: Option<u16>,
     /// The address that it is published on.
@@ -37,7 +37,7 @@ pub struct Settings {
     /// Network access of containers; never [`Network::Proxy`].
     pub network: Network,
     /// Resource limits of a container.
-    pub limits: Limits,
+    pub limits: CommandLimits,
     /// How many processors it may keep busy; all if none.
     pub cpus: Option<f64>,
     /// The daemon's home.
@@ -52,7 +52,7 @@ pub struct Settings {
 /// The user of the all-in-one image, and its group.
 pub const GEM: (u32, u32) = (1000, 1000);
 
-impl Settings {
+impl DockerSettings {
     /// Returns a path of the daemon's as the engine sees it.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         match (&self.host_home, path.strip_prefix(&self.home)) {

@@ -2,19 +2,19 @@
 //! starts there.
 
 use super::{
-    Docker,
+    DockerEngine,
     command::{BEGIN, MARK},
-    kill::Running,
+    kill::RunningExec,
     link::{failed, status},
 };
-use crate::{Engine, Order, Runner, word};
+use crate::{ContainerEngine, Order, Runner, word};
 use bollard::{
     container::LogOutput,
     errors::Error,
     exec::{CreateExecOptions, StartExecOptions, StartExecResults},
 };
 use futures_util::{Stream, StreamExt};
-use pudu_base::{BoxFuture, Command, Exec, Killed, SandboxError};
+use pudu_base::{BoxFuture, Exec, Killed, SandboxError, ShellCommand};
 use pudu_sandbox::{Capture, DRAIN};
 use std::{pin::pin, time::Duration};
 
@@ -27,30 +27,30 @@ const SLOW: Duration = Duration::from_secs(5);
 const MAX_COMMAND_BYTES: usize = 127 * 1024;
 
 /// The shell of one container.
-pub(super) struct Shell {
-    docker: Docker,
+pub(super) struct ContainerShell {
+    docker: DockerEngine,
     order: Order,
 }
 
 /// How a command went.
-enum Ended {
+enum ExecEnd {
     Itself(Option<i32>),
     Killed(Killed),
 }
 
-impl Shell {
-    pub(super) fn new(docker: Docker, order: Order) -> Self {
+impl ContainerShell {
+    pub(super) fn new(docker: DockerEngine, order: Order) -> Self {
         Self { docker, order }
     }
 
-    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+    async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         if command.script.len() > MAX_COMMAND_BYTES {
             let text = "the command is too long: write it to a file with write_file, and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }
         let mark = word()?;
         let exec = self.prepare(command, &mark).await?;
-        let running = Running::new(self.docker.clone(), self.order.id.clone(), exec.clone(), mark);
+        let running = RunningExec::new(self.docker.clone(), self.order.id.clone(), exec.clone(), mark);
         let engine = self.docker.0.link.docker().await?;
         let started = engine.start_exec(&exec, Some(StartExecOptions::default())).await;
         let StartExecResults::Attached { output, .. } =
@@ -62,11 +62,11 @@ impl Shell {
         };
         let (mut out, mut err) = (Capture::default(), Capture::default());
         let (code, killed) = match self.follow(&exec, command.timeout, output, &mut out, &mut err).await? {
-            Ended::Itself(code) => {
+            ExecEnd::Itself(code) => {
                 running.over();
                 (code, None)
             }
-            Ended::Killed(why) => {
+            ExecEnd::Killed(why) => {
                 running.kill().await;
                 (None, Some(why))
             }
@@ -76,7 +76,7 @@ impl Shell {
     }
 
     /// Prepares a command; in a new container if the one that was there is gone.
-    async fn prepare(&self, command: &Command, mark: &str) -> Result<String, SandboxError> {
+    async fn prepare(&self, command: &ShellCommand, mark: &str) -> Result<String, SandboxError> {
         match self.create(command, mark).await? {
             Ok(exec) => Ok(exec),
             Err(error) if matches!(status(&error), Some(404 | 409)) => {
@@ -88,7 +88,11 @@ impl Shell {
         }
     }
 
-    async fn create(&self, command: &Command, mark: &str) -> Result<Result<String, Error>, SandboxError> {
+    async fn create(
+        &self,
+        command: &ShellCommand,
+        mark: &str,
+    ) -> Result<Result<String, Error>, SandboxError> {
         let options = CreateExecOptions {
             attach_stdout: Some(true),
             attach_stderr: Some(true),
@@ -109,7 +113,7 @@ impl Shell {
         output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
         out: &mut Capture,
         err: &mut Capture,
-    ) -> Result<Ended, SandboxError> {
+    ) -> Result<ExecEnd, SandboxError> {
         let limit = self.docker.0.settings.limits.disk;
         let folder = self.order.mounts.first().map(|own| own.host.clone()).unwrap_or_default();
         let mut disk = pin!(pudu_sandbox::disk(folder, limit));
@@ -120,8 +124,8 @@ impl Shell {
         loop {
             tokio::select! {
                 biased;
-                why = &mut disk => return Ok(Ended::Killed(why)),
-                () = &mut late => return Ok(Ended::Killed(Killed::Late)),
+                why = &mut disk => return Ok(ExecEnd::Killed(why)),
+                () = &mut late => return Ok(ExecEnd::Killed(Killed::Late)),
                 done = &mut reading, if !read => {
                     done?;
                     read = true;
@@ -135,7 +139,7 @@ impl Shell {
                         // Running out of time here only means that something in the background goes on.
                         tokio::time::timeout(DRAIN, reading).await.ok();
                     }
-                    return Ok(Ended::Itself(code));
+                    return Ok(ExecEnd::Itself(code));
                 }
             }
         }
@@ -181,8 +185,8 @@ async fn read(
     Ok(())
 }
 
-impl Runner for Shell {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+impl Runner for ContainerShell {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(self.run(command))
     }
 }

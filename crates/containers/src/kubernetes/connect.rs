@@ -1,6 +1,6 @@
 //! The way to a cluster: a kubeconfig, or the account of the Pod that pudu runs in.
 
-use super::{Settings, trouble::Trouble};
+use super::{PodSettings, trouble::ClusterError};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
 use kube::{
     Api, Client, Config, Error,
@@ -23,11 +23,11 @@ pub(crate) struct Cluster {
 }
 
 /// Finds the cluster.
-pub(crate) async fn connect(settings: &Settings) -> Result<Cluster, Trouble> {
+pub(crate) async fn connect(settings: &PodSettings) -> Result<Cluster, ClusterError> {
     pudu_net::install_crypto();
     let mut config = config(settings).await.map_err(|why| {
         let mend = "set sandbox.kubernetes.kubeconfig, or run pudu in the cluster with a service account";
-        Trouble::Refused(format!("no cluster is known: {why}; {mend}"))
+        ClusterError::Refused(format!("no cluster is known: {why}; {mend}"))
     })?;
     config.connect_timeout = Some(CONNECT);
     let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
@@ -38,7 +38,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Cluster, Trouble> {
     Ok(Cluster { client, address, namespace, pods, policies })
 }
 
-async fn config(settings: &Settings) -> Result<Config, String> {
+async fn config(settings: &PodSettings) -> Result<Config, String> {
     let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
     match (&settings.kubeconfig, &settings.context) {
         (Some(path), _) => {
@@ -69,16 +69,16 @@ fn whole(error: impl std::error::Error + 'static) -> String {
 }
 
 /// Waits for an answer, but not for ever.
-pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+pub(crate) async fn soon<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, ClusterError> {
     match tokio::time::timeout(SOON, asked).await {
         Ok(answer) => Ok(answer?),
-        Err(_) => Err(Trouble::late("the cluster's API server did not answer")),
+        Err(_) => Err(ClusterError::late("the cluster's API server did not answer")),
     }
 }
 
 impl Cluster {
     /// Returns the cluster's version, address and namespace.
-    pub(crate) async fn version(&self) -> Result<String, Trouble> {
+    pub(crate) async fn version(&self) -> Result<String, ClusterError> {
         let version = soon(self.client.apiserver_version()).await?;
         Ok(format!("Kubernetes {} at {}, namespace {}", version.git_version, self.address, self.namespace))
     }

@@ -1,7 +1,7 @@
 //! One exec in a Pod, by the API server's WebSocket: what goes in, what comes out, and how it ended. It knows nothing
 //! of what is run.
 
-use super::trouble::Trouble;
+use super::trouble::ClusterError;
 use futures_util::future::{BoxFuture, FutureExt};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Status};
 use kube::{
@@ -18,7 +18,7 @@ const OPENING: Duration = Duration::from_secs(30);
 
 /// Target of a command: a container of a Pod.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ExecTarget {
     pub(crate) pods: Api<Pod>,
     pub(crate) pod: String,
     pub(crate) container: &'static str,
@@ -26,26 +26,26 @@ pub(crate) struct Target {
 
 /// A running command. Dropping it cuts the connection, and does not end the command. Only `end` reports a
 /// broken connection: the library leaves the outputs open then.
-pub(crate) struct Running {
+pub(crate) struct PodExec {
     process: AttachedProcess,
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) stderr: Box<dyn AsyncRead + Send + Unpin>,
     /// Resolves to the exit code; an error if the connection broke before.
-    pub(crate) end: BoxFuture<'static, Result<i32, Trouble>>,
+    pub(crate) end: BoxFuture<'static, Result<i32, ClusterError>>,
 }
 
 /// Result of a short call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ExecOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
 }
 
-impl Target {
+impl ExecTarget {
     /// Starts something.
-    pub(crate) async fn start(&self, command: &[&str]) -> Result<Running, Trouble> {
+    pub(crate) async fn start(&self, command: &[&str]) -> Result<PodExec, ClusterError> {
         let how = AttachParams::default()
             .container(self.container)
             .stdin(true)
@@ -55,13 +55,13 @@ impl Target {
             .max_stderr_buf_size(BUFFER);
         let opening = self.pods.exec(&self.pod, command.iter().copied(), &how);
         let opened = tokio::time::timeout(OPENING, opening).await;
-        let mut process = opened.map_err(|_| Trouble::late("an exec did not begin"))??;
+        let mut process = opened.map_err(|_| ClusterError::late("an exec did not begin"))??;
         let (stdin, stdout, stderr) = (process.stdin(), process.stdout(), process.stderr());
         let end = process.take_status();
         let (Some(stdin), Some(stdout), Some(stderr), Some(end)) = (stdin, stdout, stderr, end) else {
-            return Err(Trouble::Broken("the exec has no streams".to_owned()));
+            return Err(ClusterError::Broken("the exec has no streams".to_owned()));
         };
-        Ok(Running {
+        Ok(PodExec {
             process,
             stdin: Box::new(stdin),
             stdout: Box::new(stdout),
@@ -77,33 +77,34 @@ impl Target {
         args: &[&str],
         most: usize,
         patience: Duration,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<ExecOutput, ClusterError> {
         let command: Vec<&str> =
             ["/bin/sh", "-c", script, "pudu"].into_iter().chain(args.iter().copied()).collect();
         let work = async {
             let running = self.start(&command).await?;
-            let Running { process, stdin, stdout, stderr, mut end } = running;
+            let PodExec { process, stdin, stdout, stderr, mut end } = running;
             let mut reading = pin!(async { tokio::join!(begins(stdout, most), begins(stderr, most)) });
             let (code, (stdout, stderr)) = tokio::select! {
                 read = &mut reading => (end.await?, read),
                 code = &mut end => (code?, reading.await),
             };
             drop((process, stdin));
-            Ok(Answer { code, stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })
+            Ok(ExecOutput { code, stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })
         };
-        tokio::time::timeout(patience, work).await.map_err(|_| Trouble::late("an exec did not end"))?
+        tokio::time::timeout(patience, work).await.map_err(|_| ClusterError::late("an exec did not end"))?
     }
 }
 
-impl Running {
+impl PodExec {
     /// Sends what the command reads. The stream stays open: of the two protocols the older one can only be closed as a
     /// whole, so whoever reads knows how much there is.
-    pub(crate) async fn feed(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    pub(crate) async fn feed(&mut self, bytes: &[u8]) -> Result<(), ClusterError> {
         let sent = async {
             self.stdin.write_all(bytes).await?;
             self.stdin.flush().await
         };
-        sent.await.map_err(|_| Trouble::Broken("the connection broke before the command began".to_owned()))
+        sent.await
+            .map_err(|_| ClusterError::Broken("the connection broke before the command began".to_owned()))
     }
 
     /// Lets go of it.
@@ -125,9 +126,9 @@ async fn begins(mut from: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
 }
 
 /// Reads the code from what the status channel says.
-fn code(status: Option<Status>) -> Result<i32, Trouble> {
+fn code(status: Option<Status>) -> Result<i32, ClusterError> {
     let Some(status) = status else {
-        return Err(Trouble::Broken("the connection to the cluster broke".to_owned()));
+        return Err(ClusterError::Broken("the connection to the cluster broke".to_owned()));
     };
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -136,7 +137,7 @@ fn code(status: Option<Status>) -> Result<i32, Trouble> {
     let exit = causes.iter().find(|cause| cause.reason.as_deref() == Some("ExitCode"));
     let code = exit.and_then(|cause| cause.message.as_deref()?.trim().parse().ok());
     code.ok_or_else(|| {
-        Trouble::Broken(super::trouble::plain(status.message.as_deref().unwrap_or("an exec failed")))
+        ClusterError::Broken(super::trouble::plain(status.message.as_deref().unwrap_or("an exec failed")))
     })
 }
 

@@ -1,6 +1,6 @@
 //! How a thread's Pod is written, and the policy that keeps it from the network.
 
-use super::{Settings, Volume};
+use super::{PodSettings, Volume};
 use crate::{BoxId, Order, engine::fingerprint};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::NetworkPolicy};
 use pudu_base::Network;
@@ -27,15 +27,15 @@ const TMP: &str = "512Mi";
 const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done";
 
 /// Returns a Pod's name.
-pub(crate) fn name(settings: &Settings, id: &BoxId) -> String {
+pub(crate) fn name(settings: &PodSettings, id: &BoxId) -> String {
     format!("{}-{id}", settings.prefix)
 }
 
 /// Returns a sandbox's Pod, with a fingerprint of all of it among its annotations.
-pub(crate) fn pod(settings: &Settings, order: &Order) -> Result<Pod, String> {
+pub(crate) fn pod(settings: &PodSettings, order: &Order) -> Result<Pod, String> {
     let mounts: Vec<Mount> =
         order.mounts.iter().filter(|mount| !settings.mounts.contains(mount)).cloned().collect();
-    let mut places = Places::new(settings);
+    let mut places = VolumeMounts::new(settings);
     for mount in &mounts {
         places.own(mount)?;
     }
@@ -64,7 +64,7 @@ pub(crate) fn pod(settings: &Settings, order: &Order) -> Result<Pod, String> {
     serde_json::from_value(pod).map_err(|error| format!("the Pod cannot be written: {error}"))
 }
 
-fn spec(settings: &Settings, places: &Places<'_>) -> Value {
+fn spec(settings: &PodSettings, places: &VolumeMounts<'_>) -> Value {
     let (user, group) = settings.user;
     let environment: Vec<Value> = environment(settings)
         .into_iter()
@@ -118,7 +118,7 @@ fn spec(settings: &Settings, places: &Places<'_>) -> Value {
     spec
 }
 
-fn environment(settings: &Settings) -> Vec<(&str, &str)> {
+fn environment(settings: &PodSettings) -> Vec<(&str, &str)> {
     let usual = [
         (MARK, "1"),
         ("HOME", "/mnt/user-data/workspace"),
@@ -132,14 +132,14 @@ fn environment(settings: &Settings) -> Vec<(&str, &str)> {
 }
 
 /// Volumes, and where they are mounted.
-struct Places<'s> {
-    settings: &'s Settings,
+struct VolumeMounts<'s> {
+    settings: &'s PodSettings,
     volumes: Vec<Value>,
     mounts: Vec<Value>,
 }
 
-impl<'s> Places<'s> {
-    fn new(settings: &'s Settings) -> Self {
+impl<'s> VolumeMounts<'s> {
+    fn new(settings: &'s PodSettings) -> Self {
         let mut volumes = Vec::new();
         if let Volume::Claim(claim) = &settings.volume {
             volumes.push(json!({"name": "home", "persistentVolumeClaim": {"claimName": claim}}));

@@ -3,13 +3,13 @@
 //! name in its environment by which all that it started is found and killed, and says itself when it is done.
 
 use super::{
-    Kubernetes,
-    exec::{Running, Target},
+    KubernetesEngine,
+    exec::{ExecTarget, PodExec},
     pod::MARK,
-    trouble::Trouble,
+    trouble::ClusterError,
 };
 use crate::{Order, Runner};
-use pudu_base::{BoxFuture, Command, Exec, Killed, SandboxError};
+use pudu_base::{BoxFuture, Exec, Killed, SandboxError, ShellCommand};
 use pudu_sandbox::Capture;
 use std::{
     sync::{
@@ -69,36 +69,36 @@ exit 98
 
 /// One thread's sandbox in a cluster. Its files are those of this machine.
 pub(crate) struct PodShell {
-    kubernetes: Kubernetes,
+    kubernetes: KubernetesEngine,
     order: Order,
-    target: Target,
+    target: ExecTarget,
     /// How many commands run; who starts or kills holds the door, so that a killing of everything meets nobody new.
     door: Arc<Mutex<()>>,
     live: Arc<AtomicUsize>,
 }
 
 /// How a command's stream ended.
-enum End {
+enum StreamEnd {
     /// It said its code.
     Said(i32),
     /// The exec ended without a word of the command's.
-    Silent(Result<i32, Trouble>),
+    Silent(Result<i32, ClusterError>),
 }
 
 impl PodShell {
-    pub(crate) fn new(kubernetes: Kubernetes, order: Order, target: Target) -> Self {
+    pub(crate) fn new(kubernetes: KubernetesEngine, order: Order, target: ExecTarget) -> Self {
         Self { kubernetes, order, target, door: Arc::default(), live: Arc::default() }
     }
 
     /// Kills whatever runs there: nobody that is still alive has started it.
-    pub(crate) async fn clear(&self) -> Result<(), Trouble> {
+    pub(crate) async fn clear(&self) -> Result<(), ClusterError> {
         kill(&self.target, "-", true).await
     }
 
     /// Starts a command; a Pod that is gone is replaced, once.
-    async fn start(&self, mark: &str, size: usize) -> Result<(Running, Leash), Trouble> {
+    async fn start(&self, mark: &str, size: usize) -> Result<(PodExec, Leash), ClusterError> {
         match self.open(mark, size).await {
-            Err(trouble @ (Trouble::Missing(_) | Trouble::Broken(_))) => {
+            Err(trouble @ (ClusterError::Missing(_) | ClusterError::Broken(_))) => {
                 if self.kubernetes.again(&self.order).await? {
                     self.open(mark, size).await
                 } else {
@@ -109,14 +109,14 @@ impl PodShell {
         }
     }
 
-    async fn open(&self, mark: &str, size: usize) -> Result<(Running, Leash), Trouble> {
+    async fn open(&self, mark: &str, size: usize) -> Result<(PodExec, Leash), ClusterError> {
         let _door = self.door.lock().await;
         let leash = Leash::new(self, mark);
         let running = self.target.start(&["/bin/sh", "-c", RUN, "pudu", mark, &size.to_string()]).await;
         match running {
             Ok(running) => Ok((running, leash)),
             // An exec that timed out may have begun all the same.
-            Err(trouble @ Trouble::Late(_)) => Err(trouble),
+            Err(trouble @ ClusterError::Late(_)) => Err(trouble),
             Err(trouble) => {
                 leash.done();
                 Err(trouble)
@@ -124,7 +124,7 @@ impl PodShell {
         }
     }
 
-    async fn run(&self, command: &Command) -> Result<Exec, SandboxError> {
+    async fn run(&self, command: &ShellCommand) -> Result<Exec, SandboxError> {
         let script = command.script.as_bytes();
         if script.len() > MAX_SCRIPT_BYTES {
             let text = "the command is too long for a shell: write it to a file, and run that";
@@ -139,15 +139,15 @@ impl PodShell {
         };
         let ended = tokio::time::timeout(command.timeout, work).await;
         let (code, killed) = match ended {
-            Ok(Ok(End::Said(code))) => {
+            Ok(Ok(StreamEnd::Said(code))) => {
                 leash.done();
                 (by_itself(code), None)
             }
-            Ok(Ok(End::Silent(Ok(code)))) => {
+            Ok(Ok(StreamEnd::Silent(Ok(code)))) => {
                 leash.kill().await;
                 (by_itself(code), None)
             }
-            Ok(Ok(End::Silent(Err(trouble))) | Err(trouble)) => {
+            Ok(Ok(StreamEnd::Silent(Err(trouble))) | Err(trouble)) => {
                 leash.kill().await;
                 match self.kubernetes.out_of_memory(&self.order.id).await {
                     true => (None, Some(Killed::Memory(self.kubernetes.limits().memory))),
@@ -170,12 +170,12 @@ fn by_itself(code: i32) -> Option<i32> {
     Some(code).filter(|code| !(129..=192).contains(code))
 }
 
-fn broke(trouble: &Trouble) -> SandboxError {
+fn broke(trouble: &ClusterError) -> SandboxError {
     SandboxError::Refused(format!("{trouble}; whether the command did its work is not known, it was ended"))
 }
 
 /// Reads both outputs to the command's end.
-async fn follow(running: &mut Running, out: &mut Capture, err: &mut Trailer) -> End {
+async fn follow(running: &mut PodExec, out: &mut Capture, err: &mut Trailer) -> StreamEnd {
     let (mut from_out, mut from_err) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     let (mut out_open, mut err_open, mut end) = (true, true, None);
     while out_open || err_open {
@@ -194,9 +194,9 @@ async fn follow(running: &mut Running, out: &mut Capture, err: &mut Trailer) -> 
         }
     }
     match (err.code, end) {
-        (Some(code), _) => End::Said(code),
-        (None, Some(end)) => End::Silent(end),
-        (None, None) => End::Silent((&mut running.end).await),
+        (Some(code), _) => StreamEnd::Said(code),
+        (None, Some(end)) => StreamEnd::Silent(end),
+        (None, None) => StreamEnd::Silent((&mut running.end).await),
     }
 }
 
@@ -206,22 +206,24 @@ async fn read(from: &mut (impl AsyncRead + Unpin), into: &mut [u8]) -> Option<us
 }
 
 /// Kills by name, or everything that runs in a Pod.
-async fn kill(target: &Target, mark: &str, all: bool) -> Result<(), Trouble> {
+async fn kill(target: &ExecTarget, mark: &str, all: bool) -> Result<(), ClusterError> {
     let answer = target.call(KILL, &[mark, if all { "all" } else { "" }, MARK], 4096, KILLING).await?;
     match answer.code {
         0 => Ok(()),
-        code => Err(Trouble::Broken(format!("what a command left running could not be killed ({code})"))),
+        code => {
+            Err(ClusterError::Broken(format!("what a command left running could not be killed ({code})")))
+        }
     }
 }
 
 /// Holds a command: if nobody says that it is done, it is killed.
 struct Leash {
-    hold: Option<Hold>,
+    hold: Option<PodHold>,
     tasks: tokio_util::task::TaskTracker,
 }
 
-struct Hold {
-    target: Target,
+struct PodHold {
+    target: ExecTarget,
     mark: String,
     door: Arc<Mutex<()>>,
     live: Arc<AtomicUsize>,
@@ -230,7 +232,7 @@ struct Hold {
 impl Leash {
     fn new(shell: &PodShell, mark: &str) -> Self {
         shell.live.fetch_add(1, Ordering::Relaxed);
-        let hold = Hold {
+        let hold = PodHold {
             target: shell.target.clone(),
             mark: mark.to_owned(),
             door: shell.door.clone(),
@@ -252,13 +254,13 @@ impl Leash {
     }
 }
 
-impl Hold {
+impl PodHold {
     async fn kill(self) {
         let _door = self.door.lock().await;
         let alone = self.live.fetch_sub(1, Ordering::Relaxed) == 1;
         match kill(&self.target, &self.mark, alone).await {
             // A Pod that is gone has taken everything with it.
-            Ok(()) | Err(Trouble::Missing(_)) => {}
+            Ok(()) | Err(ClusterError::Missing(_)) => {}
             Err(error) => tracing::warn!(pod = self.target.pod, %error, "a command may still run in its Pod"),
         }
     }
@@ -327,7 +329,7 @@ impl Trailer {
 }
 
 impl Runner for PodShell {
-    fn exec<'a>(&'a self, command: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, command: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(self.run(command))
     }
 }

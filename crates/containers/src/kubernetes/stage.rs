@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// How far a Pod is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum PodStage {
     /// Commands can run in it.
     Running,
     /// It is on its way; this is what it waits for.
@@ -30,17 +30,19 @@ const STUCK: &[(&str, &str)] = &[
 ];
 
 /// Returns how far a Pod is.
-pub(crate) fn of(pod: &Pod) -> Stage {
-    let Some(status) = &pod.status else { return Stage::Waiting("nobody has looked at it yet".to_owned()) };
+pub(crate) fn of(pod: &Pod) -> PodStage {
+    let Some(status) = &pod.status else {
+        return PodStage::Waiting("nobody has looked at it yet".to_owned());
+    };
     if pod.metadata.deletion_timestamp.is_some() {
-        return Stage::Leaving;
+        return PodStage::Leaving;
     }
     let words = |reason: &Option<String>, message: &Option<String>| {
         let parts = [reason.as_deref(), message.as_deref()];
         super::trouble::plain(&parts.into_iter().flatten().collect::<Vec<_>>().join(": "))
     };
     if is_over(pod) {
-        return Stage::Failed(format!("the Pod is over ({})", words(&status.reason, &status.message)));
+        return PodStage::Failed(format!("the Pod is over ({})", words(&status.reason, &status.message)));
     }
     for container in containers(pod) {
         let state = container.state.as_ref();
@@ -48,17 +50,17 @@ pub(crate) fn of(pod: &Pod) -> Stage {
             let said = words(&waiting.reason, &waiting.message);
             let stuck = STUCK.iter().find(|(reason, _)| waiting.reason.as_deref() == Some(reason));
             return match stuck {
-                Some((_, why)) => Stage::Failed(format!("the Pod does not start: {why} ({said})")),
-                None => Stage::Waiting(said),
+                Some((_, why)) => PodStage::Failed(format!("the Pod does not start: {why} ({said})")),
+                None => PodStage::Waiting(said),
             };
         }
         if state.is_some_and(|state| state.running.is_some()) && status.phase.as_deref() == Some("Running") {
-            return Stage::Running;
+            return PodStage::Running;
         }
     }
     let held = status.conditions.iter().flatten().rfind(|condition| condition.status == "False");
     let why = held.map(|condition| words(&condition.reason, &condition.message));
-    Stage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
+    PodStage::Waiting(why.unwrap_or_else(|| "it was not given a node yet".to_owned()))
 }
 
 /// Whether a Pod has come to its end: it was evicted, or its node is gone.
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn stage(status: &Value) -> Stage {
+    fn stage(status: &Value) -> PodStage {
         let pod = json!({"metadata": {}, "status": status});
         of(&serde_json::from_value(pod).unwrap())
     }
@@ -98,30 +100,30 @@ mod tests {
     #[test]
     fn each_stage_is_told_from_the_status() {
         let running = container(&json!({"running": {}}));
-        assert_eq!(stage(&json!({"phase": "Running", "containerStatuses": [running]})), Stage::Running);
+        assert_eq!(stage(&json!({"phase": "Running", "containerStatuses": [running]})), PodStage::Running);
         assert_eq!(
             stage(&json!({"phase": "Pending", "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
             ]})),
-            Stage::Waiting("Unschedulable: 0/1 nodes".to_owned())
+            PodStage::Waiting("Unschedulable: 0/1 nodes".to_owned())
         );
         let pulling = container(&json!({"waiting": {"reason": "ContainerCreating"}}));
         assert_eq!(
             stage(&json!({"phase": "Pending", "containerStatuses": [pulling]})),
-            Stage::Waiting("ContainerCreating".to_owned())
+            PodStage::Waiting("ContainerCreating".to_owned())
         );
         for (reason, _) in STUCK {
             let stuck = container(&json!({"waiting": {"reason": reason, "message": "why"}}));
-            let Stage::Failed(said) = stage(&json!({"phase": "Pending", "containerStatuses": [stuck]}))
+            let PodStage::Failed(said) = stage(&json!({"phase": "Pending", "containerStatuses": [stuck]}))
             else {
                 panic!("{reason}")
             };
             assert!(said.contains(reason) && said.contains("why"), "{said}");
         }
         let evicted = stage(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}));
-        assert_eq!(evicted, Stage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
+        assert_eq!(evicted, PodStage::Failed("the Pod is over (Evicted: low on disk)".to_owned()));
         let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}});
-        assert_eq!(of(&serde_json::from_value(leaving).unwrap()), Stage::Leaving);
+        assert_eq!(of(&serde_json::from_value(leaving).unwrap()), PodStage::Leaving);
     }
 
     #[test]

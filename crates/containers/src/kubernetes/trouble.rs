@@ -8,7 +8,7 @@ const WORDS: usize = 400;
 
 /// Why a cluster did not do it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum ClusterError {
     /// There is no such thing there.
     #[error("{0}")]
     Missing(String),
@@ -26,13 +26,13 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
-impl Trouble {
+impl ClusterError {
     pub(crate) fn late(what: &str) -> Self {
         Self::Late(format!("{what} in time; see whether the cluster's API server and its nodes are well"))
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for ClusterError {
     fn from(error: Error) -> Self {
         match error {
             Error::Api(status) => api(status.code, &plain(&status.message)),
@@ -51,20 +51,20 @@ impl From<Error> for Trouble {
 }
 
 /// Maps a status of the API server.
-fn api(code: u16, said: &str) -> Trouble {
+fn api(code: u16, said: &str) -> ClusterError {
     match code {
-        401 => Trouble::Refused(format!(
+        401 => ClusterError::Refused(format!(
             "the cluster does not know who asks (401: {said}); renew the login in the kubeconfig, or the service account"
         )),
-        403 => Trouble::Refused(format!(
+        403 => ClusterError::Refused(format!(
             "the cluster does not allow it (403: {said}); give pudu the role of docs/sandbox.md"
         )),
-        404 => Trouble::Missing(format!("the cluster has no such thing: {said}")),
-        409 => Trouble::Exists(said.to_owned()),
-        400 | 422 => Trouble::Refused(format!(
+        404 => ClusterError::Missing(format!("the cluster has no such thing: {said}")),
+        409 => ClusterError::Exists(said.to_owned()),
+        400 | 422 => ClusterError::Refused(format!(
             "the cluster refuses the Pod ({code}: {said}); see sandbox.image and sandbox.kubernetes"
         )),
-        _ => Trouble::Broken(format!("the cluster could not do it ({code}: {said})")),
+        _ => ClusterError::Broken(format!("the cluster could not do it ({code}: {said})")),
     }
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn plain(text: &str) -> String {
         .to_owned()
 }
 
-impl From<Trouble> for SandboxError {
-    fn from(trouble: Trouble) -> Self {
+impl From<ClusterError> for SandboxError {
+    fn from(trouble: ClusterError) -> Self {
         Self::Refused(trouble.to_string())
     }
 }

@@ -1,6 +1,6 @@
 //! The book on containers: which there are, who works in them, since when they are parked. It calls nobody.
 
-use crate::{BoxId, Engine, Rules, locks::Locks};
+use crate::{BoxId, ContainerEngine, PoolRules, locks::Locks};
 use pudu_base::{Sandbox, SandboxError};
 use pudu_sandbox::Mount;
 use std::{
@@ -14,18 +14,18 @@ use tokio::{
 };
 
 /// Registry of all containers.
-pub(super) struct Shelf {
-    book: Mutex<Book>,
+pub(super) struct ContainerTable {
+    book: Mutex<ContainerBook>,
     /// One at a time does something to a container.
     locks: Locks,
     /// Told when a container was given back and there are more than there should be.
     pub(super) crowded: Notify,
 }
 
-struct Book {
+struct ContainerBook {
     /// The engine that makes containers at the moment, and the rules by which they are kept.
-    newest: (Arc<dyn Engine>, Rules),
-    entries: HashMap<BoxId, Entry>,
+    newest: (Arc<dyn ContainerEngine>, PoolRules),
+    entries: HashMap<BoxId, ContainerEntry>,
     /// So many are being made.
     coming: usize,
     closed: bool,
@@ -33,8 +33,8 @@ struct Book {
 
 /// Entry of one container.
 #[derive(Clone)]
-pub(super) struct Entry {
-    pub(super) engine: Arc<dyn Engine>,
+pub(super) struct ContainerEntry {
+    pub(super) engine: Arc<dyn ContainerEngine>,
     pub(super) mounts: Vec<Mount>,
     /// None if it was found only.
     pub(super) sandbox: Option<Arc<dyn Sandbox>>,
@@ -43,10 +43,10 @@ pub(super) struct Entry {
     parked: Instant,
 }
 
-impl Entry {
+impl ContainerEntry {
     /// Returns one that so many work in.
     pub(super) fn lent(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn ContainerEngine>,
         mounts: Vec<Mount>,
         sandbox: Arc<dyn Sandbox>,
         users: usize,
@@ -54,25 +54,26 @@ impl Entry {
         Self { engine, mounts, sandbox: Some(sandbox), users, found: false, parked: Instant::now() }
     }
 
-    fn found(engine: Arc<dyn Engine>) -> Self {
+    fn found(engine: Arc<dyn ContainerEngine>) -> Self {
         Self { engine, mounts: Vec::new(), sandbox: None, users: 0, found: true, parked: Instant::now() }
     }
 }
 
-impl Shelf {
-    pub(super) fn new(engine: Arc<dyn Engine>, rules: Rules) -> Self {
-        let book = Book { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
+impl ContainerTable {
+    pub(super) fn new(engine: Arc<dyn ContainerEngine>, rules: PoolRules) -> Self {
+        let book =
+            ContainerBook { newest: (engine, rules), entries: HashMap::new(), coming: 0, closed: false };
         Self { book: Mutex::new(book), locks: Locks::default(), crowded: Notify::new() }
     }
 
     /// Another engine makes them from now on, or other rules count.
-    pub(super) fn follow(&self, engine: Arc<dyn Engine>, rules: Rules) {
+    pub(super) fn follow(&self, engine: Arc<dyn ContainerEngine>, rules: PoolRules) {
         self.lock().newest = (engine, rules);
         self.crowded.notify_one();
     }
 
     /// Returns who makes them now, and by which rules they are kept.
-    pub(super) fn newest(&self) -> (Arc<dyn Engine>, Rules) {
+    pub(super) fn newest(&self) -> (Arc<dyn ContainerEngine>, PoolRules) {
         self.lock().newest.clone()
     }
 
@@ -92,7 +93,7 @@ impl Shelf {
     }
 
     /// Returns what is known of one.
-    pub(super) fn peek(&self, id: &BoxId) -> Option<Entry> {
+    pub(super) fn peek(&self, id: &BoxId) -> Option<ContainerEntry> {
         self.lock().entries.get(id).cloned()
     }
 
@@ -121,18 +122,18 @@ impl Shelf {
     }
 
     /// Forgets one if nobody works in it; returns who can take it away.
-    pub(super) fn take_parked(&self, id: &BoxId) -> Option<Arc<dyn Engine>> {
+    pub(super) fn take_parked(&self, id: &BoxId) -> Option<Arc<dyn ContainerEngine>> {
         let mut book = self.lock();
         book.entries.get(id).filter(|entry| entry.users == 0)?;
         book.entries.remove(id).map(|entry| entry.engine)
     }
 
     /// Parks one that is not known; says whether it was not.
-    pub(super) fn park_found(&self, id: &BoxId, engine: &Arc<dyn Engine>) -> bool {
+    pub(super) fn park_found(&self, id: &BoxId, engine: &Arc<dyn ContainerEngine>) -> bool {
         let mut book = self.lock();
         let new = !book.closed && !book.entries.contains_key(id);
         if new {
-            book.entries.insert(id.clone(), Entry::found(engine.clone()));
+            book.entries.insert(id.clone(), ContainerEntry::found(engine.clone()));
         }
         new
     }
@@ -140,7 +141,8 @@ impl Shelf {
     /// Returns those that nobody worked in for so long; none if that is zero.
     pub(super) fn parked_since(&self, long: Duration) -> Vec<BoxId> {
         let book = self.lock();
-        let stale = |entry: &Entry| !long.is_zero() && entry.users == 0 && entry.parked.elapsed() >= long;
+        let stale =
+            |entry: &ContainerEntry| !long.is_zero() && entry.users == 0 && entry.parked.elapsed() >= long;
         book.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
     }
 
@@ -160,18 +162,18 @@ impl Shelf {
     }
 
     /// Forgets all, for good; returns who can take them away.
-    pub(super) fn close(&self) -> Vec<(BoxId, Arc<dyn Engine>)> {
+    pub(super) fn close(&self) -> Vec<(BoxId, Arc<dyn ContainerEngine>)> {
         let mut book = self.lock();
         book.closed = true;
         book.entries.drain().map(|(id, entry)| (id, entry.engine)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, ContainerBook> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl ContainerBook {
     fn len(&self) -> usize {
         self.entries.len() + self.coming
     }
@@ -179,13 +181,13 @@ impl Book {
 
 /// A container that is being made; it counts as long as this lives.
 pub(super) struct Coming<'a> {
-    shelf: &'a Shelf,
+    shelf: &'a ContainerTable,
     id: BoxId,
 }
 
 impl Coming<'_> {
     /// It is there now.
-    pub(super) fn settle(self, entry: Entry) -> Result<(), SandboxError> {
+    pub(super) fn settle(self, entry: ContainerEntry) -> Result<(), SandboxError> {
         let mut book = self.shelf.lock();
         if book.closed {
             return Err(closed());

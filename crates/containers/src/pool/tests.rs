@@ -1,5 +1,5 @@
 use super::*;
-use pudu_base::{Command, Exec};
+use pudu_base::{Exec, ShellCommand};
 use pudu_sandbox::{Folders, Mount, Options};
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ struct Names {
 struct Nothing;
 
 impl Sandbox for Nothing {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(std::future::pending())
     }
     fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -37,7 +37,7 @@ impl Sandbox for Nothing {
         _: &'a str,
         _: usize,
         _: usize,
-    ) -> BoxFuture<'a, Result<Vec<pudu_base::Entry>, SandboxError>> {
+    ) -> BoxFuture<'a, Result<Vec<pudu_base::DirEntry>, SandboxError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -62,7 +62,7 @@ impl Names {
     }
 }
 
-impl Engine for Names {
+impl ContainerEngine for Names {
     fn start<'a>(&'a self, order: &'a Order) -> BoxFuture<'a, Result<Arc<dyn Sandbox>, SandboxError>> {
         Box::pin(async move {
             let slow = locked(&self.slow).clone();
@@ -111,12 +111,12 @@ struct Place {
 
 const IDLE: Duration = Duration::from_secs(600);
 
-fn rules(replicas: usize) -> Rules {
-    Rules { idle_timeout: IDLE, replicas, network: Network::None }
+fn rules(replicas: usize) -> PoolRules {
+    PoolRules { idle_timeout: IDLE, replicas, network: Network::None }
 }
 
 impl Place {
-    fn with(rules: Rules) -> Self {
+    fn with(rules: PoolRules) -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = Arc::new(Names::default());
         let pool = Pool::new(engine.clone(), places(home.path(), Vec::new()), rules);
@@ -136,8 +136,8 @@ impl Place {
     }
 }
 
-fn places(home: &std::path::Path, mounts: Vec<Mount>) -> Local {
-    Local::new(Folders::new(home.to_owned(), None), None, Options { mounts, ..Options::default() })
+fn places(home: &std::path::Path, mounts: Vec<Mount>) -> LocalSandboxes {
+    LocalSandboxes::new(Folders::new(home.to_owned(), None), None, Options { mounts, ..Options::default() })
 }
 
 /// Lets what waits go on, for so long.
@@ -172,7 +172,7 @@ async fn a_parked_container_is_used_again_and_taken_away_when_it_was_idle() {
 
 #[tokio::test(start_paused = true)]
 async fn without_an_idle_time_nothing_is_taken_away_for_it() {
-    let place = Place::with(Rules { idle_timeout: Duration::ZERO, ..rules(3) });
+    let place = Place::with(PoolRules { idle_timeout: Duration::ZERO, ..rules(3) });
     place.take("a").await;
     place.give("a").await;
     let keep = place.pool.clone();
@@ -315,7 +315,7 @@ async fn a_dead_one_is_replaced_and_so_is_one_with_other_folders() {
 /// A folder as the only skill.
 struct OneSkill(std::path::PathBuf);
 
-impl pudu_sandbox::Shelf for OneSkill {
+impl pudu_sandbox::MountSource for OneSkill {
     fn mounts(&self) -> Vec<Mount> {
         vec![Mount { host: self.0.clone(), agent: "/mnt/skills/public/x".into(), read_only: true }]
     }
@@ -324,9 +324,11 @@ impl pudu_sandbox::Shelf for OneSkill {
 #[tokio::test(start_paused = true)]
 async fn an_agent_with_other_skills_has_another_container() {
     let mut place = Place::with(rules(3));
-    let options =
-        Options { shelf: Some(Arc::new(OneSkill(place.home.path().to_owned()))), ..Options::default() };
-    let places = Local::new(Folders::new(place.home.path().to_owned(), None), None, options);
+    let options = Options {
+        mount_source: Some(Arc::new(OneSkill(place.home.path().to_owned()))),
+        ..Options::default()
+    };
+    let places = LocalSandboxes::new(Folders::new(place.home.path().to_owned(), None), None, options);
     place.pool = place.pool.renew(place.engine.clone(), places, rules(3));
     let take = async |shelf: &[&str]| {
         let shelf: Vec<String> = shelf.iter().map(|&path| path.to_owned()).collect();

@@ -24,7 +24,7 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 const WORDS: usize = 300;
 
 /// Asks a provisioner.
-pub(crate) struct Api {
+pub(crate) struct ProvisionerApi {
     http: reqwest::Client,
     base: Url,
     key: Option<HeaderValue>,
@@ -32,7 +32,7 @@ pub(crate) struct Api {
 
 /// Request for a sandbox.
 #[derive(Debug, Serialize)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SandboxRequest<'a> {
     pub(crate) sandbox_id: &'a str,
     pub(crate) thread_id: &'a str,
     pub(crate) user_id: &'a str,
@@ -50,16 +50,16 @@ pub(crate) struct ExtraMount {
 
 /// A sandbox, as a provisioner tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct SandboxResponse {
     pub(crate) sandbox_id: String,
     pub(crate) sandbox_url: String,
-    pub(crate) status: Status,
+    pub(crate) status: SandboxStatus,
 }
 
 /// How far a sandbox's Pod is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
-pub(crate) enum Status {
+pub(crate) enum SandboxStatus {
     /// It is on its way.
     Pending,
     /// It runs.
@@ -68,7 +68,7 @@ pub(crate) enum Status {
     Over(String),
 }
 
-impl From<String> for Status {
+impl From<String> for SandboxStatus {
     fn from(word: String) -> Self {
         match word.as_str() {
             "Pending" => Self::Pending,
@@ -80,12 +80,12 @@ impl From<String> for Status {
 
 #[derive(Deserialize)]
 struct All {
-    sandboxes: Vec<Made>,
+    sandboxes: Vec<SandboxResponse>,
 }
 
 /// Why a provisioner did not do it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum ProvisionerError {
     /// It has no such sandbox.
     #[error("the provisioner has no such sandbox")]
     Missing,
@@ -100,89 +100,92 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
-impl Api {
+impl ProvisionerApi {
     /// Prepares to ask the provisioner at an address.
-    pub(crate) fn new(base: Url, key: Option<&SecretString>) -> Result<Self, Trouble> {
-        let bad = |_| Trouble::Refused("sandbox.provisioner_api_key cannot be sent in a header".to_owned());
+    pub(crate) fn new(base: Url, key: Option<&SecretString>) -> Result<Self, ProvisionerError> {
+        let bad = |_| {
+            ProvisionerError::Refused("sandbox.provisioner_api_key cannot be sent in a header".to_owned())
+        };
         let header = |key: &SecretString| {
             let mut value = HeaderValue::from_str(key.expose_secret()).map_err(bad)?;
             value.set_sensitive(true);
             Ok(value)
         };
         let key = key.map(header).transpose()?;
-        let http = pudu_net::client().map_err(|error| Trouble::Refused(error.to_string()))?;
+        let http = pudu_net::client().map_err(|error| ProvisionerError::Refused(error.to_string()))?;
         Ok(Self { http, base, key })
     }
 
     /// Checks that the provisioner answers.
-    pub(crate) async fn health(&self) -> Result<(), Trouble> {
-        self.patiently(|| async {
+    pub(crate) async fn health(&self) -> Result<(), ProvisionerError> {
+        self.retry(|| async {
             self.send(self.request(Method::GET, &["health"], READ_TIMEOUT)).await.map(drop)
         })
         .await
     }
 
     /// Returns the sandbox of this name, and has it made if there is none.
-    pub(crate) async fn make(&self, wanted: &Wanted<'_>) -> Result<Made, Trouble> {
+    pub(crate) async fn make(
+        &self,
+        wanted: &SandboxRequest<'_>,
+    ) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes"];
         let made = self
-            .patiently(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
+            .retry(|| async { self.read(self.request(Method::POST, &path, MAKE).json(wanted)).await })
             .await;
         match made {
             // Of two that make the same at once, DeerFlow's gives both the same; others say so.
-            Err(Trouble::Taken(why)) => match self.look(wanted.sandbox_id).await {
-                Err(Trouble::Missing) => Err(Trouble::Taken(why)),
+            Err(ProvisionerError::Taken(why)) => match self.look(wanted.sandbox_id).await {
+                Err(ProvisionerError::Missing) => Err(ProvisionerError::Taken(why)),
                 found => found,
             },
-            Err(Trouble::Missing) => Err(self.nowhere()),
-            made => made.and_then(|made: Made| same(made, wanted.sandbox_id)),
+            Err(ProvisionerError::Missing) => Err(self.nowhere()),
+            made => made.and_then(|made: SandboxResponse| same(made, wanted.sandbox_id)),
         }
     }
 
     /// Returns what it knows of a sandbox.
-    pub(crate) async fn look(&self, id: &str) -> Result<Made, Trouble> {
+    pub(crate) async fn look(&self, id: &str) -> Result<SandboxResponse, ProvisionerError> {
         let path = ["api", "sandboxes", id];
-        let made = self
-            .patiently(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await })
-            .await;
+        let made =
+            self.retry(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await }).await;
         made.and_then(|made| same(made, id))
     }
 
     /// Returns all sandboxes that it has, whoever had them made.
-    pub(crate) async fn list(&self) -> Result<Vec<Made>, Trouble> {
+    pub(crate) async fn list(&self) -> Result<Vec<SandboxResponse>, ProvisionerError> {
         let path = ["api", "sandboxes"];
-        let all = self
-            .patiently(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await })
-            .await;
+        let all =
+            self.retry(|| async { self.read(self.request(Method::GET, &path, READ_TIMEOUT)).await }).await;
         match all {
-            Err(Trouble::Missing) => Err(self.nowhere()),
+            Err(ProvisionerError::Missing) => Err(self.nowhere()),
             all => all.map(|all: All| all.sandboxes),
         }
     }
 
     /// Has a sandbox taken away. One that is not there is no error.
-    pub(crate) async fn take_away(&self, id: &str) -> Result<(), Trouble> {
+    pub(crate) async fn take_away(&self, id: &str) -> Result<(), ProvisionerError> {
         let path = ["api", "sandboxes", id];
         let gone = self
-            .patiently(|| async { self.send(self.request(Method::DELETE, &path, TAKE)).await.map(drop) })
+            .retry(|| async { self.send(self.request(Method::DELETE, &path, TAKE)).await.map(drop) })
             .await;
         match gone {
-            Err(Trouble::Missing) => Ok(()),
+            Err(ProvisionerError::Missing) => Ok(()),
             gone => gone,
         }
     }
 
     /// Asks up to three times while later may be better. Everything that is asked may be asked twice.
-    async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(
+    async fn retry<T, F: Future<Output = Result<T, ProvisionerError>>>(
         &self,
         ask: impl FnMut() -> F,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, ProvisionerError> {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(250))
             .with_max_delay(Duration::from_secs(2))
             .with_max_times(2)
             .with_jitter();
-        ask.retry(pauses).when(|trouble| matches!(trouble, Trouble::Away(_))).await
+        ask.retry(pauses).when(|trouble| matches!(trouble, ProvisionerError::Away(_))).await
     }
 
     fn request(&self, method: Method, path: &[&str], timeout: Duration) -> RequestBuilder {
@@ -197,37 +200,39 @@ impl Api {
         }
     }
 
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Trouble> {
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ProvisionerError> {
         let body = self.send(request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             let what = format!("does not speak like a provisioner ({error})");
-            Trouble::Refused(
+            ProvisionerError::Refused(
                 self.advice(&what, "see that sandbox.provisioner_url names DeerFlow's provisioner"),
             )
         })
     }
 
     /// Sends a request, and returns the body of an answer that is good.
-    async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
+    async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ProvisionerError> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let body = self.body(response).await?;
         if status.is_success() { Ok(body) } else { Err(self.trouble(status, &body)) }
     }
 
-    async fn body(&self, response: Response) -> Result<Vec<u8>, Trouble> {
+    async fn body(&self, response: Response) -> Result<Vec<u8>, ProvisionerError> {
         let (mut body, mut chunks) = (Vec::new(), response.bytes_stream());
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(|error| self.unreachable(&error))?);
             if body.len() > MAX_RESPONSE_BYTES {
                 let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
-                return Err(Trouble::Refused(self.advice("answers with more than a megabyte", mend)));
+                return Err(ProvisionerError::Refused(
+                    self.advice("answers with more than a megabyte", mend),
+                ));
             }
         }
         Ok(body)
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Trouble {
+    fn unreachable(&self, error: &reqwest::Error) -> ProvisionerError {
         let why = if error.is_timeout() {
             "it did not answer in time".to_owned()
         } else {
@@ -239,38 +244,40 @@ impl Api {
             inner.to_string()
         };
         let mend = "see that it runs, and that sandbox.provisioner_url is right";
-        Trouble::Away(self.advice(&format!("cannot be reached: {why}"), mend))
+        ProvisionerError::Away(self.advice(&format!("cannot be reached: {why}"), mend))
     }
 
     /// Maps an error response.
-    fn trouble(&self, status: StatusCode, body: &[u8]) -> Trouble {
+    fn trouble(&self, status: StatusCode, body: &[u8]) -> ProvisionerError {
         let said = said(body);
         match status {
-            StatusCode::NOT_FOUND => Trouble::Missing,
-            StatusCode::CONFLICT => Trouble::Taken(said),
+            StatusCode::NOT_FOUND => ProvisionerError::Missing,
+            StatusCode::CONFLICT => ProvisionerError::Taken(said),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let mend = "set sandbox.provisioner_api_key to what PROVISIONER_API_KEY is there";
-                Trouble::Refused(self.advice(&format!("refuses the key ({status}): {said}"), mend))
+                ProvisionerError::Refused(self.advice(&format!("refuses the key ({status}): {said}"), mend))
             }
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let mend = "its own log says why";
-                Trouble::Away(self.advice(&format!("could not do it ({status}): {said}"), mend))
+                ProvisionerError::Away(self.advice(&format!("could not do it ({status}): {said}"), mend))
             }
             status if status.is_redirection() => {
                 let mend = "set sandbox.provisioner_url to where it really is";
-                Trouble::Refused(self.advice(&format!("sends elsewhere ({status})"), mend))
+                ProvisionerError::Refused(self.advice(&format!("sends elsewhere ({status})"), mend))
             }
             status => {
                 let mend = "see that the provisioner is of a DeerFlow version that goes with this";
-                Trouble::Refused(self.advice(&format!("refuses the request ({status}): {said}"), mend))
+                ProvisionerError::Refused(
+                    self.advice(&format!("refuses the request ({status}): {said}"), mend),
+                )
             }
         }
     }
 
     /// Returns the error of an address with another service.
-    fn nowhere(&self) -> Trouble {
+    fn nowhere(&self) -> ProvisionerError {
         let mend = "see that sandbox.provisioner_url names DeerFlow's provisioner";
-        Trouble::Refused(self.advice("has no /api/sandboxes", mend))
+        ProvisionerError::Refused(self.advice("has no /api/sandboxes", mend))
     }
 
     fn advice(&self, what: &str, mend: &str) -> String {
@@ -281,23 +288,23 @@ impl Api {
 }
 
 /// Refuses an answer about another sandbox.
-fn same(made: Made, id: &str) -> Result<Made, Trouble> {
+fn same(made: SandboxResponse, id: &str) -> Result<SandboxResponse, ProvisionerError> {
     if made.sandbox_id == id {
         return Ok(made);
     }
     let text = "the provisioner answers with another sandbox than the one that was asked for; its own log may say why";
-    Err(Trouble::Refused(text.to_owned()))
+    Err(ProvisionerError::Refused(text.to_owned()))
 }
 
 /// Returns what a body says of a failure: FastAPI's `detail`, or its beginning.
 fn said(body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Said {
+    struct ErrorDetail {
         detail: serde_json::Value,
     }
-    let text = match serde_json::from_slice::<Said>(body) {
-        Ok(Said { detail: serde_json::Value::String(text) }) => text,
-        Ok(Said { detail }) => detail.to_string(),
+    let text = match serde_json::from_slice::<ErrorDetail>(body) {
+        Ok(ErrorDetail { detail: serde_json::Value::String(text) }) => text,
+        Ok(ErrorDetail { detail }) => detail.to_string(),
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     let plain = |c: char| if c.is_control() { ' ' } else { c };

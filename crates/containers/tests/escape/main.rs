@@ -15,8 +15,8 @@ mod attempts;
 mod shared;
 
 use attempts::ATTEMPTS;
-use pudu_base::{Command, Killed, SandboxProvider};
-use pudu_containers::{Api, Docker, Settings, prove};
+use pudu_base::{Killed, SandboxProvider, ShellCommand};
+use pudu_containers::{DockerEngine, DockerSettings, ExecMethod, prove};
 use shared::{COMMAND_TIMEOUT, Home, acquire, command, says, sh};
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ const HARMLESS: &[&str] = &[
 const ROOT: &[&str] = &["be root", "have groups"];
 
 /// Returns how containers are made on the engine that there is; `None`, and a word, where none is to be used.
-fn settings(home: &Home) -> Option<Settings> {
+fn settings(home: &Home) -> Option<DockerSettings> {
     if std::env::var_os("PUDU_TEST_DOCKER").is_none() {
         println!("skipped: set PUDU_TEST_DOCKER=1 to try it on the engine of DOCKER_HOST");
         return None;
     }
     let host = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
     let image = std::env::var("PUDU_TEST_IMAGE").unwrap_or_else(|_| "debian:12".to_owned());
-    let mut settings = home.settings(&host, &image, Api::Exec);
+    let mut settings = home.settings(&host, &image, ExecMethod::Exec);
     // Each test has a home of its own, and so containers of its own.
     let own = home.folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
     settings.prefix = format!("pudu-escape-{own}");
@@ -52,7 +52,7 @@ fn settings(home: &Home) -> Option<Settings> {
 async fn nothing_that_is_tried_leads_out_of_a_container() {
     let home = Home::new();
     let Some(settings) = settings(&home) else { return };
-    let docker = Docker::new(settings);
+    let docker = DockerEngine::new(settings);
     let rootless = docker.look().await.unwrap().rootless;
     let pool = home.pool(docker);
     let (sandbox, other) = (acquire(&pool, "t").await, acquire(&pool, "other").await);
@@ -62,7 +62,7 @@ async fn nothing_that_is_tried_leads_out_of_a_container() {
     let counts = |name: &str| !(HARMLESS.contains(&name) || (rootless && ROOT.contains(&name)));
     for (name, script) in ATTEMPTS.iter().filter(|(name, _)| counts(name)) {
         let script = script.replace("HOME", &folder).replace("PID", &pid);
-        let done = sandbox.exec(&Command { script, timeout: COMMAND_TIMEOUT }).await.unwrap();
+        let done = sandbox.exec(&ShellCommand { script, timeout: COMMAND_TIMEOUT }).await.unwrap();
         if done.stdout.contains("ESCAPED") {
             out.push(format!("{name}: {done:?}"));
         }
@@ -86,7 +86,7 @@ async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
     let Some(mut settings) = settings(&home) else { return };
     settings.limits.memory = 256 << 20;
     settings.limits.processes = 64;
-    let docker = Docker::new(settings);
+    let docker = DockerEngine::new(settings);
     let pool = home.pool(docker);
     let sandbox = acquire(&pool, "t").await;
     assert_eq!(says(&*sandbox, "echo 1 > /mnt/user-data/outputs/f; cat ../outputs/f").await, "1");
@@ -96,7 +96,7 @@ async fn a_container_is_bounded_and_a_command_that_is_killed_leaves_nothing() {
     assert!(!memory.stdout.contains("600000000"), "{memory:?}");
     let full = sh(&*sandbox, "head -c 600000000 /dev/zero > /tmp/x && echo ESCAPED; rm -f /tmp/x").await;
     assert!(!full.stdout.contains("ESCAPED"), "{full:?}");
-    let bomb = Command {
+    let bomb = ShellCommand {
         script: "for i in $(seq 200); do sleep 77 & done; (env -i setsid sleep 78 &); wait".into(),
         timeout: Duration::from_secs(3),
     };

@@ -1,8 +1,8 @@
 //! What the tests share: a home with a thread in it, and an engine to make its container on.
 
-use pudu_base::{Command, Exec, Network, Sandbox, SandboxProvider, ThreadId};
-use pudu_containers::{Api, Docker, GEM, Pool, Rules, Settings};
-use pudu_sandbox::{Folders, Limits, Local, Options};
+use pudu_base::{Exec, Network, Sandbox, SandboxProvider, ShellCommand, ThreadId};
+use pudu_containers::{DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules};
+use pudu_sandbox::{CommandLimits, Folders, LocalSandboxes, Options};
 use std::{os::unix::fs::MetadataExt, sync::Arc, time::Duration};
 
 /// Long enough for anything that ends.
@@ -33,8 +33,8 @@ impl Home {
         if meta.uid() == 0 { self.nobody } else { (meta.uid(), meta.gid()) }
     }
 
-    pub(crate) fn settings(&self, host: &str, image: &str, api: Api) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self, host: &str, image: &str, api: ExecMethod) -> DockerSettings {
+        DockerSettings {
             host: host.to_owned(),
             certificates: None,
             image: image.to_owned(),
@@ -44,8 +44,8 @@ impl Home {
             reach: "127.0.0.1".to_owned(),
             prefix: "pudu-test".to_owned(),
             environment: vec![("GREETING".to_owned(), "hello there".to_owned())],
-            network: if api == Api::Aio { Network::Full } else { Network::None },
-            limits: Limits::default(),
+            network: if api == ExecMethod::Aio { Network::Full } else { Network::None },
+            limits: CommandLimits::default(),
             cpus: None,
             home: self.folder.path().to_owned(),
             host_home: None,
@@ -53,13 +53,13 @@ impl Home {
         }
     }
 
-    pub(crate) fn places(&self) -> Local {
+    pub(crate) fn places(&self) -> LocalSandboxes {
         let me = self.folder.path().metadata().unwrap().uid();
         let owner = Some(self.owner()).filter(|owner| owner.0 != me);
-        Local::new(Folders::new(self.folder.path().to_owned(), owner), None, self.options.clone())
+        LocalSandboxes::new(Folders::new(self.folder.path().to_owned(), owner), None, self.options.clone())
     }
 
-    pub(crate) fn pool(&self, engine: Docker) -> Pool {
+    pub(crate) fn pool(&self, engine: DockerEngine) -> Pool {
         Pool::new(Arc::new(engine), self.places(), rules())
     }
 
@@ -71,12 +71,12 @@ impl Home {
     }
 }
 
-pub(crate) fn rules() -> Rules {
-    Rules { idle_timeout: Duration::from_secs(600), replicas: 3, network: Network::None }
+pub(crate) fn rules() -> PoolRules {
+    PoolRules { idle_timeout: Duration::from_secs(600), replicas: 3, network: Network::None }
 }
 
-pub(crate) fn command(script: &str) -> Command {
-    Command { script: script.to_owned(), timeout: COMMAND_TIMEOUT }
+pub(crate) fn command(script: &str) -> ShellCommand {
+    ShellCommand { script: script.to_owned(), timeout: COMMAND_TIMEOUT }
 }
 
 pub(crate) async fn sh(sandbox: &dyn Sandbox, script: &str) -> Exec {

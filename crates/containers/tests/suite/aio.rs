@@ -4,8 +4,8 @@ use crate::{
     engine,
     shared::{Home, acquire, command, says, sh},
 };
-use pudu_base::{Command, Entry, Killed, Sandbox, SandboxError};
-use pudu_containers::{Aio, Api, Docker, Engine};
+use pudu_base::{DirEntry, Killed, Sandbox, SandboxError, ShellCommand};
+use pudu_containers::{Aio, ContainerEngine, DockerEngine, ExecMethod};
 use pudu_sandbox::Mount;
 use pudu_sim::docker::Options;
 use std::{
@@ -18,7 +18,7 @@ const IMAGE: &str = "all-in-one-sandbox:latest";
 
 /// A container of the image, and its API alone: files go over it as well.
 async fn alone(sim: &pudu_sim::Docker, home: &Home) -> (pudu_sim::Aio, Aio) {
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), IMAGE, Api::Aio)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Aio)));
     acquire(&pool, "t").await;
     let api = sim.api(&sim.running()[0]).unwrap();
     let mount =
@@ -52,7 +52,7 @@ async fn files_go_over_the_api_as_they_are() {
         let error = aio.read(outside, 9).await.unwrap_err();
         assert!(matches!(error, SandboxError::Outside { .. }), "{outside}: {error:?}");
     }
-    let entry = |path: &str, folder, size| Entry { path: path.to_owned(), folder, size };
+    let entry = |path: &str, folder, size| DirEntry { path: path.to_owned(), folder, size };
     let listed = aio.list("/mnt/user-data/outputs/", 2, 10).await.unwrap();
     let folder = entry("/mnt/user-data/outputs/a b", true, 0);
     assert_eq!(listed, [folder.clone(), entry("/mnt/user-data/outputs/a b/$deep", true, 0)]);
@@ -124,8 +124,8 @@ async fn a_container_of_the_image_is_spoken_to_by_its_api() {
     let skills = tempfile::tempdir().unwrap();
     home.options.mounts =
         vec![Mount { host: skills.path().to_owned(), agent: "/mnt/shared".into(), read_only: true }];
-    let settings = home.settings(&sim.host(), IMAGE, Api::Aio);
-    let docker = Docker::new(settings);
+    let settings = home.settings(&sim.host(), IMAGE, ExecMethod::Aio);
+    let docker = DockerEngine::new(settings);
     let pool = home.pool(docker.clone());
     let sandbox = acquire(&pool, "t").await;
     let done = sh(&*sandbox, "pwd; echo bad >&2; echo $GREETING $USER; exit 3").await;
@@ -154,11 +154,11 @@ async fn a_container_of_the_image_is_spoken_to_by_its_api() {
 async fn late_and_given_up_commands_are_killed_over_the_api_and_the_background_is_not_waited_for() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::of_gem();
-    let docker = Docker::new(home.settings(&sim.host(), IMAGE, Api::Aio));
+    let docker = DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Aio));
     let pool = home.pool(docker.clone());
     let sandbox = acquire(&pool, "t").await;
     let name = sim.running()[0].clone();
-    let late = Command { script: "echo begun; sleep 8881".into(), timeout: Duration::from_millis(500) };
+    let late = ShellCommand { script: "echo begun; sleep 8881".into(), timeout: Duration::from_millis(500) };
     let done = sandbox.exec(&late).await.unwrap();
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     let begun = Instant::now();
@@ -184,9 +184,9 @@ async fn ports_are_counted_from_the_one_that_is_wanted() {
     let home = Home::of_gem();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let first = taken.local_addr().unwrap().port();
-    let mut settings = home.settings(&sim.host(), IMAGE, Api::Aio);
+    let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Aio);
     settings.port = Some(first);
-    let pool = home.pool(Docker::new(settings));
+    let pool = home.pool(DockerEngine::new(settings));
     says(&*acquire(&pool, "t").await, "true").await;
     let asked = sim.asked();
     let made = asked.iter().filter(|asked| asked.what == "POST /containers/create");
@@ -201,7 +201,7 @@ async fn ports_are_counted_from_the_one_that_is_wanted() {
 async fn where_files_cannot_be_given_to_the_images_user_the_folders_are_open_to_all() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), IMAGE, Api::Aio)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Aio)));
     let sandbox = acquire(&pool, "t").await;
     sandbox.write("/mnt/user-data/workspace/a", b"1", false).await.unwrap();
     // What the image's user shares, file tools may change; they have the rights of another user here.

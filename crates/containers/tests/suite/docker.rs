@@ -4,8 +4,8 @@ use crate::{
     engine,
     shared::{Home, acquire, command, rules, says, sh},
 };
-use pudu_base::{Command, Killed, Network, SandboxError, SandboxProvider, ThreadId};
-use pudu_containers::{Api, BoxId, Docker, Engine, Pool};
+use pudu_base::{Killed, Network, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_containers::{BoxId, ContainerEngine, DockerEngine, ExecMethod, Pool};
 use pudu_sandbox::Mount;
 use pudu_sim::docker::{Options, Trouble};
 use serde_json::json;
@@ -16,8 +16,8 @@ use std::{
 
 const IMAGE: &str = "debian:12";
 
-fn exec(home: &Home, sim: &pudu_sim::Docker) -> Docker {
-    Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec))
+fn exec(home: &Home, sim: &pudu_sim::Docker) -> DockerEngine {
+    DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec))
 }
 
 #[tokio::test]
@@ -51,9 +51,9 @@ async fn the_engine_is_asked_for_a_container_without_rights() {
     let shared = tempfile::tempdir().unwrap();
     home.options.mounts =
         vec![Mount { host: shared.path().to_owned(), agent: "/mnt/shared".into(), read_only: true }];
-    let mut settings = home.settings(&sim.host(), IMAGE, Api::Exec);
+    let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.cpus = Some(1.5);
-    let pool = home.pool(Docker::new(settings));
+    let pool = home.pool(DockerEngine::new(settings));
     let sandbox = acquire(&pool, "thread-1").await;
     says(&*sandbox, "true").await;
     let asked = sim.asked();
@@ -114,10 +114,10 @@ async fn binds_are_named_as_the_engine_sees_them_and_users_as_it_maps_them() {
         let (own, group) = home.owner();
         let user = if user.is_empty() { format!("{own}:{group}") } else { user };
         let outside = tempfile::tempdir().unwrap();
-        let mut settings = home.settings(&sim.host(), IMAGE, Api::Exec);
+        let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
         settings.host_home = Some(outside.path().to_owned());
         std::fs::create_dir_all(outside.path().join("users/default/threads/t/user-data/workspace")).unwrap();
-        let pool = home.pool(Docker::new(settings));
+        let pool = home.pool(DockerEngine::new(settings));
         acquire(&pool, "t").await;
         let asked = sim.asked();
         let body = &asked.iter().find(|asked| asked.what == "POST /containers/create").unwrap().body;
@@ -131,9 +131,9 @@ async fn binds_are_named_as_the_engine_sees_them_and_users_as_it_maps_them() {
 async fn a_network_is_one_on_which_containers_do_not_reach_each_other() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let mut settings = home.settings(&sim.host(), IMAGE, Api::Exec);
+    let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.network = Network::Full;
-    let pool = home.pool(Docker::new(settings));
+    let pool = home.pool(DockerEngine::new(settings));
     acquire(&pool, "a").await;
     acquire(&pool, "b").await;
     let asked = sim.asked();
@@ -158,7 +158,7 @@ async fn what_takes_too_long_is_killed_with_all_that_it_started_and_nothing_else
     let script = "echo begun; (sleep 2221 &) ; setsid sleep 2222 & (env -i setsid sleep 2223 &) ; \
                   trap '' TERM INT HUP; sleep 2224";
     let begun = Instant::now();
-    let late = Command { script: script.to_owned(), timeout: Duration::from_secs(1) };
+    let late = ShellCommand { script: script.to_owned(), timeout: Duration::from_secs(1) };
     let other = command("sleep 2; echo mine");
     let (done, other) = tokio::join!(sandbox.exec(&late), sandbox.exec(&other));
     let (done, other) = (done.unwrap(), other.unwrap());
@@ -200,7 +200,7 @@ async fn what_cannot_be_killed_by_itself_goes_with_its_container() {
     let pool = home.pool(exec(&home, &sim));
     let sandbox = acquire(&pool, "t").await;
     says(&*sandbox, "echo kept > file").await;
-    let late = Command { script: "sleep 4441".into(), timeout: Duration::from_millis(300) };
+    let late = ShellCommand { script: "sleep 4441".into(), timeout: Duration::from_millis(300) };
     let broken = async {
         while !sim.asked().iter().any(|asked| asked.body["Cmd"][4] == "sleep 4441") {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -246,9 +246,9 @@ async fn a_flood_is_cut_in_the_middle_while_it_comes() {
 async fn a_thread_that_fills_its_folder_is_stopped() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let mut settings = home.settings(&sim.host(), IMAGE, Api::Exec);
+    let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.limits.disk = 1 << 20;
-    let pool = home.pool(Docker::new(settings));
+    let pool = home.pool(DockerEngine::new(settings));
     let sandbox = acquire(&pool, "t").await;
     // Slowly, so that it is counted before and after.
     let done =
@@ -260,10 +260,10 @@ async fn a_thread_that_fills_its_folder_is_stopped() {
 async fn an_image_that_is_not_there_is_fetched_and_one_that_is_nowhere_is_told() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), "alpine:3", Api::Exec)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), "alpine:3", ExecMethod::Exec)));
     says(&*acquire(&pool, "t").await, "true").await;
     assert_eq!(sim.asked().iter().filter(|asked| asked.what == "POST /images/create").count(), 1);
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), "nobody/has-this", Api::Exec)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), "nobody/has-this", ExecMethod::Exec)));
     let error = pool.acquire(&ThreadId::from("u")).await.err().unwrap().to_string();
     assert!(error.contains("nobody/has-this cannot be fetched") && error.contains("docker pull"), "{error}");
 }
@@ -273,10 +273,10 @@ async fn each_trouble_of_the_engine_is_told_with_its_mend() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
     let told = async |settings| {
-        let pool = home.pool(Docker::new(settings));
+        let pool = home.pool(DockerEngine::new(settings));
         pool.acquire(&ThreadId::from("t")).await.err().unwrap().to_string()
     };
-    let settings = || home.settings(&sim.host(), IMAGE, Api::Exec);
+    let settings = || home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     let mut nowhere = settings();
     nowhere.host = "unix:///nowhere/docker.sock".to_owned();
     assert!(told(nowhere).await.contains("there is no socket /nowhere/docker.sock; start Docker"));
@@ -372,8 +372,8 @@ async fn a_socket_in_the_file_system_is_spoken_to_as_well() {
     let socket = folder.path().join("docker.sock");
     let _sim = pudu_sim::Docker::start_at(&socket, Options::default()).unwrap();
     let home = Home::new();
-    let settings = home.settings(&format!("unix://{}", socket.display()), IMAGE, Api::Exec);
-    let docker = Docker::new(settings);
+    let settings = home.settings(&format!("unix://{}", socket.display()), IMAGE, ExecMethod::Exec);
+    let docker = DockerEngine::new(settings);
     let found = docker.look().await.unwrap();
     assert_eq!((found.version.as_str(), found.api.as_str(), found.image), ("28.2.2", "1.50", true));
     let pool = Pool::new(Arc::new(docker), home.places(), rules());

@@ -5,7 +5,7 @@ use crate::{
     shared::{Home, acquire, says},
 };
 use pudu_base::{SandboxProvider, ThreadId};
-use pudu_containers::{Api, BoxId, Docker, Engine};
+use pudu_containers::{BoxId, ContainerEngine, DockerEngine, ExecMethod};
 use pudu_sandbox::Mount;
 use pudu_sim::docker::Options;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn made(sim: &pudu_sim::Docker) -> usize {
 async fn the_next_daemon_of_a_home_finds_what_the_one_before_left() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let docker = || Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec));
+    let docker = || DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec));
     let before = home.pool(docker());
     says(&*acquire(&before, "t").await, "sleep 7771 > /dev/null 2>&1 & echo").await;
     drop(before);
@@ -40,7 +40,7 @@ async fn the_next_daemon_of_a_home_finds_what_the_one_before_left() {
 async fn another_home_on_the_same_engine_has_containers_of_its_own() {
     let Some(sim) = engine(Options::default()).await else { return };
     let (home, other) = (Home::new(), Home::new());
-    let docker = |home: &Home| Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec));
+    let docker = |home: &Home| DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec));
     acquire(&home.pool(docker(&home)), "t").await;
     let foreign = docker(&other);
     assert_eq!(foreign.running().await.unwrap(), []);
@@ -55,7 +55,7 @@ async fn another_home_on_the_same_engine_has_containers_of_its_own() {
 async fn a_container_that_was_made_to_another_order_is_replaced() {
     let Some(sim) = engine(Options::default()).await else { return };
     let mut home = Home::new();
-    let docker = || Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec));
+    let docker = || DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec));
     let engine = docker();
     let pool = home.pool(engine.clone());
     acquire(&pool, "t").await;
@@ -65,14 +65,15 @@ async fn a_container_that_was_made_to_another_order_is_replaced() {
     let places = home.places();
     home.options.mounts =
         vec![Mount { host: folder.path().to_owned(), agent: "/mnt/more".into(), read_only: false }];
-    let next = home.pool(Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec)));
+    let next = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec)));
     says(&*acquire(&next, "t").await, "test -d /mnt/more").await;
     assert_eq!((made(&sim), sim.running().len()), (2, 1));
     next.release(&ThreadId::from("t")).await;
     // So does one whose configuration was edited, and knows what it lent before.
-    let mut settings = home.settings(&sim.host(), IMAGE, Api::Exec);
+    let mut settings = home.settings(&sim.host(), IMAGE, ExecMethod::Exec);
     settings.environment = vec![("NEW".to_owned(), "yes".to_owned())];
-    let renewed = next.renew(std::sync::Arc::new(Docker::new(settings)), places, crate::shared::rules());
+    let renewed =
+        next.renew(std::sync::Arc::new(DockerEngine::new(settings)), places, crate::shared::rules());
     assert_eq!(says(&*acquire(&renewed, "t").await, "echo $NEW; test ! -e /mnt/more").await, "yes");
     assert_eq!((made(&sim), sim.running().len()), (3, 1));
 }
@@ -81,7 +82,7 @@ async fn a_container_that_was_made_to_another_order_is_replaced() {
 async fn a_container_that_died_is_made_anew_when_its_thread_asks() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec)));
     says(&*acquire(&pool, "t").await, "echo 1 > file").await;
     pool.release(&ThreadId::from("t")).await;
     sim.crash(&sim.running()[0]).await;
@@ -93,7 +94,7 @@ async fn a_container_that_died_is_made_anew_when_its_thread_asks() {
 async fn two_who_ask_at_once_have_one_container() {
     let Some(sim) = engine(Options::default()).await else { return };
     let home = Home::new();
-    let pool = home.pool(Docker::new(home.settings(&sim.host(), IMAGE, Api::Exec)));
+    let pool = home.pool(DockerEngine::new(home.settings(&sim.host(), IMAGE, ExecMethod::Exec)));
     let all = futures_util::future::join_all((0..8).map(|_| acquire(&pool, "t"))).await;
     assert_eq!((all.len(), made(&sim)), (8, 1));
 }

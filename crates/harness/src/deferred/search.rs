@@ -1,7 +1,7 @@
 //! `tool_search`: finds deferred tools by name or by words, tells how they are called, and notes that the agent has
 //! them now.
 
-use super::{Catalog, SEARCH};
+use super::{SEARCH, ToolCatalog};
 use pudu_base::{ToolCx, ToolError, ToolOutput, ToolSpec, TypedTool, Update};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ const SCHEMAS: usize = 10_000;
 /// What is said of such a tool, in characters.
 const SHORT: usize = 200;
 
-pub(super) struct Search(pub(super) Arc<Catalog>);
+pub(super) struct ToolSearch(pub(super) Arc<ToolCatalog>);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -29,12 +29,12 @@ pub(super) struct Args {
     query: String,
 }
 
-impl TypedTool for Search {
+impl TypedTool for ToolSearch {
     type Args = Args;
     const NAME: &'static str = SEARCH;
-    const ABOUT: &'static str = "Finds tools of which you know only the names, tells how they are called, and makes \
+    const DESCRIPTION: &'static str = "Finds tools of which you know only the names, tells how they are called, and makes \
          them callable from your next step on. It returns at most five that fit best, or all that you select by name.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _: &ToolCx) -> Result<ToolOutput, ToolError> {
         let found = find(&self.0.specs, &args.query)?;
@@ -105,7 +105,7 @@ fn ranked<'a>(specs: &'a [Arc<ToolSpec>], query: &str) -> Result<Vec<&'a ToolSpe
         return Ok(found);
     }
     Ok(fits(&|spec| {
-        let (name, about) = (spec.name.to_lowercase(), spec.about.to_lowercase());
+        let (name, about) = (spec.name.to_lowercase(), spec.description.to_lowercase());
         words
             .iter()
             .map(|word| 2 * usize::from(name.contains(word)) + usize::from(about.contains(word)))
@@ -124,7 +124,7 @@ fn pattern(text: &str) -> Result<Regex, ToolError> {
 
 /// A name that fits counts for two.
 fn score(spec: &ToolSpec, pattern: &Regex) -> usize {
-    2 * usize::from(pattern.is_match(&spec.name)) + usize::from(pattern.is_match(&spec.about))
+    2 * usize::from(pattern.is_match(&spec.name)) + usize::from(pattern.is_match(&spec.description))
 }
 
 /// The best, those with one score by name.
@@ -137,7 +137,7 @@ fn best(mut scored: Vec<(usize, &ToolSpec)>) -> Vec<&ToolSpec> {
 fn told(found: &[&ToolSpec]) -> String {
     let mut room = SCHEMAS;
     let one = |spec: &&ToolSpec| {
-        let ToolSpec { name, about, parameters, .. } = spec;
+        let ToolSpec { name, description: about, parameters, .. } = spec;
         let whole = json!({"name": name, "description": about, "parameters": parameters});
         match room.checked_sub(whole.to_string().len()) {
             Some(rest) => {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn spec(name: &str, about: &str) -> ToolSpec {
-        ToolSpec { name: name.into(), about: about.into(), parameters: json!({}), repeatable: false }
+        ToolSpec { name: name.into(), description: about.into(), parameters: json!({}), idempotent: false }
     }
 
     fn specs() -> Vec<Arc<ToolSpec>> {

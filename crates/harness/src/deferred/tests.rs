@@ -1,21 +1,21 @@
 use super::*;
-use crate::fixture::{Bench, Probe, Reply, call, calls, says};
+use crate::fixture::{Bench, ProbeTool, ScriptedReply, call, calls, says};
 use pudu_base::{Outcome, Tool, Update};
 use serde_json::json;
 
 fn spec(name: &str, about: &str) -> Arc<ToolSpec> {
     let parameters = json!({"type": "object"});
-    Arc::new(ToolSpec { name: name.into(), about: about.into(), parameters, repeatable: false })
+    Arc::new(ToolSpec { name: name.into(), description: about.into(), parameters, idempotent: false })
 }
 
 /// A bench whose tools `mail_*` have to be searched for.
-fn bench(replies: Vec<Reply>) -> Bench {
+fn bench(replies: Vec<ScriptedReply>) -> Bench {
     let mut bench = Bench::new(replies);
     let names = ["mail_send", "mail_list"];
-    let probes = names.map(|name| Probe::new(name, false) as Arc<dyn Tool>);
+    let probes = names.map(|name| ProbeTool::new(name, false) as Arc<dyn Tool>);
     let agent = bench.agent.clone();
     let tools = probes.iter().fold(agent.tools.clone(), |tools, probe| tools.with(probe.clone()));
-    let deferred = Arc::new(Catalog::new(probes.iter().map(|probe| probe.spec().clone())));
+    let deferred = Arc::new(ToolCatalog::new(probes.iter().map(|probe| probe.spec().clone())));
     bench.agent = searching(Agent { tools, deferred, ..agent });
     bench
 }
@@ -23,7 +23,7 @@ fn bench(replies: Vec<Reply>) -> Bench {
 #[test]
 fn a_catalogue_is_named_by_what_is_in_it_in_any_order() {
     let (one, two) = (spec("a", "One."), spec("b", "Two."));
-    let name = |specs: &[&Arc<ToolSpec>]| Catalog::new(specs.iter().map(|spec| (*spec).clone())).hash;
+    let name = |specs: &[&Arc<ToolSpec>]| ToolCatalog::new(specs.iter().map(|spec| (*spec).clone())).hash;
     let both = name(&[&one, &two]);
     assert_eq!(both.len(), 16);
     assert_eq!(both, name(&[&two, &one]));

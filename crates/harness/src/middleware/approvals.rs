@@ -6,7 +6,7 @@
 mod line;
 
 use super::{Gate, Middleware};
-use crate::{Agent, Toolbox, Turn};
+use crate::{Agent, RunState, Toolbox};
 use pudu_base::{
     ToolCall,
     danger::{self, Danger},
@@ -31,7 +31,7 @@ pub enum Dangerous {
 
 /// Rules for actions that need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct ApprovalPolicy {
     /// Tools that need somebody's approval for every call.
     pub tools: BTreeSet<String>,
     /// Tools that need it because a call of them changes what others get; that somebody approves it gives nobody more
@@ -42,12 +42,12 @@ pub struct Policy {
 }
 
 /// Asks before calls, as the policy says.
-pub struct Approvals {
-    policy: Arc<Policy>,
+pub struct ApprovalGate {
+    policy: Arc<ApprovalPolicy>,
     tools: Toolbox,
 }
 
-impl Approvals {
+impl ApprovalGate {
     /// Makes it for an agent.
     #[must_use]
     pub fn new(agent: &Agent) -> Self {
@@ -61,13 +61,13 @@ impl Approvals {
     }
 }
 
-impl Middleware for Approvals {
+impl Middleware for ApprovalGate {
     fn name(&self) -> &'static str {
         "approvals"
     }
 
-    fn before_tool(&mut self, _turn: &Turn, call: &ToolCall) -> Gate {
-        let Policy { tools, shared, .. } = &*self.policy;
+    fn before_tool(&mut self, _turn: &RunState, call: &ToolCall) -> Gate {
+        let ApprovalPolicy { tools, shared, .. } = &*self.policy;
         let asked = tools.contains(&call.name) || shared.contains(&call.name);
         let needed = if asked { Gate::Ask(self.line(call)) } else { Gate::Allow };
         let looks = self.policy.dangerous != Dangerous::Allow;
@@ -110,17 +110,18 @@ mod tests {
     use pudu_base::ThreadState;
     use serde_json::{Value, json};
 
-    fn judge(policy: &Policy, tool: &str, args: Value) -> Gate {
-        let turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::new(Replay::default()));
+    fn judge(policy: &ApprovalPolicy, tool: &str, args: Value) -> Gate {
+        let turn =
+            RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::new(Replay::default()));
         let call = ToolCall { id: "c".into(), name: tool.into(), args, garbled: None };
         let agent = Agent { policy: Arc::new(policy.clone()), ..Bench::new(Vec::new()).agent };
-        Approvals::new(&agent).before_tool(&turn, &call)
+        ApprovalGate::new(&agent).before_tool(&turn, &call)
     }
 
     #[test]
     fn what_is_asked_before_is_the_operators_choice() {
         let wipe = || json!({"command": "rm -rf /mnt/user-data"});
-        let policy = |dangerous| Policy { dangerous, ..Policy::default() };
+        let policy = |dangerous| ApprovalPolicy { dangerous, ..ApprovalPolicy::default() };
         assert_eq!(judge(&policy(Dangerous::Allow), "bash", wipe()), Gate::Allow);
         let asked = "`rm -rf /mnt/user-data` (it deletes whole folders)";
         assert_eq!(judge(&policy(Dangerous::Ask), "bash", wipe()), Gate::Ask(asked.into()));
@@ -129,8 +130,8 @@ mod tests {
         let mail = || ["mail_send".to_owned()].into();
         let asked = Gate::Ask("`mail_send {\"to\":\"aˋb\"}`".into());
         for policy in [
-            Policy { tools: mail(), dangerous: Dangerous::Block, ..Policy::default() },
-            Policy { shared: mail(), ..Policy::default() },
+            ApprovalPolicy { tools: mail(), dangerous: Dangerous::Block, ..ApprovalPolicy::default() },
+            ApprovalPolicy { shared: mail(), ..ApprovalPolicy::default() },
         ] {
             assert_eq!(judge(&policy, "mail_send", json!({"to": "a`b"})), asked);
         }
@@ -138,12 +139,12 @@ mod tests {
 
     #[test]
     fn what_nobody_can_read_is_not_asked_for() {
-        let policy = Policy { tools: ["write_file".to_owned()].into(), ..Policy::default() };
+        let policy = ApprovalPolicy { tools: ["write_file".to_owned()].into(), ..ApprovalPolicy::default() };
         let write = |bytes| judge(&policy, "write_file", json!({"content": "x".repeat(bytes)}));
         assert!(matches!(write(MAX_WHOLE_BYTES - 100), Gate::Ask(_)));
         let Gate::Block(line, text) = write(MAX_WHOLE_BYTES) else { panic!("it is asked for") };
         assert!(line.starts_with("`write_file") && text.contains("make smaller calls"), "{line} {text}");
-        let open = Policy::default();
+        let open = ApprovalPolicy::default();
         assert_eq!(judge(&open, "write_file", json!({"content": "x".repeat(MAX_WHOLE_BYTES)})), Gate::Allow);
     }
 }

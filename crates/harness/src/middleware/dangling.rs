@@ -2,8 +2,8 @@
 //! edited histories leave such; this puts the request in order. The thread itself stays as it is.
 
 use super::Middleware;
-use crate::{Turn, turn};
-use pudu_base::{BoxFuture, CallId, Failure, Message, Request, ToolCall, ToolResult};
+use crate::{RunState, turn};
+use pudu_base::{BoxFuture, CallId, Message, Request, RunFailure, ToolCall, ToolResult};
 use std::{collections::HashMap, sync::Arc};
 
 /// Gives every call exactly one result, right behind its message, in call order.
@@ -16,9 +16,9 @@ impl Middleware for Dangling {
 
     fn before_model<'a>(
         &'a mut self,
-        _turn: &'a mut Turn,
+        _turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         if needs_order(&request.messages) {
             request.messages = in_order(std::mem::take(&mut request.messages));
         }

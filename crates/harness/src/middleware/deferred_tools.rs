@@ -2,19 +2,19 @@
 //! answered with the way to it.
 
 use super::{Gate, Middleware};
-use crate::{Catalog, Turn};
-use pudu_base::{BoxFuture, Failure, Request, ToolCall, ToolSpec};
+use crate::{RunState, ToolCatalog};
+use pudu_base::{BoxFuture, Request, RunFailure, ToolCall, ToolSpec};
 use std::sync::Arc;
 
 /// Shows the model only those deferred tools that it has found.
 pub struct DeferredTools {
-    catalog: Arc<Catalog>,
+    catalog: Arc<ToolCatalog>,
     /// The tools shown last.
-    shown: Option<Shown>,
+    shown: Option<ShownTools>,
 }
 
 /// The tools that are shown, and the found ones for which the list was made.
-struct Shown {
+struct ShownTools {
     found: Vec<String>,
     specs: Specs,
 }
@@ -24,12 +24,12 @@ type Specs = Arc<[Arc<ToolSpec>]>;
 impl DeferredTools {
     /// Makes it for a run with a catalogue.
     #[must_use]
-    pub fn new(catalog: Arc<Catalog>) -> Self {
+    pub fn new(catalog: Arc<ToolCatalog>) -> Self {
         Self { catalog, shown: None }
     }
 
     /// Returns those that were found; none if that was in another catalogue.
-    fn found<'a>(&self, turn: &'a Turn) -> impl Iterator<Item = &'a String> {
+    fn found<'a>(&self, turn: &'a RunState) -> impl Iterator<Item = &'a String> {
         let promoted = &turn.state().promoted;
         let same = promoted.catalog == self.catalog.hash();
         promoted.names.iter().take(if same { usize::MAX } else { 0 })
@@ -37,7 +37,7 @@ impl DeferredTools {
 
     /// Returns what the model may call: what is not deferred, and behind it what was found, in that order, so that the
     /// request begins like the one before.
-    fn visible(&mut self, turn: &Turn, all: &[Arc<ToolSpec>]) -> Specs {
+    fn visible(&mut self, turn: &RunState, all: &[Arc<ToolSpec>]) -> Specs {
         let found: Vec<String> = self.found(turn).cloned().collect();
         if let Some(shown) = self.shown.as_ref().filter(|shown| shown.found == found) {
             return shown.specs.clone();
@@ -46,7 +46,7 @@ impl DeferredTools {
         let behind = found.iter().filter(|name| self.catalog.has(name));
         let behind = behind.filter_map(|name| all.iter().find(|spec| spec.name == *name));
         let specs: Specs = plain.chain(behind).cloned().collect();
-        self.shown = Some(Shown { found, specs: specs.clone() });
+        self.shown = Some(ShownTools { found, specs: specs.clone() });
         specs
     }
 }
@@ -58,9 +58,9 @@ impl Middleware for DeferredTools {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut Turn,
+        turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         if !self.catalog.is_empty() {
             request.tools = self.visible(turn, &request.tools);
             request.system.push_str(self.catalog.prompt());
@@ -68,7 +68,7 @@ impl Middleware for DeferredTools {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn before_tool(&mut self, turn: &Turn, call: &ToolCall) -> Gate {
+    fn before_tool(&mut self, turn: &RunState, call: &ToolCall) -> Gate {
         if !self.catalog.has(&call.name) || self.found(turn).any(|name| *name == call.name) {
             return Gate::Allow;
         }

@@ -4,8 +4,8 @@
 //! answered, it has said what it saw, and images are dear. While a model is asked, they count as memory of the run.
 
 use super::Middleware;
-use crate::{Agent, Memory, Turn, memory::Held};
-use pudu_base::{Assistant, BoxFuture, Failure, Image, Message, Picture, Request, Sandbox};
+use crate::{Agent, Memory, RunState, memory::ReservedMemory};
+use pudu_base::{Assistant, BoxFuture, Image, Message, ModelImage, Request, RunFailure, Sandbox};
 use std::sync::Arc;
 
 /// An image is no larger, in bytes.
@@ -19,7 +19,7 @@ pub struct Images {
     sees: bool,
     memory: Memory,
     /// The room of the images of the request that the model works on.
-    held: Option<Held>,
+    held: Option<ReservedMemory>,
 }
 
 impl Images {
@@ -27,7 +27,7 @@ impl Images {
     #[must_use]
     pub fn new(agent: &Agent) -> Self {
         let memory = agent.memory.clone();
-        Self { sandbox: agent.sandbox.clone(), sees: agent.model.sees(), memory, held: None }
+        Self { sandbox: agent.sandbox.clone(), sees: agent.model.supports_vision(), memory, held: None }
     }
 
     /// Returns the images that fit into a request, with their sizes in bytes.
@@ -52,9 +52,9 @@ impl Middleware for Images {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut Turn,
+        turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         Box::pin(async move {
             // What an earlier request held is given back before more is waited for.
             self.held = None;
@@ -66,20 +66,20 @@ impl Middleware for Images {
             self.held = Some(self.memory.hold_images(fitting.iter().map(|(_, size)| size).sum()).await);
             for (image, size) in fitting {
                 if let Ok(bytes) = self.sandbox.read(&image.path, size).await {
-                    request.images.push(Picture { image, bytes: bytes.into() });
+                    request.images.push(ModelImage { image, bytes: bytes.into() });
                 }
             }
             Ok(())
         })
     }
 
-    fn after_model(&mut self, _: &mut Turn, _: &mut Assistant) {
+    fn after_model(&mut self, _: &mut RunState, _: &mut Assistant) {
         self.held = None;
     }
 }
 
 /// Returns the images of the newest results, oldest first.
-fn newest(turn: &Turn) -> Vec<Image> {
+fn newest(turn: &RunState) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for message in turn.state().messages.values().rev() {
         let Message::Tool(result) = &**message else { break };
@@ -100,7 +100,7 @@ mod tests {
     use tokio::time::{Duration, timeout};
 
     /// A turn in which the agent has seen an image of 20 MiB.
-    fn turn() -> Turn {
+    fn turn() -> RunState {
         let image = Image { path: "20".into(), mime: "image/png".into() };
         let text = String::new();
         let result = ToolResult {
@@ -115,7 +115,7 @@ mod tests {
             decisions: Vec::new(),
         };
         let shown = Update::Message(Arc::new(Message::Tool(result)));
-        Turn::new("t".into(), "r".into(), 1, ThreadState::fold([shown]), Arc::new(Replay::default()))
+        RunState::new("t".into(), "r".into(), 1, ThreadState::fold([shown]), Arc::new(Replay::default()))
     }
 
     #[tokio::test(start_paused = true)]

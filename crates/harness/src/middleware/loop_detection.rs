@@ -4,8 +4,8 @@
 //! Deliberately absent: judging results. A loop is what the model asks for, not what it gets.
 
 use super::Middleware;
-use crate::Turn;
-use pudu_base::{Assistant, BoxFuture, Event, Failure, Human, Message, MessageId, Request, ToolCall};
+use crate::RunState;
+use pudu_base::{Assistant, BoxFuture, Human, Message, MessageId, Request, RunEvent, RunFailure, ToolCall};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -150,7 +150,7 @@ impl Middleware for LoopDetection {
     }
 
     /// A run that a crash cut goes on counting where it was.
-    fn before_run<'a>(&'a mut self, turn: &'a mut Turn) -> BoxFuture<'a, Result<(), Failure>> {
+    fn before_run<'a>(&'a mut self, turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         let messages = turn.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
         let replies: Vec<_> = own.cloned().collect();
@@ -166,9 +166,9 @@ impl Middleware for LoopDetection {
 
     fn before_model<'a>(
         &'a mut self,
-        _turn: &'a mut Turn,
+        _turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         for text in self.hints.drain(..) {
             let guide = Some(format!("<notice>\n{text}\n</notice>"));
             let hint = Human { guide, ..Human::new(MessageId::fresh(), "") };
@@ -177,7 +177,7 @@ impl Middleware for LoopDetection {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn after_model(&mut self, turn: &mut Turn, reply: &mut Assistant) {
+    fn after_model(&mut self, turn: &mut RunState, reply: &mut Assistant) {
         if reply.calls.is_empty() {
             return;
         }
@@ -191,7 +191,7 @@ impl Middleware for LoopDetection {
                 let delta =
                     format!("{gap}{reason} and stopped there. Tell me how to go on, or ask in another way.");
                 reply.text.push_str(&delta);
-                turn.tell(Event::Text { message: reply.id.clone(), delta });
+                turn.tell(RunEvent::Text { message: reply.id.clone(), delta });
             }
         }
     }
@@ -247,16 +247,16 @@ fn key(call: &ToolCall) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Bench, Reply, assistant, call, calls, human, says};
+    use crate::fixture::{Bench, ScriptedReply, assistant, call, calls, human, says};
     use pudu_base::Outcome;
     use serde_json::json;
 
     /// Replies that each ask for the same.
-    fn same(times: usize) -> Vec<Reply> {
+    fn same(times: usize) -> Vec<ScriptedReply> {
         (0..times).map(|n| calls(vec![call(&n.to_string(), "reads", json!({"path": "/a"}))])).collect()
     }
 
-    fn bench(replies: Vec<Reply>, rules: LoopRules) -> Bench {
+    fn bench(replies: Vec<ScriptedReply>, rules: LoopRules) -> Bench {
         let mut bench = Bench::new(replies);
         bench.agent.bounds.steps = 100;
         bench.agent.loops = Some(Arc::new(rules));

@@ -1,8 +1,8 @@
 //! Describes a model's failure for people: the cause, in words without secrets, and the remedy.
 
 use super::Middleware;
-use crate::Turn;
-use pudu_base::{Failure, FailureClass, ModelError};
+use crate::RunState;
+use pudu_base::{FailureClass, ModelError, RunFailure};
 
 /// Describes a model's failure for people.
 pub struct ModelErrors;
@@ -12,14 +12,14 @@ impl Middleware for ModelErrors {
         "model_errors"
     }
 
-    fn model_failed(&mut self, _turn: &Turn, error: &ModelError) -> Option<Failure> {
+    fn model_failed(&mut self, _turn: &RunState, error: &ModelError) -> Option<RunFailure> {
         Some(failure(error))
     }
 }
 
 /// Describes a model's failure for people.
 #[must_use]
-pub fn failure(error: &ModelError) -> Failure {
+pub fn failure(error: &ModelError) -> RunFailure {
     let (class, hint) = match error {
         ModelError::Busy { retry_after, detail } => {
             let when = match retry_after.map(|wait| wait.as_secs()) {
@@ -80,5 +80,5 @@ pub fn failure(error: &ModelError) -> Failure {
             ),
         ),
     };
-    Failure { class, hint }
+    RunFailure { class, hint }
 }

@@ -5,8 +5,8 @@
 //! next run begins without any. The thread itself keeps only what the person wrote.
 
 use super::{Gate, Middleware};
-use crate::Turn;
-use pudu_base::{BoxFuture, Failure, Human, Message, MessageId, Request, Skill, ToolCall, foreign};
+use crate::RunState;
+use pudu_base::{BoxFuture, Human, Message, MessageId, Request, RunFailure, Skill, ToolCall, foreign};
 use std::{collections::HashSet, path::Path, sync::Arc};
 
 /// What any skill may use: to look around, to ask, and to hand over what it made.
@@ -39,7 +39,7 @@ impl SkillPolicy {
     }
 
     /// Returns what was said and done in this run so far.
-    fn said<'a>(&self, turn: &'a Turn) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
+    fn said<'a>(&self, turn: &'a RunState) -> impl DoubleEndedIterator<Item = &'a Arc<Message>> {
         let messages = &turn.state().messages;
         let last = || messages.values().rposition(|message| matches!(**message, Message::Human(_)));
         let first = self.first.as_ref().and_then(|id| messages.get_index_of(id)).or_else(last);
@@ -47,7 +47,7 @@ impl SkillPolicy {
     }
 
     /// Returns the skills that are active now.
-    fn active(&self, turn: &Turn) -> Vec<&Skill> {
+    fn active(&self, turn: &RunState) -> Vec<&Skill> {
         let (mut read, mut failed) = (Vec::new(), HashSet::new());
         let mut active: Vec<&Skill> = Vec::new();
         for message in self.said(turn) {
@@ -92,9 +92,9 @@ impl Middleware for SkillPolicy {
 
     fn before_model<'a>(
         &'a mut self,
-        turn: &'a mut Turn,
+        turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         let now: HashSet<&MessageId> = self.said(turn).map(|message| message.id()).collect();
         for message in request.messages.iter_mut().filter(|message| now.contains(message.id())) {
             if let Message::Human(human) = &**message
@@ -107,7 +107,7 @@ impl Middleware for SkillPolicy {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn only(&self, turn: &Turn) -> Option<Arc<[String]>> {
+    fn only(&self, turn: &RunState) -> Option<Arc<[String]>> {
         let active = self.active(turn);
         let mut declared = active.iter().filter_map(|skill| skill.tools.as_ref()).peekable();
         declared.peek()?;
@@ -115,7 +115,7 @@ impl Middleware for SkillPolicy {
         Some(declared.flatten().cloned().chain(always).collect())
     }
 
-    fn before_tool(&mut self, turn: &Turn, call: &ToolCall) -> Gate {
+    fn before_tool(&mut self, turn: &RunState, call: &ToolCall) -> Gate {
         let active = self.active(turn);
         let declared: Vec<&str> =
             active.iter().filter_map(|skill| skill.tools.as_ref()).flatten().map(String::as_str).collect();

@@ -2,8 +2,8 @@
 //! really asked for. A run may start only so many all in all; those beyond are refused, and the model reads why.
 
 use super::{Gate, Middleware};
-use crate::{Turn, subagent};
-use pudu_base::{Assistant, BoxFuture, CallId, Failure, Message, ToolCall};
+use crate::{RunState, subagent};
+use pudu_base::{Assistant, BoxFuture, CallId, Message, RunFailure, ToolCall};
 use std::collections::HashSet;
 
 /// Counts a run's sub-agents.
@@ -27,7 +27,7 @@ impl Middleware for SubagentLimit {
     }
 
     /// A run that a crash cut goes on counting where it was.
-    fn before_run<'a>(&'a mut self, turn: &'a mut Turn) -> BoxFuture<'a, Result<(), Failure>> {
+    fn before_run<'a>(&'a mut self, turn: &'a mut RunState) -> BoxFuture<'a, Result<(), RunFailure>> {
         let messages = turn.state().messages.values().rev();
         let own = messages.take_while(|message| !matches!(&***message, Message::Human(_)));
         self.begun = own
@@ -39,7 +39,7 @@ impl Middleware for SubagentLimit {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn after_model(&mut self, _turn: &mut Turn, reply: &mut Assistant) {
+    fn after_model(&mut self, _turn: &mut RunState, reply: &mut Assistant) {
         let mut room = self.at_once;
         reply.calls.retain(|call| {
             let is_task = call.name == subagent::TASK;
@@ -49,7 +49,7 @@ impl Middleware for SubagentLimit {
         });
     }
 
-    fn before_tool(&mut self, _turn: &Turn, call: &ToolCall) -> Gate {
+    fn before_tool(&mut self, _turn: &RunState, call: &ToolCall) -> Gate {
         if call.name != subagent::TASK {
             return Gate::Allow;
         }

@@ -1,7 +1,7 @@
 //! Describes a tool's failure for the model: which tool, its error, and that the work goes on.
 
 use super::Middleware;
-use crate::Turn;
+use crate::RunState;
 use pudu_base::{ToolCall, ToolError, ToolOutput};
 
 /// As much of a tool's complaint is passed on, in characters.
@@ -15,7 +15,7 @@ impl Middleware for ToolErrors {
         "tool_errors"
     }
 
-    fn after_tool(&mut self, _turn: &Turn, _call: &ToolCall, result: &mut Result<ToolOutput, ToolError>) {
+    fn after_tool(&mut self, _turn: &RunState, _call: &ToolCall, result: &mut Result<ToolOutput, ToolError>) {
         if let Err(ToolError(text)) = result {
             let said: String = text.chars().take(WORDS).collect();
             *text = format!("Error: {said}");

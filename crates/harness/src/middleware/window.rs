@@ -5,8 +5,8 @@
 //! the provider's cache of it holds. So a turn late in a long talk costs as much as an early one.
 
 use super::Middleware;
-use crate::Turn;
-use pudu_base::{BoxFuture, Failure, Message, Request};
+use crate::RunState;
+use pudu_base::{BoxFuture, Message, Request, RunFailure};
 use std::sync::Arc;
 
 /// Bytes that are safely no more than one token: English has about four, Chinese three.
@@ -24,9 +24,9 @@ impl Middleware for Window {
 
     fn before_model<'a>(
         &'a mut self,
-        _turn: &'a mut Turn,
+        _turn: &'a mut RunState,
         request: &'a mut Request,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    ) -> BoxFuture<'a, Result<(), RunFailure>> {
         // A fifth stays free for the prompt, the tools and the answer.
         let budget = self.0.saturating_mul(BYTES_PER_TOKEN) / 5 * 4;
         let start = start(&request.messages, budget);

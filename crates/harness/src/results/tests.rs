@@ -1,16 +1,16 @@
 use super::*;
-use crate::fixture::Probe;
+use crate::fixture::ProbeTool;
 use pudu_base::{BoxFuture, Cut, SandboxError, Tool};
 use std::sync::Mutex;
 
 /// Keeps results in memory, or nothing.
 #[derive(Default)]
-struct Shelf {
+struct MemoryFiles {
     full: bool,
     kept: Mutex<Vec<(String, String)>>,
 }
 
-impl ResultFiles for Shelf {
+impl ResultFiles for MemoryFiles {
     fn keep<'a>(&'a self, tool: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, SandboxError>> {
         Box::pin(async move {
             if self.full {
@@ -34,12 +34,12 @@ fn rules() -> ResultRules {
 }
 
 fn tools(names: &[&str]) -> Toolbox {
-    Toolbox::new(names.iter().map(|name| Probe::new(name, true) as Arc<dyn Tool>))
+    Toolbox::new(names.iter().map(|name| ProbeTool::new(name, true) as Arc<dyn Tool>))
 }
 
 /// Fits a text, and returns what the model reads and how many results were kept.
 async fn fit(rules: ResultRules, full: bool, tool: &str, text: &str, cut: Option<Cut>) -> (String, usize) {
-    let shelf = Arc::new(Shelf { full, ..Shelf::default() });
+    let shelf = Arc::new(MemoryFiles { full, ..MemoryFiles::default() });
     let results = Results { rules: Arc::new(rules), files: shelf.clone() };
     let output = ToolOutput { text: text.into(), cut, ..ToolOutput::default() };
     let fitted = results.fit(tool, output, &tools(&["read_file"])).await;
@@ -66,7 +66,7 @@ async fn what_is_too_long_is_kept_whole_and_shown_by_both_ends() {
 
 #[tokio::test]
 async fn what_a_tool_did_not_take_in_whole_is_not_called_whole() {
-    let results = Results { rules: Arc::new(rules()), files: Arc::new(Shelf::default()) };
+    let results = Results { rules: Arc::new(rules()), files: Arc::new(MemoryFiles::default()) };
     let output = ToolOutput { text: "x".repeat(30), partial: true, ..ToolOutput::default() };
     let fitted = results.fit("bash", output, &tools(&["read_file"])).await.text;
     let said = "too long to be taken in whole: its beginning and its end, 1 lines, are in /mnt/kept: ";

@@ -2,11 +2,11 @@
 //! soon as it is there: a restart repeats no finished tool.
 
 use super::{Chain, commit};
-use crate::{Agent, Gate, Turn, memory::Metered, turn};
+use crate::{Agent, Gate, RunState, memory::Metered, turn};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    Decision, Event, Failure, MOST_FILES, Message, Tell, ToolCall, ToolCx, ToolError, ToolOutput, ToolResult,
-    Update, Wish,
+    ApprovalRequest, Decision, MOST_FILES, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx, ToolError,
+    ToolOutput, ToolResult, Update,
 };
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
@@ -16,7 +16,7 @@ const SIDE_BY_SIDE: usize = 16;
 const MAX_INTERRUPTIONS: u32 = 2;
 
 /// Result of waiting for a call.
-enum Step {
+enum CallStep {
     /// Somebody decided whether it is made.
     Decided(ToolCall, Decision),
     /// Its tool ended.
@@ -24,20 +24,20 @@ enum Step {
 }
 
 /// Calls that are waited for.
-type Work<'a> = FuturesUnordered<BoxFuture<'a, Step>>;
+type CallWork<'a> = FuturesUnordered<BoxFuture<'a, CallStep>>;
 
 /// Calls that may be made, and how many of them are.
 #[derive(Default)]
-struct Queue {
+struct CallQueue {
     waiting: VecDeque<(ToolCall, Option<Decision>)>,
     running: usize,
     /// Whether the one that runs has to run alone.
     alone: bool,
 }
 
-impl Queue {
+impl CallQueue {
     /// Takes those that may start now. One that a restart cut runs alone: if the process ends again, it was that one.
-    fn start(&mut self, turn: &Turn) -> Vec<(ToolCall, Option<Decision>)> {
+    fn start(&mut self, turn: &RunState) -> Vec<(ToolCall, Option<Decision>)> {
         let mut started = Vec::new();
         while let Some((call, _)) = self.waiting.front() {
             let alone = turn.state().interrupted.contains_key(&call.id);
@@ -60,10 +60,10 @@ impl Queue {
 pub(super) async fn perform(
     agent: &Agent,
     chain: &mut Chain,
-    turn: &mut Turn,
+    turn: &mut RunState,
     calls: Vec<ToolCall>,
-) -> Result<(), Failure> {
-    let (work, mut queue) = (Work::new(), Queue::default());
+) -> Result<(), RunFailure> {
+    let (work, mut queue) = (CallWork::new(), CallQueue::default());
     for call in calls.iter().filter(|call| turn.state().begun.contains(&call.id)).collect::<Vec<_>>() {
         turn.apply(Update::Interrupt(call.id.clone()));
     }
@@ -87,26 +87,26 @@ pub(super) async fn perform(
 async fn finish<'a>(
     agent: &'a Agent,
     chain: &mut Chain,
-    turn: &mut Turn,
-    mut work: Work<'a>,
-    mut queue: Queue,
-) -> Result<(), Failure> {
+    turn: &mut RunState,
+    mut work: CallWork<'a>,
+    mut queue: CallQueue,
+) -> Result<(), RunFailure> {
     loop {
         let started = queue.start(turn);
         begin(agent, turn, &started).await?;
         work.extend(started.into_iter().map(|(call, decision)| invoke(agent, chain, turn, call, decision)));
         let Some(step) = work.next().await else { return Ok(()) };
         match step {
-            Step::Decided(call, decision) if decision.approved => {
+            CallStep::Decided(call, decision) if decision.approved => {
                 tell_decision(turn, &call, &decision);
                 queue.waiting.push_back((call, Some(decision)));
             }
-            Step::Decided(call, decision) => {
+            CallStep::Decided(call, decision) => {
                 tell_decision(turn, &call, &decision);
                 turn.answer(denied(&call, decision));
                 commit(agent, turn).await?;
             }
-            Step::Ended(call, decision, mut result) => {
+            CallStep::Ended(call, decision, mut result) => {
                 queue.ended();
                 for middleware in chain.iter_mut().rev() {
                     middleware.after_tool(turn, &call, &mut result);
@@ -119,7 +119,7 @@ async fn finish<'a>(
 }
 
 /// Decides whether a call is made.
-fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate {
+fn admit(agent: &Agent, chain: &mut Chain, turn: &RunState, call: &ToolCall) -> Gate {
     if let Some(raw) = &call.garbled {
         let raw: String = raw.chars().take(500).collect();
         return Gate::Deny(format!("Error: the arguments are no JSON object: {raw}"));
@@ -131,7 +131,7 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
         return Gate::Deny(text.to_owned());
     }
     // Asked first: also a tool that is gone meanwhile may have had its effect.
-    if turn.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().repeatable) {
+    if turn.state().interrupted.contains_key(&call.id) && tool.is_none_or(|tool| !tool.spec().idempotent) {
         let text = "Error: a restart interrupted this call. It may or may not have had its effect: look before you repeat it.";
         return Gate::Deny(text.to_owned());
     }
@@ -145,7 +145,7 @@ fn admit(agent: &Agent, chain: &mut Chain, turn: &Turn, call: &ToolCall) -> Gate
 }
 
 /// Returns how often a restart cut this call, or another one of the same tool with the same arguments.
-fn interruptions(turn: &Turn, call: &ToolCall) -> u32 {
+fn interruptions(turn: &RunState, call: &ToolCall) -> u32 {
     let state = turn.state();
     if state.interrupted.is_empty() {
         return 0;
@@ -161,9 +161,9 @@ fn interruptions(turn: &Turn, call: &ToolCall) -> u32 {
 /// Writes down that calls begin.
 async fn begin(
     agent: &Agent,
-    turn: &mut Turn,
+    turn: &mut RunState,
     calls: &[(ToolCall, Option<Decision>)],
-) -> Result<(), Failure> {
+) -> Result<(), RunFailure> {
     for (call, _) in calls {
         turn.apply(Update::Begin(call.id.clone()));
     }
@@ -171,16 +171,16 @@ async fn begin(
 }
 
 /// Waits for somebody's decision.
-fn ask<'a>(agent: &'a Agent, turn: &Turn, call: ToolCall, line: String) -> BoxFuture<'a, Step> {
+fn ask<'a>(agent: &'a Agent, turn: &RunState, call: ToolCall, line: String) -> BoxFuture<'a, CallStep> {
     let (wish, tell) = (wish(turn, &call, line), teller(turn));
     Box::pin(async move {
         let decision = agent.approver.decide(&wish, &tell).await;
-        Step::Decided(call, decision)
+        CallStep::Decided(call, decision)
     })
 }
 
-fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
-    Wish {
+fn wish(turn: &RunState, call: &ToolCall, line: String) -> ApprovalRequest {
+    ApprovalRequest {
         thread: turn.thread.clone(),
         run: turn.run.clone(),
         call: call.id.clone(),
@@ -195,19 +195,19 @@ fn wish(turn: &Turn, call: &ToolCall, line: String) -> Wish {
 fn invoke<'a>(
     agent: &'a Agent,
     chain: &Chain,
-    turn: &Turn,
+    turn: &RunState,
     call: ToolCall,
     decision: Option<Decision>,
-) -> BoxFuture<'a, Step> {
-    turn.tell(Event::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
+) -> BoxFuture<'a, CallStep> {
+    turn.tell(RunEvent::ToolStarted { call: call.id.clone(), tool: call.name.clone() });
     let cx = ToolCx {
         thread: turn.thread.clone(),
         run: turn.run.clone(),
         call: call.id.clone(),
         sandbox: Arc::new(Metered::new(agent.sandbox.clone(), agent.memory.clone())),
         marks: turn.state().marks.clone(),
-        tell: teller(turn),
-        only: chain.iter().find_map(|middleware| middleware.only(turn)),
+        events: teller(turn),
+        allowed_tools: chain.iter().find_map(|middleware| middleware.only(turn)),
     };
     Box::pin(async move {
         let result = match agent.tools.get(&call.name) {
@@ -222,18 +222,18 @@ fn invoke<'a>(
             Ok(output) => Ok(agent.results.fit(&call.name, output, &agent.tools).await),
             failed => failed,
         };
-        Step::Ended(call, decision, Box::new(result))
+        CallStep::Ended(call, decision, Box::new(result))
     })
 }
 
 /// Returns a way to tell the run's readers that outlives a borrow of the turn.
-fn teller(turn: &Turn) -> Tell {
+fn teller(turn: &RunState) -> Tell {
     let replay = turn.replay.clone();
     Arc::new(move |event| replay.publish(event))
 }
 
-fn tell_decision(turn: &Turn, call: &ToolCall, decision: &Decision) {
-    turn.tell(Event::Decided { call: call.id.clone(), decision: decision.clone() });
+fn tell_decision(turn: &RunState, call: &ToolCall, decision: &Decision) {
+    turn.tell(RunEvent::ApprovalDecided { call: call.id.clone(), decision: decision.clone() });
 }
 
 fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
@@ -241,7 +241,7 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
         Some(by) => {
             format!("Error: {by} did not allow this. Do not try it in another way; ask what to do instead.")
         }
-        None if decision.unasked => "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way."
+        None if decision.not_asked => "Error: those who may approve this do not see this chat. Say what you would have done, and that it can be asked for in a group with one of them; do not try it in another way."
             .to_owned(),
         None => "Error: nobody approved this in time. Say what you would have done, and go on without it."
             .to_owned(),
@@ -250,7 +250,7 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
 }
 
 /// Names the files for people that are too many for the run's answer.
-fn left_out(turn: &Turn) -> Option<String> {
+fn left_out(turn: &RunState) -> Option<String> {
     let own = turn.state().artifacts.iter().filter(|(_, run)| **run == turn.run);
     let names: Vec<&str> =
         own.skip(MOST_FILES).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
@@ -264,7 +264,7 @@ fn left_out(turn: &Turn) -> Option<String> {
 }
 
 fn record(
-    turn: &mut Turn,
+    turn: &mut RunState,
     call: &ToolCall,
     decision: Option<Decision>,
     result: Result<ToolOutput, ToolError>,
@@ -274,7 +274,7 @@ fn record(
     let presents = output.updates.iter().any(|update| matches!(update, Update::Artifacts { .. }));
     for update in std::mem::take(&mut output.updates) {
         if let Update::Artifacts { paths, .. } = &update {
-            turn.tell(Event::Artifacts { paths: paths.clone() });
+            turn.tell(RunEvent::Artifacts { paths: paths.clone() });
         }
         turn.apply(update);
     }
@@ -285,9 +285,9 @@ fn record(
     }
     if output.usage != pudu_base::Usage::default() {
         turn.usage += output.usage;
-        turn.tell(Event::Spent { usage: output.usage });
+        turn.tell(RunEvent::Usage { usage: output.usage });
     }
     let ToolOutput { question, image, decisions, text, .. } = output;
     turn.answer(ToolResult { error, question, image, decision, decisions, ..turn::result(call, text) });
-    turn.tell(Event::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
+    turn.tell(RunEvent::ToolEnded { call: call.id.clone(), tool: call.name.clone(), error });
 }

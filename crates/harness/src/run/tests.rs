@@ -1,11 +1,11 @@
 use super::*;
 use crate::{
-    Policy,
-    fixture::{Bench, Reply, assistant, call, calls, human, says},
+    ApprovalPolicy,
+    fixture::{Bench, ScriptedReply, assistant, call, calls, human, says},
 };
 use pudu_base::{
-    Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId, ThreadLog,
-    ThreadState, ToolResult, Wish,
+    ApprovalRequest, Approver, BoxFuture, Decision, Human, ModelError, Question, RunId, Seq, Tell, ThreadId,
+    ThreadLog, ThreadState, ToolResult,
 };
 use serde_json::json;
 use std::{
@@ -52,7 +52,7 @@ async fn what_goes_wrong_with_a_call_is_told_to_the_model_and_the_work_goes_on()
 
 #[tokio::test]
 async fn an_answer_that_a_filter_cut_calls_no_tool() {
-    let cut = Reply::Says(vec![
+    let cut = ScriptedReply::Says(vec![
         Ok(Delta::Text("I will".into())),
         Ok(Delta::Call(call("1", "writes", json!({})))),
         Ok(Delta::Finish(Finish::Filtered)),
@@ -64,7 +64,7 @@ async fn an_answer_that_a_filter_cut_calls_no_tool() {
 
 #[tokio::test]
 async fn a_stop_keeps_what_was_said_as_partial() {
-    let bench = Bench::new(vec![Reply::Stalls("Once upon")]);
+    let bench = Bench::new(vec![ScriptedReply::Stalls("Once upon")]);
     let cancel = bench.cancel.clone();
     let ((outcome, seen), ()) = tokio::join!(bench.run(Some("tell")), async {
         tokio::task::yield_now().await;
@@ -94,7 +94,7 @@ async fn model_calls_are_limited() {
 
 #[tokio::test]
 async fn a_failed_model_ends_the_run_with_a_class_and_a_hint() {
-    let bench = Bench::new(vec![Reply::Says(vec![Err(ModelError::Auth("HTTP 401".into()))])]);
+    let bench = Bench::new(vec![ScriptedReply::Says(vec![Err(ModelError::Auth("HTTP 401".into()))])]);
     let (outcome, _) = bench.run(Some("go")).await;
     let Outcome::Error(failure) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failure.class, FailureClass::Auth);
@@ -226,13 +226,18 @@ async fn a_restart_behind_a_question_asks_nobody_again() {
 struct Boss(Mutex<Option<tokio::sync::oneshot::Receiver<Decision>>>);
 
 impl Approver for Boss {
-    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
-        tell(Event::Asked { call: wish.call.clone(), key: "k".into(), wish: wish.line.clone(), whole: None });
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+        tell(RunEvent::ApprovalRequested {
+            call: wish.call.clone(),
+            key: "k".into(),
+            wish: wish.line.clone(),
+            whole: None,
+        });
         let word = self.0.lock().unwrap().take().unwrap();
         Box::pin(async move { word.await.unwrap() })
     }
 
-    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+    fn refused<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         unreachable!()
     }
 }
@@ -244,9 +249,10 @@ async fn what_needs_approval_waits_for_it_and_holds_nothing_else_up() {
         let mut bench = Bench::new(vec![calls(both), says("done")]);
         let (say, word) = tokio::sync::oneshot::channel();
         bench.agent.approver = Arc::new(Boss(Mutex::new(Some(word))));
-        bench.agent.policy = Arc::new(Policy { tools: ["writes".to_owned()].into(), ..Policy::default() });
+        bench.agent.policy =
+            Arc::new(ApprovalPolicy { tools: ["writes".to_owned()].into(), ..ApprovalPolicy::default() });
         let decision =
-            Decision { wish: "`writes {}`".into(), approved, by: Some("Ada".into()), unasked: false };
+            Decision { request: "`writes {}`".into(), approved, by: Some("Ada".into()), not_asked: false };
         let (log, reads, writes) = (bench.log.clone(), bench.reads.clone(), bench.writes.clone());
         let deciding = async {
             while reads.calls.load(Ordering::SeqCst) == 0 {
@@ -344,18 +350,20 @@ async fn the_model_is_told_which_files_are_too_many_for_one_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_call_in_which_the_process_ended_twice_is_not_made_a_third_time() {
     let args = json!({"do": "wait", "s": 4});
-    let check = async |past: Vec<Update>, replies: Vec<Reply>, tool: &str, made: u32, refused: &[&str]| {
-        let bench = Bench::new(replies).past(past);
-        assert_eq!(bench.run(None).await.0, Outcome::Success);
-        let probe = if tool == "reads" { &bench.reads } else { &bench.writes };
-        assert_eq!(probe.calls.load(Ordering::SeqCst), made, "{tool} {refused:?}");
-        let results = bench.asked().pop().unwrap();
-        let results: Vec<String> = results.into_iter().filter(|line| line.starts_with("tool: ")).collect();
-        assert_eq!(results.len(), refused.len(), "{results:?}");
-        for (result, words) in results.iter().zip(refused) {
-            assert!(result.contains(words), "{result:?} lacks {words:?}");
-        }
-    };
+    let check =
+        async |past: Vec<Update>, replies: Vec<ScriptedReply>, tool: &str, made: u32, refused: &[&str]| {
+            let bench = Bench::new(replies).past(past);
+            assert_eq!(bench.run(None).await.0, Outcome::Success);
+            let probe = if tool == "reads" { &bench.reads } else { &bench.writes };
+            assert_eq!(probe.calls.load(Ordering::SeqCst), made, "{tool} {refused:?}");
+            let results = bench.asked().pop().unwrap();
+            let results: Vec<String> =
+                results.into_iter().filter(|line| line.starts_with("tool: ")).collect();
+            assert_eq!(results.len(), refused.len(), "{results:?}");
+            for (result, words) in results.iter().zip(refused) {
+                assert!(result.contains(words), "{result:?} lacks {words:?}");
+            }
+        };
     let began = |id: &str| Update::Begin(id.into());
     let cut = |id: &str| Update::Interrupt(id.into());
     let both = || vec![call("1", "reads", args.clone()), call("2", "reads", json!({}))];

@@ -1,15 +1,15 @@
 use super::*;
 use crate::{
-    Policy, SkillPolicy,
-    fixture::{Bench, Reply, call, calls, human, says},
+    ApprovalPolicy, SkillPolicy,
+    fixture::{Bench, ScriptedReply, call, calls, human, says},
     lead_chain,
 };
 use pudu_base::{Delta, Finish, Usage};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
 
-fn kind(name: &str) -> Kind {
-    Kind {
+fn kind(name: &str) -> SubagentKind {
+    SubagentKind {
         name: name.to_owned(),
         about: "does all sorts of things".to_owned(),
         system: "You work alone.".into(),
@@ -17,12 +17,12 @@ fn kind(name: &str) -> Kind {
         without: vec!["writes".to_owned()],
         skills: Vec::new(),
         model: None,
-        bounds: Bounds { steps: 2, time: Duration::from_secs(60), ..Bounds::default() },
+        bounds: RunBounds { steps: 2, time: Duration::from_secs(60), ..RunBounds::default() },
     }
 }
 
 /// A thread whose agent has sub-agents; both ask the same model.
-fn bench(replies: Vec<Reply>) -> Bench {
+fn bench(replies: Vec<ScriptedReply>) -> Bench {
     let mut bench = Bench::new(replies);
     bench.agent.tools = bench
         .agent
@@ -37,7 +37,7 @@ fn hand(id: &str, prompt: &str) -> pudu_base::ToolCall {
 
 #[tokio::test]
 async fn a_sub_agent_works_alone_and_its_parent_reads_the_report() {
-    let spends = Reply::Says(vec![
+    let spends = ScriptedReply::Says(vec![
         Ok(Delta::Text("Three files.".into())),
         Ok(Delta::Usage(Usage { input: 7, output: 2 })),
         Ok(Delta::Finish(Finish::Complete)),
@@ -77,10 +77,10 @@ async fn it_has_no_tool_that_speaks_to_people_none_it_must_not_have_and_no_sub_a
 async fn it_searches_for_tools_unless_it_was_given_them_by_name() {
     let check = async |tools: Option<Vec<String>>, without: &[&str], expect: &str| {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
-        let deferred = Arc::new(crate::Catalog::new([bench.reads.spec().clone()]));
+        let deferred = Arc::new(crate::ToolCatalog::new([bench.reads.spec().clone()]));
         bench.agent = searching(Agent { deferred, ..bench.agent });
         let without = without.iter().map(|name| (*name).to_owned()).collect();
-        let kind = Kind { tools, without, ..kind("helper") };
+        let kind = SubagentKind { tools, without, ..kind("helper") };
         bench.agent.tools = bench
             .agent
             .tools
@@ -126,15 +126,15 @@ async fn a_run_starts_only_so_many_in_all_and_reads_why_no_more_work() {
 
 #[tokio::test(start_paused = true)]
 async fn however_it_ends_its_parent_is_told() {
-    let fail = || Reply::Says(vec![Err(pudu_base::ModelError::Auth("HTTP 401".into()))]);
+    let fail = || ScriptedReply::Says(vec![Err(pudu_base::ModelError::Auth("HTTP 401".into()))]);
     let look = || calls(vec![call("9", "reads", json!({}))]);
-    let words = Reply::Says(vec![
+    let words = ScriptedReply::Says(vec![
         Ok(Delta::Text("So far: two.".into())),
         Ok(Delta::Call(call("8", "reads", json!({})))),
         Ok(Delta::Finish(Finish::Complete)),
     ]);
     for (replies, expect) in [
-        (vec![Reply::Stalls("Once")], "Task timed out after 60 s. Once"),
+        (vec![ScriptedReply::Stalls("Once")], "Task timed out after 60 s. Once"),
         (vec![look(), look()], "Task failed. It ran out of steps."),
         (vec![words, look()], "Task Succeeded. Result (cut: it ran out of steps): So far: two."),
         (vec![fail()], "Task failed. "),
@@ -179,30 +179,31 @@ async fn a_stop_of_the_parent_stops_it_and_what_it_does_is_seen() {
 struct Ada(tokio::sync::watch::Sender<bool>);
 
 impl Approver for Ada {
-    fn decide<'a>(&'a self, wish: &'a Wish, tell: &'a Tell) -> BoxFuture<'a, Decision> {
+    fn decide<'a>(&'a self, wish: &'a ApprovalRequest, tell: &'a Tell) -> BoxFuture<'a, Decision> {
         let (call, key) = (wish.call.clone(), wish.run.to_string());
-        tell(Event::Asked { call, key, wish: wish.line.clone(), whole: None });
+        tell(RunEvent::ApprovalRequested { call, key, wish: wish.line.clone(), whole: None });
         Box::pin(async move {
             self.0.subscribe().wait_for(|word| *word).await.unwrap();
             yes(&wish.line)
         })
     }
 
-    fn refused<'a>(&'a self, _: &'a Wish) -> BoxFuture<'a, ()> {
+    fn refused<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ()> {
         unreachable!()
     }
 }
 
 fn yes(wish: &str) -> Decision {
-    Decision { wish: wish.to_owned(), approved: true, by: Some("Ada".into()), unasked: false }
+    Decision { request: wish.to_owned(), approved: true, by: Some("Ada".into()), not_asked: false }
 }
 
 /// A thread whose sub-agents have to ask before they read.
-fn careful(replies: Vec<Reply>) -> (Bench, Arc<Ada>) {
+fn careful(replies: Vec<ScriptedReply>) -> (Bench, Arc<Ada>) {
     let mut bench = Bench::new(replies);
     let ada = Arc::new(Ada(tokio::sync::watch::Sender::new(false)));
     bench.agent.approver = ada.clone();
-    bench.agent.policy = Arc::new(Policy { tools: ["reads".to_owned()].into(), ..Policy::default() });
+    bench.agent.policy =
+        Arc::new(ApprovalPolicy { tools: ["reads".to_owned()].into(), ..ApprovalPolicy::default() });
     bench.agent.tools = bench
         .agent
         .tools
@@ -216,7 +217,7 @@ async fn what_sub_agents_ask_for_side_by_side_is_seen_and_what_was_decided_stays
     let both = calls(vec![hand("1", "go"), hand("2", "go")]);
     let (bench, ada) = careful(vec![both, reads(), reads(), says("ok"), says("ok"), says("done")]);
     let replay = Arc::new(Replay::default());
-    let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
+    let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), replay.clone());
     turn.apply(human("h", "go"));
     let mut chain = lead_chain(&bench.agent, SkillPolicy::default());
     let run = crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel);
@@ -271,8 +272,12 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
         says("I could not."),
         says("done"),
     ]);
-    bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("read_file", true));
-    let kind = Kind { without: Vec::new(), bounds: Bounds { steps: 5, ..kind("").bounds }, ..kind("helper") };
+    bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("read_file", true));
+    let kind = SubagentKind {
+        without: Vec::new(),
+        bounds: RunBounds { steps: 5, ..kind("").bounds },
+        ..kind("helper")
+    };
     let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(Some(&["reads"]))].into());
     bench.agent.tools = bench.agent.tools.with(task.unwrap());
     bench.run(Some("go")).await;
@@ -286,7 +291,7 @@ async fn a_skill_that_a_sub_agent_reads_itself_binds_it() {
 async fn a_sub_agent_is_told_of_the_skills_that_its_kind_names() {
     for (skills, expect) in [(vec![], false), (vec!["look".to_owned(), "other".to_owned()], true)] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
-        let kind = Kind { skills, ..kind("helper") };
+        let kind = SubagentKind { skills, ..kind("helper") };
         let task = Kinds::new(vec![kind]).unwrap().task(&bench.agent, [skill(None)].into());
         bench.agent.tools = bench.agent.tools.with(task.unwrap());
         bench.run(Some("go")).await;
@@ -300,7 +305,7 @@ async fn a_sub_agent_is_told_of_the_skills_that_its_kind_names() {
 async fn without_a_shell_there_is_no_kind_for_shell_commands() {
     let mut bench = Bench::new(Vec::new());
     let kinds = Kinds::new(builtin()).unwrap();
-    let about = |agent: &Agent| kinds.task(agent, Arc::default()).unwrap().spec().about.clone();
+    let about = |agent: &Agent| kinds.task(agent, Arc::default()).unwrap().spec().description.clone();
     assert!(
         !about(&bench.agent).contains("\n- bash: ") && about(&bench.agent).contains("\n- general-purpose: ")
     );
@@ -315,7 +320,7 @@ async fn without_a_shell_there_is_no_kind_for_shell_commands() {
     bench.run(Some("go")).await;
     let refused = "tool: Error: there is no sub-agent bash; there are: general-purpose";
     assert_eq!(bench.asked()[1].last().unwrap(), refused);
-    bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("bash", false));
+    bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("bash", false));
     assert!(about(&bench.agent).contains("\n- bash: "));
 }
 
@@ -323,12 +328,12 @@ async fn without_a_shell_there_is_no_kind_for_shell_commands() {
 async fn a_skill_that_is_active_binds_sub_agents_too() {
     for (tools, expect) in [(Some(["task", "reads"].as_slice()), "reads"), (None, "writes reads")] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("ok"), says("done")]);
-        let kind = Kind { without: Vec::new(), ..kind("helper") };
+        let kind = SubagentKind { without: Vec::new(), ..kind("helper") };
         bench.agent.tools = bench
             .agent
             .tools
             .with(Kinds::new(vec![kind]).unwrap().task(&bench.agent, Arc::default()).unwrap());
-        let mut turn = Turn::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
+        let mut turn = RunState::new("t".into(), "r".into(), 0, ThreadState::default(), Arc::default());
         turn.apply(human("h", "/look at it"));
         let mut chain = lead_chain(&bench.agent, SkillPolicy::new([skill(tools)].into(), Some("h".into())));
         crate::run(&bench.agent, &mut chain, &mut turn, &bench.steering, &bench.cancel).await;
@@ -340,10 +345,10 @@ async fn a_skill_that_is_active_binds_sub_agents_too() {
 async fn one_that_cannot_see_has_no_tool_that_shows_images() {
     for (sees, expect) in [(true, "reads view_image"), (false, "reads")] {
         let mut bench = Bench::new(vec![calls(vec![hand("1", "go")]), says("done")]);
-        bench.agent.tools = bench.agent.tools.with(crate::fixture::Probe::new("view_image", true));
-        let own = Arc::new(Seeing(sees, crate::fixture::Scripted::default()));
+        bench.agent.tools = bench.agent.tools.with(crate::fixture::ProbeTool::new("view_image", true));
+        let own = Arc::new(Seeing(sees, crate::fixture::ScriptedModel::default()));
         own.1.replies.lock().unwrap().push_back(says("ok"));
-        let kind = Kind { model: Some(own.clone()), ..kind("helper") };
+        let kind = SubagentKind { model: Some(own.clone()), ..kind("helper") };
         bench.agent.tools = bench
             .agent
             .tools
@@ -354,14 +359,14 @@ async fn one_that_cannot_see_has_no_tool_that_shows_images() {
 }
 
 /// A model that sees or does not.
-struct Seeing(bool, crate::fixture::Scripted);
+struct Seeing(bool, crate::fixture::ScriptedModel);
 
 impl Model for Seeing {
     fn name(&self) -> &str {
         self.1.name()
     }
 
-    fn sees(&self) -> bool {
+    fn supports_vision(&self) -> bool {
         self.0
     }
 

@@ -1,12 +1,12 @@
 //! What a configuration file means, and what is said of a wrong one.
 
 use crate::desk::{SECRET, config, connect, skipped};
-use pudu_mcp::{Config, ConfigError, Servers};
+use pudu_mcp::{McpConfig, McpConfigError, Servers};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-fn refused(text: &str) -> ConfigError {
-    Config::parse(text, &HashMap::new()).unwrap_err()
+fn refused(text: &str) -> McpConfigError {
+    McpConfig::parse(text, &HashMap::new()).unwrap_err()
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn what_deerflow_writes_is_read_and_the_disabled_are_left_out() {
         "skills": { "x": { "enabled": true } },
         "mcpInterceptors": [], "middlewares": null,
     });
-    let config = Config::parse(&file.to_string(), &HashMap::new()).unwrap();
+    let config = McpConfig::parse(&file.to_string(), &HashMap::new()).unwrap();
     assert_eq!(format!("{config:?}"), "Config { servers: [Server(github at npx)], unusable: [] }");
-    assert!(Config::parse("{}", &HashMap::new()).unwrap().is_empty());
+    assert!(McpConfig::parse("{}", &HashMap::new()).unwrap().is_empty());
 }
 
 #[test]
@@ -69,7 +69,7 @@ async fn where_programs_are_listed_no_other_is_started() {
     let check = |command: &str, listed: &str, starts: bool| {
         let file = json!({ "mcpServers": { "s": { "command": command } } }).to_string();
         let vars = [("DEER_FLOW_MCP_STDIO_COMMAND_ALLOWLIST".to_owned(), listed.to_owned())].into();
-        let printed = format!("{:?}", Config::parse(&file, &vars).unwrap());
+        let printed = format!("{:?}", McpConfig::parse(&file, &vars).unwrap());
         let expect =
             if starts { format!("Server(s at {command})") } else { "neither npx nor uvx".to_owned() };
         assert!(printed.contains(&expect), "{command} {listed}: {printed}");
@@ -132,7 +132,7 @@ async fn an_entry_that_makes_no_sense_is_reported_with_its_mend() {
 
 #[tokio::test]
 async fn nothing_to_connect_to_is_no_failure() {
-    let servers = Servers::connect(Config::default()).await;
+    let servers = Servers::connect(McpConfig::default()).await;
     assert_eq!(format!("{servers:?}"), "Servers { tools: [], skipped: [] }");
     servers.close().await;
 }

@@ -1,9 +1,9 @@
 //! What the tests share: a configuration from JSON, a call by name, and a look at processes.
 
 use pudu_base::{
-    BoxFuture, Command, Entry, Exec, RunId, Sandbox, SandboxError, ThreadId, Tool, ToolCx, ToolError,
+    BoxFuture, DirEntry, Exec, RunId, Sandbox, SandboxError, ShellCommand, ThreadId, Tool, ToolCx, ToolError,
 };
-use pudu_mcp::{Config, Servers};
+use pudu_mcp::{McpConfig, Servers};
 use serde_json::{Value, json};
 use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 pub(crate) const SECRET: &str = "hunter2-hunter2";
 
 /// Reads a configuration; the daemon's environment has more in it than servers may see.
-pub(crate) fn config(servers: &Value) -> Config {
+pub(crate) fn config(servers: &Value) -> McpConfig {
     let vars = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", "/tmp"),
@@ -19,7 +19,8 @@ pub(crate) fn config(servers: &Value) -> Config {
         ("OPENAI_API_KEY", "sk-of-the-daemon"),
     ];
     let vars = vars.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let config = Config::parse(&json!({ "mcpServers": servers }).to_string(), &HashMap::from(vars)).unwrap();
+    let config =
+        McpConfig::parse(&json!({ "mcpServers": servers }).to_string(), &HashMap::from(vars)).unwrap();
     config.guarded_by(Path::new(env!("CARGO_BIN_EXE_mcp-fixture")))
 }
 
@@ -54,13 +55,13 @@ pub(crate) async fn call(servers: &Servers, name: &str, args: Value) -> Result<S
 
 pub(crate) fn cx() -> ToolCx {
     ToolCx {
-        only: None,
+        allowed_tools: None,
         thread: ThreadId::from("t"),
         run: RunId::from("r"),
         call: "c".into(),
         sandbox: Arc::new(NoSandbox),
         marks: Arc::default(),
-        tell: Arc::new(|_| {}),
+        events: Arc::new(|_| {}),
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) async fn ended(pid: &str) {
 struct NoSandbox;
 
 impl Sandbox for NoSandbox {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         unreachable!()
     }
 
@@ -104,7 +105,12 @@ impl Sandbox for NoSandbox {
         unreachable!()
     }
 
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    fn list<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         unreachable!()
     }
 }

@@ -34,9 +34,9 @@ async fn tools_are_named_after_their_server_and_work() {
         **tool(&servers, "s_echo").spec(),
         ToolSpec {
             name: "s_echo".to_owned(),
-            about: "Does echo.".to_owned(),
+            description: "Does echo.".to_owned(),
             parameters: json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
-            repeatable: false,
+            idempotent: false,
         },
     );
     assert_eq!(call(&servers, "s_echo", json!({ "text": "héllo" })).await, Ok("héllo".to_owned()));

@@ -14,8 +14,8 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 /// Turns the bytes of one answer into deltas, whether it is streamed or, from servers that do not
 /// stream, whole.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
-    sse: sse::Decoder,
+pub(super) struct ChunkDecoder {
+    sse: sse::SseDecoder,
     whole: Option<Vec<u8>>,
     calls: BTreeMap<usize, PartialCall>,
     finish: Option<Finish>,
@@ -30,7 +30,7 @@ struct PartialCall {
     arguments: String,
 }
 
-impl Decoder {
+impl ChunkDecoder {
     /// Makes one; `whole` for an answer that is one JSON document, `thoughts` to get the model's thoughts
     /// as well.
     pub(super) fn new(whole: bool, thoughts: bool) -> Self {
@@ -92,11 +92,11 @@ impl Decoder {
         Ok(())
     }
 
-    fn part(&mut self, part: Part, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn part(&mut self, part: ContentPart, deltas: &mut Vec<Delta>) -> Result<(), ModelError> {
         let spoken = |text: Option<String>| text.filter(|text| !text.is_empty());
         let thought = spoken(part.reasoning_content.or(part.reasoning)).filter(|_| self.thoughts);
         deltas.extend(thought.map(Delta::Reasoning));
-        deltas.extend(spoken(part.content.and_then(Content::text)).map(Delta::Text));
+        deltas.extend(spoken(part.content.and_then(CompletionContent::text)).map(Delta::Text));
         for (place, call) in part.tool_calls.into_iter().flatten().enumerate() {
             let index = call.index.unwrap_or(place);
             let partial = self.calls.entry(index).or_default();
@@ -165,21 +165,21 @@ fn garbled(detail: &str) -> ModelError {
 
 #[derive(Deserialize)]
 struct Chunk {
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<CompletionChoice>>,
     usage: Option<UsagePart>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    delta: Option<Part>,
-    message: Option<Part>,
+struct CompletionChoice {
+    delta: Option<ContentPart>,
+    message: Option<ContentPart>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Part {
-    content: Option<Content>,
+struct ContentPart {
+    content: Option<CompletionContent>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     tool_calls: Option<Vec<CallPart>>,
@@ -188,12 +188,12 @@ struct Part {
 /// Text, or blocks of which the text ones count.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum CompletionContent {
     Text(String),
     Blocks(Vec<Value>),
 }
 
-impl Content {
+impl CompletionContent {
     #[allow(clippy::unnecessary_wraps, reason = "used as a filter in a chain of options")]
     fn text(self) -> Option<String> {
         Some(match self {

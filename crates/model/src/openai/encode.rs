@@ -1,19 +1,19 @@
 //! Our words in the wire's form. Borrows the messages: a long thread is written, never copied whole. Who says what
 //! is told by [`Human::told`](pudu_base::Human::told).
 
-use super::Settings;
+use super::OpenAiSettings;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use pudu_base::{Assistant, Message, Picture, Request, ToolCall, ToolResult, ToolSpec};
+use pudu_base::{Assistant, Message, ModelImage, Request, ToolCall, ToolResult, ToolSpec};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Writes a request's body.
-pub(super) fn body(settings: &Settings, request: &Request) -> serde_json::Result<Vec<u8>> {
+pub(super) fn body(settings: &OpenAiSettings, request: &Request) -> serde_json::Result<Vec<u8>> {
     let extra = &settings.extra;
     let ours = Body {
         model: &settings.model,
-        messages: Messages(request, settings.thoughts),
+        messages: WireMessages(request, settings.thoughts),
         tools: &request.tools,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
@@ -38,7 +38,7 @@ impl Serialize for With<'_> {
         }
         map.serialize_entry("messages", &ours.messages)?;
         if !ours.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(ours.tools))?;
+            map.serialize_entry("tools", &WireTools(ours.tools))?;
         }
         map.serialize_entry("stream", &ours.stream)?;
         if free("stream_options") {
@@ -54,7 +54,7 @@ impl Serialize for With<'_> {
 
 struct Body<'a> {
     model: &'a str,
-    messages: Messages<'a>,
+    messages: WireMessages<'a>,
     tools: &'a [Arc<ToolSpec>],
     stream: bool,
     stream_options: StreamOptions,
@@ -65,20 +65,20 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Messages<'a>(&'a Request, Option<&'static str>);
+struct WireMessages<'a>(&'a Request, Option<&'static str>);
 
-impl Serialize for Messages<'_> {
+impl Serialize for WireMessages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
         if !self.0.system.is_empty() {
-            seq.serialize_element(&Wire::System { content: &self.0.system })?;
+            seq.serialize_element(&WireMessage::System { content: &self.0.system })?;
         }
         for message in &self.0.messages {
-            seq.serialize_element(&Wire::new(message, self.1))?;
+            seq.serialize_element(&WireMessage::new(message, self.1))?;
         }
         if !self.0.images.is_empty() {
             // A tool's result is text on this wire, so what a tool shows comes from the user.
-            seq.serialize_element(&Wire::Pictures { role: "user", content: shown(&self.0.images) })?;
+            seq.serialize_element(&WireMessage::Pictures { role: "user", content: shown(&self.0.images) })?;
         }
         seq.end()
     }
@@ -86,7 +86,7 @@ impl Serialize for Messages<'_> {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum Wire<'a> {
+enum WireMessage<'a> {
     System {
         content: &'a str,
     },
@@ -109,14 +109,14 @@ enum Wire<'a> {
     #[serde(untagged)]
     Pictures {
         role: &'static str,
-        content: Vec<Part<'a>>,
+        content: Vec<WirePart<'a>>,
     },
 }
 
 /// A part of a message that has images.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum WirePart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: ImageUrl },
 }
@@ -127,15 +127,18 @@ struct ImageUrl {
 }
 
 /// Writes images, each behind its name.
-fn shown(pictures: &[Picture]) -> Vec<Part<'_>> {
-    let parts = |Picture { image, bytes }: &'_ Picture| {
+fn shown(pictures: &[ModelImage]) -> Vec<WirePart<'_>> {
+    let parts = |ModelImage { image, bytes }: &'_ ModelImage| {
         let url = format!("data:{};base64,{}", image.mime, BASE64_STANDARD.encode(bytes));
-        Part::ImageUrl { image_url: ImageUrl { url } }
+        WirePart::ImageUrl { image_url: ImageUrl { url } }
     };
-    pictures.iter().flat_map(|picture| [Part::Text { text: &picture.image.path }, parts(picture)]).collect()
+    pictures
+        .iter()
+        .flat_map(|picture| [WirePart::Text { text: &picture.image.path }, parts(picture)])
+        .collect()
 }
 
-impl<'a> Wire<'a> {
+impl<'a> WireMessage<'a> {
     fn new(message: &'a Message, thoughts: Option<&'static str>) -> Self {
         match message {
             Message::Human(human) => Self::User { content: human.told() },
@@ -174,9 +177,9 @@ impl<'a> From<&'a ToolCall> for WireCall<'a> {
     }
 }
 
-struct Tools<'a>(&'a [Arc<ToolSpec>]);
+struct WireTools<'a>(&'a [Arc<ToolSpec>]);
 
-impl Serialize for Tools<'_> {
+impl Serialize for WireTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Function<'a> {
@@ -185,20 +188,24 @@ impl Serialize for Tools<'_> {
             parameters: &'a Value,
         }
         #[derive(Serialize)]
-        struct Tool<'a> {
+        struct WireTool<'a> {
             r#type: &'static str,
             function: Function<'a>,
         }
-        serializer.collect_seq(self.0.iter().map(|spec| Tool {
+        serializer.collect_seq(self.0.iter().map(|spec| WireTool {
             r#type: "function",
-            function: Function { name: &spec.name, description: &spec.about, parameters: &spec.parameters },
+            function: Function {
+                name: &spec.name,
+                description: &spec.description,
+                parameters: &spec.parameters,
+            },
         }))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
+    use super::OpenAiSettings;
     use super::*;
     use pudu_base::{Finish, Human, Image, SharedFile};
     use serde_json::json;
@@ -239,9 +246,9 @@ mod tests {
         };
         let spec = ToolSpec {
             name: "bash".into(),
-            about: "Runs a command.".into(),
+            description: "Runs a command.".into(),
             parameters: json!({"type": "object"}),
-            repeatable: false,
+            idempotent: false,
         };
         Request {
             system: "Be brief.".into(),
@@ -251,7 +258,7 @@ mod tests {
                 Arc::new(Message::Tool(result)),
             ],
             tools: Arc::new([Arc::new(spec)]),
-            images: vec![Picture {
+            images: vec![ModelImage {
                 image: Image { path: "/mnt/user-data/uploads/a.png".into(), mime: "image/png".into() },
                 bytes: Arc::new(*b"png"),
             }],
@@ -261,7 +268,7 @@ mod tests {
     #[test]
     fn a_request_is_written_as_the_wire_wants_it() {
         let extra = json!({"temperature": 0.5, "stream": false, "model": "pinned"});
-        let settings = Settings {
+        let settings = OpenAiSettings {
             name: "gpt".into(),
             model: "gpt".into(),
             base_url: "http://localhost".into(),

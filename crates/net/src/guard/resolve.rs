@@ -1,7 +1,7 @@
 //! From a name to addresses: asked once a connection, judged, and only what was judged is connected to. So a
 //! name that tells the judge one address and the socket another has nobody to tell it to.
 
-use super::{Allowed, GuardError};
+use super::{AllowedTargets, GuardError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::{
     io,
@@ -39,7 +39,7 @@ impl Resolver for System {
 #[derive(Clone)]
 pub(super) struct Checked {
     pub(super) resolver: Arc<dyn Resolver>,
-    pub(super) allowed: Arc<Allowed>,
+    pub(super) allowed: Arc<AllowedTargets>,
 }
 
 impl Checked {

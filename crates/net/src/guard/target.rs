@@ -38,13 +38,13 @@ const BAD_PORTS: &[u16] = &[
 
 /// Hosts and networks that the operator allows though they are not the open internet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedTargets {
     /// Names; one that begins with a dot stands for everything below it.
     hosts: Vec<String>,
     networks: Vec<IpNet>,
 }
 
-impl Allowed {
+impl AllowedTargets {
     /// Reads entries: an address, a network such as `10.1.0.0/16`, a name, or `.name` for all below it.
     pub fn new(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut allowed = Self::default();
@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn verdict(allowed: &[&str], text: &str) -> String {
-        match Allowed::new(allowed).read(text) {
+        match AllowedTargets::new(allowed).read(text) {
             Ok(url) => url.to_string(),
             Err(error) => format!("Error: {error}"),
         }
@@ -237,7 +237,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics_and_no_address_inside_passes(text in "(http://)?[\\[\\]0-9a-fx:.%@/\\\\#?]{0,40}|.{0,60}") {
-            if let Ok(url) = Allowed::default().read(&text) {
+            if let Ok(url) = AllowedTargets::default().read(&text) {
                 prop_assert!(matches!(url.scheme(), "http" | "https"));
                 let address = match url.host().unwrap() {
                     Host::Ipv4(ip) => Some(IpAddr::from(ip)),

@@ -83,7 +83,7 @@ async fn web(names: &[(&'static str, &[&[IpAddr]])]) -> Web {
     tokio::spawn(async move { axum::serve(outside, Router::new().fallback(page).with_state(site)).await });
     let answers = names.iter().map(|(name, answers)| (*name, answers.iter().map(|a| a.to_vec()).collect()));
     let book = Arc::new(Book { answers: Mutex::new(answers.collect()), asked: AtomicUsize::new(0) });
-    let guard = Guard::with(Allowed::new(["127.0.0.2"]), book.clone()).unwrap();
+    let guard = Guard::with(AllowedTargets::new(["127.0.0.2"]), book.clone()).unwrap();
     Web { guard, book, port, inside: inside_port, reached, seen }
 }
 
@@ -147,7 +147,7 @@ impl Web {
         headers.insert("authorization", "Bearer secret".parse().unwrap());
         headers.insert("cookie", "session=secret".parse().unwrap());
         headers.insert("x-api-key", "secret".parse().unwrap());
-        let bounds = Bounds { size: 100_000, time: Duration::from_secs(20) };
+        let bounds = FetchBounds { size: 100_000, time: Duration::from_secs(20) };
         self.guard.fetch(url, headers, bounds).await
     }
 

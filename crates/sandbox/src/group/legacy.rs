@@ -8,12 +8,12 @@ use std::{
 
 /// The daemon's own groups.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct OwnGroups {
     pub(super) memory: PathBuf,
     pub(super) pids: PathBuf,
 }
 
-impl Own {
+impl OwnGroups {
     /// Finds them by what `/proc/self/cgroup` and `/proc/self/mountinfo` say; `None` where one is not shown.
     pub(super) fn find(own: &str, mounts: &str) -> Option<Self> {
         let folder = |counted| {
@@ -76,24 +76,24 @@ mod tests {
             "20 1 0:1 / /nowhere rw - cgroup cgroup rw,memory\n21 1 0:1 / {root}/memory rw,relatime - cgroup cgroup rw,memory\n\
              22 1 0:2 / {root}/pids rw shared:1 - cgroup cgroup rw,pids\n23 1 0:3 / /proc rw - proc proc rw\n"
         );
-        let find = |own: &str| Own::find(own, &mounts);
-        let own = Own { memory: at("memory/a/b"), pids: at("pids/") };
+        let find = |own: &str| OwnGroups::find(own, &mounts);
+        let own = OwnGroups { memory: at("memory/a/b"), pids: at("pids/") };
         assert_eq!(find("4:memory:/a/b\n8:pids:/\n0::/\n"), Some(own));
         assert_eq!(find("4:memory:/a/c\n8:pids:/\n"), None);
         assert_eq!(find("4:cpu,memory:/a/b\n8:freezer:/\n"), None);
         // A container is shown a part.
         let part = mounts.replace(" 0:1 / ", " 0:1 /docker/x ");
         assert_eq!(
-            Own::find("4:memory:/docker/x/a/b\n8:pids:/\n", &part).map(|own| own.memory),
+            OwnGroups::find("4:memory:/docker/x/a/b\n8:pids:/\n", &part).map(|own| own.memory),
             Some(at("memory/a/b"))
         );
-        assert_eq!(Own::find("4:memory:/a/b\n8:pids:/\n", &part), None);
+        assert_eq!(OwnGroups::find("4:memory:/a/b\n8:pids:/\n", &part), None);
     }
 
     #[test]
     fn groups_of_daemons_that_are_gone_are_removed() {
         let tree = tempfile::tempdir().unwrap();
-        let own = Own { memory: tree.path().join("memory"), pids: tree.path().join("pids") };
+        let own = OwnGroups { memory: tree.path().join("memory"), pids: tree.path().join("pids") };
         let alive = format!("command-{}-3", std::process::id());
         for name in ["memory/command-999999999-1", "pids/command-999999999-1", "memory/others"] {
             fs::create_dir_all(tree.path().join(name)).unwrap();

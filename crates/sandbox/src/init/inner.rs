@@ -1,10 +1,10 @@
 //! The second process: the first of the new namespaces. Builds, gives up, starts the command, and collects.
 
 use super::{
-    Fault, Trying, loopback, outer, privileges,
+    InitError, Trying, loopback, outer, privileges,
     quota::{self, Proc},
     reap, root, seccomp,
-    wire::{self, Net, Plan, Word},
+    wire::{self, InitMessage, JailPlan, Net},
 };
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
@@ -29,36 +29,36 @@ pub(super) fn main() -> i32 {
     let control = UnixStream::from(socket);
     let word = match work(&control) {
         Ok(word) => word,
-        Err(Fault(why)) => Word::Failed(why),
+        Err(InitError(why)) => InitMessage::Failed(why),
     };
     // Whoever does not hear it sees that the socket is closed.
     i32::from(wire::say(&control, &word, None).is_err())
 }
 
-fn work(control: &UnixStream) -> Result<Word, Fault> {
+fn work(control: &UnixStream) -> Result<InitMessage, InitError> {
     die_with_parent()?;
-    let plan: Plan = wire::read(control)?;
+    let plan: JailPlan = wire::read(control)?;
     // A name is worth nothing if it cannot be had: some services may not give any.
     sethostname(b"sandbox").ok();
     privileges::raise_open_files();
     if let Some(listener) = network(plan.net)? {
-        wire::say(control, &Word::Listening, Some(listener.as_fd()))?;
+        wire::say(control, &InitMessage::Listening, Some(listener.as_fd()))?;
     }
     let proc = Proc::open().trying("opening /proc")?;
     root::build(&plan)?;
     give_up(&plan, proc)?;
     let children = reap::Children::watch()?;
-    wire::say(control, &Word::Ready, None)?;
+    wire::say(control, &InitMessage::Ready, None)?;
     let shell = start(&plan)?;
     reap::until_the_end(control, &children, &shell, &plan)
 }
 
 /// The outer process is killed where there is no time for more. Has to be said again whenever the user changes.
-fn die_with_parent() -> Result<(), Fault> {
+fn die_with_parent() -> Result<(), InitError> {
     set_parent_process_death_signal(Some(Signal::KILL)).trying("being tied to the outer process")
 }
 
-fn network(net: Net) -> Result<Option<TcpListener>, Fault> {
+fn network(net: Net) -> Result<Option<TcpListener>, InitError> {
     if net != Net::Shared {
         loopback::up().trying("switching the loopback on")?;
         loopback::narrow();
@@ -68,7 +68,7 @@ fn network(net: Net) -> Result<Option<TcpListener>, Fault> {
 }
 
 /// Gives up everything that the command must not have. The order matters: what comes later needs less.
-fn give_up(plan: &Plan, proc: Proc) -> Result<(), Fault> {
+fn give_up(plan: &JailPlan, proc: Proc) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     privileges::empty_bounding_set().trying("emptying the bounding set")?;
     if plan.from_root {
@@ -96,7 +96,7 @@ fn give_up(plan: &Plan, proc: Proc) -> Result<(), Fault> {
     seccomp::install(&seccomp::Filter { net: plan.net, counted: plan.counted, inotify })
 }
 
-fn start(plan: &Plan) -> Result<Child, Fault> {
+fn start(plan: &JailPlan) -> Result<Child, InitError> {
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
     let environment = plan.environment.iter().map(|(name, value)| (name, value));
     // The agent may have removed its own workspace.

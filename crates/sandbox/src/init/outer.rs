@@ -2,7 +2,7 @@
 //! second, and waits for it.
 
 use super::{
-    Fault, NAME, Trying,
+    InitError, NAME, Trying,
     quota::{self, Proc},
     wire,
 };
@@ -22,19 +22,19 @@ use std::{
 pub(super) fn main(wish: &[&str]) -> i32 {
     match work(wish) {
         Ok(code) => code,
-        Err(Fault(why)) => {
+        Err(InitError(why)) => {
             // The second process is not there to say it. Nobody else is there to hear that this failed.
             if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
-                wire::say(&UnixStream::from(socket), &wire::Word::Failed(why), None).ok();
+                wire::say(&UnixStream::from(socket), &wire::InitMessage::Failed(why), None).ok();
             }
             1
         }
     }
 }
 
-fn work(wish: &[&str]) -> Result<i32, Fault> {
+fn work(wish: &[&str]) -> Result<i32, InitError> {
     let &[whose, net, ref groups @ ..] = wish else {
-        return Err(Fault("the arguments are not ours".to_owned()));
+        return Err(InitError("the arguments are not ours".to_owned()));
     };
     close_strangers().trying("closing what was inherited")?;
     // A session of its own has no terminal that could be written to.
@@ -73,7 +73,7 @@ pub(super) fn close_strangers() -> io::Result<()> {
 
 /// Moves into new namespaces; of processes it is the next child that does. Root needs no user namespace to do
 /// this, and gets one later, when it has stopped being root.
-fn leave(from_root: bool, own_net: bool) -> Result<(), Fault> {
+fn leave(from_root: bool, own_net: bool) -> Result<(), InitError> {
     let mut flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWIPC
@@ -92,7 +92,7 @@ fn leave(from_root: bool, own_net: bool) -> Result<(), Fault> {
 }
 
 /// Makes the one user and the one group known in the new user namespace under their own numbers.
-pub(super) fn map(proc: &Proc, user: u32, group: u32) -> Result<(), Fault> {
+pub(super) fn map(proc: &Proc, user: u32, group: u32) -> Result<(), InitError> {
     proc.write("self/setgroups", "deny").trying("giving up other groups")?;
     proc.write("self/uid_map", &format!("{user} {user} 1")).trying("mapping the user")?;
     proc.write("self/gid_map", &format!("{group} {group} 1")).trying("mapping the group")

@@ -1,7 +1,7 @@
 //! Privileges of a process, and how it gives them up.
 
-use super::{Fault, Trying};
-use crate::Limits;
+use super::{InitError, Trying};
+use crate::CommandLimits;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::{
     fs::fchown,
@@ -36,7 +36,7 @@ pub(super) fn empty_bounding_set() -> rustix::io::Result<()> {
 }
 
 /// Stops being root.
-pub(super) fn become_user(user: u32, group: u32) -> Result<(), Fault> {
+pub(super) fn become_user(user: u32, group: u32) -> Result<(), InitError> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
     setgroups(&[]).trying("leaving root's groups")?;
     setresgid(group, group, group).trying("leaving root's group")?;
@@ -57,7 +57,7 @@ pub(super) fn drop_all() -> rustix::io::Result<()> {
 }
 
 /// Sets what one process may use up. All of them together are watched elsewhere.
-pub(super) fn limit(limits: &Limits, counted: bool) -> Result<(), Fault> {
+pub(super) fn limit(limits: &CommandLimits, counted: bool) -> Result<(), InitError> {
     let processes = if counts_by_namespace() { limits.processes } else { limits.processes.max(OLD_COUNT) };
     for (resource, most) in [
         (Resource::Core, 0),

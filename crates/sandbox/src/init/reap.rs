@@ -1,9 +1,9 @@
 //! Loop of process 1 while the command runs: collects children, watches the memory, and listens for the end.
 
 use super::{
-    Fault, Trying,
-    usage::Usage,
-    wire::{GO_ON, HOLD, Plan, Word},
+    InitError, Trying,
+    usage::UsageProbe,
+    wire::{GO_ON, HOLD, InitMessage, JailPlan},
 };
 use nix::{
     errno::Errno,
@@ -36,7 +36,7 @@ pub(super) struct Children(SignalFd);
 
 impl Children {
     /// Begins to watch. Has to be done before there is a child.
-    pub(super) fn watch() -> Result<Self, Fault> {
+    pub(super) fn watch() -> Result<Self, InitError> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block().trying("waiting for children")?;
@@ -51,10 +51,10 @@ pub(super) fn until_the_end(
     control: &UnixStream,
     children: &Children,
     shell: &Child,
-    plan: &Plan,
-) -> Result<Word, Fault> {
+    plan: &JailPlan,
+) -> Result<InitMessage, InitError> {
     let shell = i32::try_from(shell.id()).ok().and_then(Pid::from_raw);
-    let mut usage = Usage::begin(plan);
+    let mut usage = UsageProbe::begin(plan);
     let mut due = Instant::now();
     loop {
         let mut ready = [
@@ -76,13 +76,13 @@ pub(super) fn until_the_end(
         }
         if let Some(status) = collect(shell) {
             return Ok(match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => Word::Exited(code),
-                (None, signal) => Word::Signalled(signal.unwrap_or_default()),
+                (Some(code), _) => InitMessage::Exited(code),
+                (None, signal) => InitMessage::Signalled(signal.unwrap_or_default()),
             });
         }
         if Instant::now() >= due {
             let begin = Instant::now();
-            let Some(left) = usage.left() else { return Ok(Word::Memory) };
+            let Some(left) = usage.left() else { return Ok(InitMessage::Memory) };
             let pause = Duration::from_millis(left / QUICKEST)
                 .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
                 .max(begin.elapsed() * SHARE);
@@ -92,18 +92,18 @@ pub(super) fn until_the_end(
 }
 
 /// Does what the daemon says. The end of the socket is its word to end.
-fn obey(mut control: &UnixStream) -> Result<(), Fault> {
+fn obey(mut control: &UnixStream) -> Result<(), InitError> {
     let mut words = [0; 16];
     let count = control.read(&mut words).trying("hearing the daemon")?;
     if count == 0 {
-        return Err(Fault("the daemon let go".to_owned()));
+        return Err(InitError("the daemon let go".to_owned()));
     }
     for word in words.iter().take(count) {
         // To all processes but this one. An error means that there are none.
         match *word {
             HOLD => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGSTOP).ok(),
             GO_ON => signal::kill(nix::unistd::Pid::from_raw(-1), Signal::SIGCONT).ok(),
-            _ => return Err(Fault("the daemon said what is no word".to_owned())),
+            _ => return Err(InitError("the daemon said what is no word".to_owned())),
         };
     }
     Ok(())

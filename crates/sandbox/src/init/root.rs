@@ -2,8 +2,8 @@
 //! read-only but the thread's folder and what is in memory.
 
 use super::{
-    Fault, Trying, mountinfo,
-    wire::{Net, Plan},
+    InitError, Trying, mountinfo,
+    wire::{JailPlan, Net},
 };
 use rustix::{
     fs::Mode,
@@ -69,12 +69,12 @@ const SCRATCH: &str = "mode=1777,size=512m,nr_inodes=100k";
 const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Builds it and makes it the only one.
-pub(super) fn build(plan: &Plan) -> Result<(), Fault> {
+pub(super) fn build(plan: &JailPlan) -> Result<(), InitError> {
     let pieces = Pieces::of(plan);
     step_aside()?;
     memory(NEW, SMALL, MountFlags::empty())?;
     let mut bound = Vec::new();
-    for Piece { from, to, read_only } in &pieces.0 {
+    for MountPiece { from, to, read_only } in &pieces.0 {
         bind(from, to)?;
         bound.push((to.clone(), *read_only));
     }
@@ -97,22 +97,22 @@ pub(super) fn build(plan: &Plan) -> Result<(), Fault> {
 }
 
 /// One piece of the machine in the new file system.
-struct Piece {
+struct MountPiece {
     from: PathBuf,
     to: PathBuf,
     read_only: bool,
 }
 
-struct Pieces(Vec<Piece>);
+struct Pieces(Vec<MountPiece>);
 
 impl Pieces {
     /// Finds them while the machine's paths still mean what they say. What a machine does not have is left out;
     /// a folder of the thread that is missing shows when it is bound.
-    fn of(plan: &Plan) -> Self {
+    fn of(plan: &JailPlan) -> Self {
         let mut pieces = Vec::new();
         let mut add = |from: &Path, to: &Path, read_only| {
             let real = from.canonicalize().unwrap_or_else(|_| from.to_owned());
-            pieces.push(Piece { from: below(OLD, &real), to: below(NEW, to), read_only });
+            pieces.push(MountPiece { from: below(OLD, &real), to: below(NEW, to), read_only });
         };
         let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
         for path in system.filter(|path| path.is_dir() && !path.is_symlink()) {
@@ -124,12 +124,12 @@ impl Pieces {
             add(&path, &path, true);
         }
         for path in DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()) {
-            pieces.push(Piece { from: below(OLD, &path), to: below(NEW, &path), read_only: false });
+            pieces.push(MountPiece { from: below(OLD, &path), to: below(NEW, &path), read_only: false });
         }
         for mount in &plan.mounts {
             let real = mount.host.canonicalize().unwrap_or_else(|_| mount.host.clone());
             let (from, to) = (below(OLD, &real), below(NEW, Path::new(&mount.agent)));
-            pieces.push(Piece { from, to, read_only: mount.read_only });
+            pieces.push(MountPiece { from, to, read_only: mount.read_only });
         }
         Self(pieces)
     }
@@ -142,7 +142,7 @@ fn below(root: &str, path: &Path) -> PathBuf {
 
 /// Makes a small memory file system the root, with the machine's under `/old`. Nothing of this reaches the
 /// machine's own namespace.
-fn step_aside() -> Result<(), Fault> {
+fn step_aside() -> Result<(), InitError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).trying("keeping mounts to ourselves")?;
     let place = PLACES.iter().find(|place| Path::new(place).is_dir()).unwrap_or(&"/");
@@ -157,7 +157,7 @@ fn step_aside() -> Result<(), Fault> {
     step().trying("stepping onto it")
 }
 
-fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), Fault> {
+fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), InitError> {
     fs::create_dir_all(at).trying(format_args!("making {at}"))?;
     let options = std::ffi::CString::new(options).trying("mounting memory")?;
     mount("tmpfs", at, "tmpfs", SAFE | more, options.as_c_str())
@@ -165,7 +165,7 @@ fn memory(at: &str, options: &str, more: MountFlags) -> Result<(), Fault> {
 }
 
 /// Binds a folder or a file, with all that is mounted in it: inside of a user namespace less cannot be had.
-fn bind(from: &Path, to: &Path) -> Result<(), Fault> {
+fn bind(from: &Path, to: &Path) -> Result<(), InitError> {
     let shown = to.strip_prefix(NEW).unwrap_or(to).display();
     let step = || -> io::Result<()> {
         if from.metadata()?.is_dir() {
@@ -180,7 +180,7 @@ fn bind(from: &Path, to: &Path) -> Result<(), Fault> {
 }
 
 /// Takes from one mount what the command must not find there.
-fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), Fault> {
+fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), InitError> {
     let device = mounted.at.starts_with("/new/dev");
     let mut flags = mounted.flags | MountFlags::BIND | MountFlags::NOSUID;
     flags.set(MountFlags::NODEV, !device || mounted.flags.contains(MountFlags::NODEV));
@@ -194,7 +194,7 @@ fn harden(mounted: &mountinfo::Mounted, read_only: bool) -> Result<(), Fault> {
 }
 
 /// Makes the links of `/bin` and its like into `/usr`, on machines that have them.
-fn links() -> Result<(), Fault> {
+fn links() -> Result<(), InitError> {
     let step = || -> io::Result<()> {
         for name in SYSTEM {
             if let Ok(target) = fs::read_link(Path::new(OLD).join(name)) {
@@ -209,7 +209,7 @@ fn links() -> Result<(), Fault> {
 }
 
 /// Writes the files that say who is here, and nothing about the machine.
-fn etc(plan: &Plan) -> Result<(), Fault> {
+fn etc(plan: &JailPlan) -> Result<(), InitError> {
     let (user, group) = plan.identity;
     let home = "/mnt/user-data/workspace";
     let passwd = format!(
@@ -237,7 +237,7 @@ fn etc(plan: &Plan) -> Result<(), Fault> {
 }
 
 /// Makes what else a `/dev` has: terminals of its own, shared memory, and links.
-fn dev() -> Result<(), Fault> {
+fn dev() -> Result<(), InitError> {
     memory("/new/dev/shm", SHARED, MountFlags::NOEXEC)?;
     let step = || -> io::Result<()> {
         for (name, target) in [
@@ -260,7 +260,7 @@ fn dev() -> Result<(), Fault> {
 
 /// Mounts a `/proc` that shows the sandbox's processes only. Where the machine's own is covered in parts, as in
 /// containers, the kernel refuses that, and the command has to do without: the machine's is not for it.
-fn proc() -> Result<(), Fault> {
+fn proc() -> Result<(), InitError> {
     let making = "making /proc";
     fs::create_dir("/new/proc").trying(making)?;
     let flags = SAFE | MountFlags::NOEXEC;

@@ -4,7 +4,7 @@
 //! Refused are calls that reach other processes, mounts, namespaces, devices and the machine as a whole, and
 //! those through which kernels have been broken most. Most of them fail without a capability anyway.
 
-use super::{Fault, Trying, wire::Net};
+use super::{InitError, Trying, wire::Net};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
     SeccompFilter, SeccompRule as Rule, TargetArch, apply_filter, sock_filter,
@@ -12,7 +12,7 @@ use seccompiler::{
 use std::collections::BTreeMap;
 
 /// A call's number, and when it is refused; always where there is no rule.
-type Rules = BTreeMap<i64, Vec<Rule>>;
+type SyscallRules = BTreeMap<i64, Vec<Rule>>;
 
 /// Refused as if it were not permitted.
 const FORBIDDEN: &[i64] = &[
@@ -136,7 +136,7 @@ pub(super) struct Filter {
 }
 
 /// Installs it for this process and all that it will start. Nothing takes it away again.
-pub(super) fn install(filter: &Filter) -> Result<(), Fault> {
+pub(super) fn install(filter: &Filter) -> Result<(), InitError> {
     for program in [foreign(filter.counted), forbidden(filter).trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
     }
@@ -187,7 +187,7 @@ const THINKING: &[i64] = &[
 ];
 
 /// Installs a filter that refuses everything but [`THINKING`], for this process and its threads.
-pub(super) fn install_for_thinking() -> Result<(), Fault> {
+pub(super) fn install_for_thinking() -> Result<(), InitError> {
     for program in [foreign(true), thinking().trying("writing the filter of calls")?] {
         apply_filter(&program).trying("installing the filter of calls")?;
     }
@@ -196,7 +196,7 @@ pub(super) fn install_for_thinking() -> Result<(), Fault> {
 
 fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
     const NAME: u64 = 15; // PR_SET_NAME
-    let mut rules: Rules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: SyscallRules = THINKING.iter().map(|call| (*call, Vec::new())).collect();
     // Threads, and no processes; its own limits, which can only become less; the names of threads.
     rules.insert(libc::SYS_clone, vec![when(&[(0, Len::Qword, Op::MaskedEq(THREAD), THREAD)])?]);
     rules.insert(libc::SYS_prlimit64, vec![when(&[(0, Len::Dword, Op::Eq, 0)])?]);
@@ -207,7 +207,8 @@ fn thinking() -> Result<BpfProgram, seccompiler::BackendError> {
 }
 
 fn forbidden(filter: &Filter) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: Rules = FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
+    let mut rules: SyscallRules =
+        FORBIDDEN.iter().chain(FORBIDDEN_NEW).map(|call| (*call, Vec::new())).collect();
     let mask = |bit: u64| Op::MaskedEq(bit);
     let flags = NAMESPACES.iter().map(|bit| u64::from(bit.cast_unsigned()));
     let mut clones: Vec<Rule> =

@@ -3,7 +3,7 @@
 //! the most that it may be: an estimate that errs to the command's disadvantage, and only beyond what
 //! ordinary programs have.
 
-use super::wire::{Net, Plan};
+use super::wire::{JailPlan, Net};
 use std::{
     collections::BTreeSet,
     fs,
@@ -31,7 +31,7 @@ const IN_MEMORY: [&str; 2] = ["/tmp", "/dev/shm"];
 const HIDDEN: u32 = 3;
 
 /// Looks again and again.
-pub(super) struct Usage {
+pub(super) struct UsageProbe {
     memory: u64,
     counted: bool,
     own_net: bool,
@@ -40,9 +40,9 @@ pub(super) struct Usage {
     hidden: u32,
 }
 
-impl Usage {
+impl UsageProbe {
     /// Begins, before there is a command.
-    pub(super) fn begin(plan: &Plan) -> Self {
+    pub(super) fn begin(plan: &JailPlan) -> Self {
         Self {
             memory: plan.limits.memory,
             counted: plan.counted,
@@ -54,7 +54,7 @@ impl Usage {
 
     /// Returns how much of its memory is left for the command, in bytes; `None` if it takes too much of anything.
     pub(super) fn left(&mut self) -> Option<u64> {
-        let mut seen = Seen::default();
+        let mut seen = UsageSample::default();
         for process in processes() {
             self.look(&process, &mut seen);
             if seen.is_greedy() {
@@ -76,8 +76,8 @@ impl Usage {
         self.memory.checked_sub(memory)
     }
 
-    fn look(&self, process: &Path, seen: &mut Seen) {
-        let Some(task) = Task::of(process) else { return };
+    fn look(&self, process: &Path, seen: &mut UsageSample) {
+        let Some(task) = TaskProbe::of(process) else { return };
         seen.memory += match task.resident {
             resident if resident * 1024 < SMALL => resident * 1024,
             resident => fair_share(&task.path).unwrap_or(resident * 1024),
@@ -92,7 +92,7 @@ impl Usage {
     }
 
     /// Returns the most memory that may belong to no process, in bytes.
-    fn of_nobody(&self, seen: &Seen) -> u64 {
+    fn of_nobody(&self, seen: &UsageSample) -> u64 {
         let open = seen.sockets.len() as u64;
         // Those on their way over other sockets are among these.
         let sockets = if self.own_net { open.max(sockets()) } else { open };
@@ -106,7 +106,7 @@ impl Usage {
 
 /// Result of one look at `/proc`.
 #[derive(Default)]
-struct Seen {
+struct UsageSample {
     memory: u64,
     watches: u64,
     sockets: BTreeSet<String>,
@@ -115,7 +115,7 @@ struct Seen {
     hidden: bool,
 }
 
-impl Seen {
+impl UsageSample {
     /// Whether it is more than one of many may have of what all commands of a user share with the daemon.
     fn is_greedy(&self) -> bool {
         self.watches > WATCHES || self.pipes.len() > PIPES
@@ -136,7 +136,7 @@ impl Seen {
 }
 
 /// A thread that tells what its process has: the first one may have ended, and tells nothing then.
-struct Task {
+struct TaskProbe {
     path: PathBuf,
     /// In KiB.
     resident: u64,
@@ -144,7 +144,7 @@ struct Task {
     tables: u64,
 }
 
-impl Task {
+impl TaskProbe {
     fn of(process: &Path) -> Option<Self> {
         Self::read(process.to_owned()).or_else(|| {
             let threads = fs::read_dir(process.join("task")).ok()?;

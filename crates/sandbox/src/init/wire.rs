@@ -1,8 +1,8 @@
 //! Protocol of daemon and sandbox over the control socket: one plan one way, a few messages the other. Each
 //! is JSON behind its length.
 
-use super::{Fault, Trying};
-use crate::{Limits, mounts::Mount};
+use super::{InitError, Trying};
+use crate::{CommandLimits, mounts::Mount};
 use rustix::{
     io::{IoSlice, retry_on_intr},
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
@@ -22,7 +22,7 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// All that a sandbox has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Plan {
+pub(crate) struct JailPlan {
     /// Script that the shell runs.
     pub(crate) script: String,
     /// The command's whole environment.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     /// The mounts, parents before children.
     pub(crate) mounts: Vec<Mount>,
     /// Its resource limits.
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommandLimits,
     /// User and group of the command towards the kernel.
     pub(crate) identity: (u32, u32),
     /// Whether the daemon is root and the sandbox still has to stop being it.
@@ -59,7 +59,7 @@ pub(crate) enum Net {
 
 /// Message of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum InitMessage {
     /// Carries the listener, if one was wanted. Said before anything is given up: who shares a user with the commands
     /// could not hand it over any more once they have as many descriptors on their way as they may.
     Listening,
@@ -76,19 +76,19 @@ pub(crate) enum Word {
 }
 
 /// Puts the length before a message.
-pub(crate) fn framed(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
+pub(crate) fn framed(message: &impl Serialize) -> Result<Vec<u8>, InitError> {
     let body = serde_json::to_vec(message).trying("writing a message")?;
     let length = u32::try_from(body.len()).trying("writing a message")?;
     Ok([&length.to_le_bytes()[..], &body].concat())
 }
 
 /// Reads one message and nothing behind it.
-pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, Fault> {
+pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, InitError> {
     let mut length = [0; 4];
     from.read_exact(&mut length).trying("reading the plan")?;
     let length = usize::try_from(u32::from_le_bytes(length)).trying("reading the plan")?;
     if length > MAX_MESSAGE_BYTES {
-        return Err(Fault(format!("the plan has {length} bytes, more than {MAX_MESSAGE_BYTES}")));
+        return Err(InitError(format!("the plan has {length} bytes, more than {MAX_MESSAGE_BYTES}")));
     }
     let mut body = vec![0; length];
     from.read_exact(&mut body).trying("reading the plan")?;
@@ -96,11 +96,11 @@ pub(crate) fn read<T: DeserializeOwned>(mut from: impl Read) -> Result<T, Fault>
 }
 
 /// Takes the first whole message out of what came; `None` if more has to come.
-pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<Word>, Fault> {
+pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<InitMessage>, InitError> {
     let Some((length, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(*length)).trying("reading a word")?;
     if length > MAX_MESSAGE_BYTES {
-        return Err(Fault(format!("a word of {length} bytes")));
+        return Err(InitError(format!("a word of {length} bytes")));
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
     let word = serde_json::from_slice(body).trying("understanding a word");
@@ -109,7 +109,11 @@ pub(crate) fn take(buffer: &mut Vec<u8>) -> Result<Option<Word>, Fault> {
 }
 
 /// Sends a message, with a descriptor if there is one.
-pub(crate) fn say(to: &UnixStream, word: &Word, with: Option<BorrowedFd<'_>>) -> Result<(), Fault> {
+pub(crate) fn say(
+    to: &UnixStream,
+    word: &InitMessage,
+    with: Option<BorrowedFd<'_>>,
+) -> Result<(), InitError> {
     let bytes = framed(word)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -134,23 +138,23 @@ mod tests {
 
     #[test]
     fn messages_come_whole_or_not_at_all() {
-        let mut bytes = framed(&Word::Exited(3)).unwrap();
-        bytes.extend(framed(&Word::Memory).unwrap());
-        assert_eq!(read::<Word>(&bytes[..]).unwrap(), Word::Exited(3));
+        let mut bytes = framed(&InitMessage::Exited(3)).unwrap();
+        bytes.extend(framed(&InitMessage::Memory).unwrap());
+        assert_eq!(read::<InitMessage>(&bytes[..]).unwrap(), InitMessage::Exited(3));
         let mut buffer = bytes[..7].to_vec();
         assert_eq!(take(&mut buffer).unwrap(), None);
         buffer.extend(&bytes[7..]);
-        assert_eq!(take(&mut buffer).unwrap(), Some(Word::Exited(3)));
-        assert_eq!(take(&mut buffer).unwrap(), Some(Word::Memory));
+        assert_eq!(take(&mut buffer).unwrap(), Some(InitMessage::Exited(3)));
+        assert_eq!(take(&mut buffer).unwrap(), Some(InitMessage::Memory));
         assert_eq!((take(&mut buffer).unwrap(), buffer), (None, Vec::new()));
     }
 
     #[test]
     fn garbage_and_giants_are_refused() {
         for bytes in [&b"\xff\xff\xff\xff"[..], b"\x02\0\0\0{}", b"\x01\0\0\0\xff"] {
-            assert!(read::<Word>(bytes).is_err(), "{bytes:?}");
+            assert!(read::<InitMessage>(bytes).is_err(), "{bytes:?}");
             assert!(take(&mut bytes.to_vec()).is_err(), "{bytes:?}");
         }
-        assert!(read::<Word>(&b"\x05\0\0\0{}"[..]).is_err());
+        assert!(read::<InitMessage>(&b"\x05\0\0\0{}"[..]).is_err());
     }
 }

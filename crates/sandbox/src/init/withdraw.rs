@@ -5,7 +5,7 @@
 //! Namespaces are taken where the kernel gives them; that a process stops being root and that the filter of calls is in
 //! force is not negotiable. Deliberately absent: limits, which are the caller's.
 
-use super::{Fault, Trying, outer, privileges, quota::Proc, seccomp};
+use super::{InitError, Trying, outer, privileges, quota::Proc, seccomp};
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, mount_remount, unmount},
@@ -22,10 +22,10 @@ pub(crate) const NOBODY_ELSE: (u32, u32) = (65_533, 65_533);
 /// # Errors
 /// When something is left that must not be; the process has to end then.
 pub fn withdraw() -> Result<(), String> {
-    work().map_err(|Fault(why)| why)
+    work().map_err(|InitError(why)| why)
 }
 
-fn work() -> Result<(), Fault> {
+fn work() -> Result<(), InitError> {
     outer::close_strangers().trying("closing what was inherited")?;
     // Who leads a session already has no terminal either. If memory runs out, this goes first: it is a wish.
     setsid().ok();
@@ -49,7 +49,7 @@ fn work() -> Result<(), Fault> {
 }
 
 /// Goes into namespaces of its own.
-fn leave(from_root: bool) -> Result<(), Fault> {
+fn leave(from_root: bool) -> Result<(), InitError> {
     let flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS

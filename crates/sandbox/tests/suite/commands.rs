@@ -1,7 +1,7 @@
 //! What commands find and how they end.
 
 use crate::house::{House, confined, gone, house, with_host_shell};
-use pudu_base::{BoxFuture, Command, Killed, Network, SandboxError, SandboxProvider, Shell};
+use pudu_base::{BoxFuture, Killed, Network, SandboxError, SandboxProvider, Shell, ShellCommand};
 use pudu_sandbox::{Egress, Mount, Options};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -13,7 +13,7 @@ use tokio::{
 async fn there_is_a_shell_where_the_kernel_confines_it_or_the_operator_allows_the_hosts() {
     let allowed = |host_shell| Options { host_shell, ..Options::default() };
     let none = house(None, allowed(false)).await;
-    let command = Command { script: "true".into(), timeout: Duration::from_secs(1) };
+    let command = ShellCommand { script: "true".into(), timeout: Duration::from_secs(1) };
     assert!(matches!(none.sandbox.exec(&command).await, Err(SandboxError::Refused(_))));
     assert_eq!(none.local.shell(), None);
     let host = house(None, allowed(true)).await;
@@ -130,7 +130,7 @@ async fn ends(house: &House, mark: &str) {
     let done = house.sh_for(&slow(2), Duration::from_millis(500)).await;
     assert_eq!((done.stdout.as_str(), done.code, done.killed), ("begun\n", None, Some(Killed::Late)));
     gone(&format!("{mark}2")).await;
-    let command = Command { script: slow(3), timeout: Duration::from_secs(1000) };
+    let command = ShellCommand { script: slow(3), timeout: Duration::from_secs(1000) };
     let dropped = tokio::time::timeout(Duration::from_millis(500), house.sandbox.exec(&command)).await;
     assert!(dropped.is_err());
     gone(&format!("{mark}3")).await;
@@ -157,7 +157,7 @@ async fn a_script_that_cannot_be_handed_over_is_refused_with_a_way_out() {
     let long = format!("echo {}", "x".repeat(100_000));
     assert_eq!(house.says(&long).await.len(), 100_000);
     for script in ["#".repeat(200_000), "echo \0".to_owned()] {
-        let command = Command { script, timeout: Duration::from_secs(9) };
+        let command = ShellCommand { script, timeout: Duration::from_secs(9) };
         let refused = house.sandbox.exec(&command).await.unwrap_err().to_string();
         assert!(refused.contains("write it to a file"), "{refused}");
     }

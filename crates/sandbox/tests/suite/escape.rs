@@ -4,7 +4,7 @@ use crate::{
     attempts::ATTEMPTS,
     house::{House, confined, fixture, gone, jail, processes},
 };
-use pudu_base::{Command, Network, SandboxError};
+use pudu_base::{Network, SandboxError, ShellCommand};
 use pudu_sandbox::{Options, prove};
 use std::{
     io::{Read, Write},
@@ -315,6 +315,6 @@ fn starting_the_program_under_the_sandboxs_name_does_nothing_for_anybody() {
 async fn the_attempts_are_told_from_a_shell_that_does_nothing() {
     let Some(house) = confined(Options::default()).await else { return };
     let command =
-        Command { script: "cat /etc/passwd && echo ESCAPED".into(), timeout: Duration::from_secs(20) };
+        ShellCommand { script: "cat /etc/passwd && echo ESCAPED".into(), timeout: Duration::from_secs(20) };
     assert!(house.sandbox.exec(&command).await.unwrap().stdout.ends_with("ESCAPED\n"));
 }

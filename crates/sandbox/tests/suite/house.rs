@@ -1,7 +1,7 @@
 //! What the tests share: a home with a thread in it, and a shell there.
 
-use pudu_base::{Command, Exec, Sandbox, SandboxError, SandboxProvider, ThreadId};
-use pudu_sandbox::{Folders, Jail, Local, Options, ThreadFiles};
+use pudu_base::{Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
+use pudu_sandbox::{Folders, Jail, LocalSandboxes, Options, ThreadFiles};
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -17,7 +17,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// A home, and a thread in it.
 pub(crate) struct House {
     pub(crate) home: tempfile::TempDir,
-    pub(crate) local: Local,
+    pub(crate) local: LocalSandboxes,
     pub(crate) sandbox: Arc<dyn Sandbox>,
     pub(crate) files: ThreadFiles,
 }
@@ -56,7 +56,7 @@ pub(crate) async fn house(jail: Option<Arc<Jail>>, options: Options) -> House {
     std::fs::write(home.path().join("secret"), "of the host").unwrap();
     let folders = Folders::new(home.path().to_owned(), jail.as_ref().and_then(|jail| jail.owner()));
     let files = folders.of(&ThreadId::from("t"));
-    let local = Local::new(folders, jail, options);
+    let local = LocalSandboxes::new(folders, jail, options);
     let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
     House { home, local, sandbox, files }
 }
@@ -73,7 +73,7 @@ impl House {
     }
 
     pub(crate) async fn sh_for(&self, script: &str, timeout: Duration) -> Exec {
-        let command = Command { script: script.into(), timeout };
+        let command = ShellCommand { script: script.into(), timeout };
         self.sandbox.exec(&command).await.unwrap()
     }
 

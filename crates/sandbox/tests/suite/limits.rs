@@ -2,13 +2,13 @@
 
 use crate::house::{confined, gone};
 use pudu_base::Killed;
-use pudu_sandbox::{Limits, Options};
+use pudu_sandbox::{CommandLimits, Options};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
 fn limits(memory: u64, processes: u64, disk: u64) -> Options {
-    Options { limits: Limits { memory, processes, disk }, ..Options::default() }
+    Options { limits: CommandLimits { memory, processes, disk }, ..Options::default() }
 }
 
 /// Whatever a command did, the next one works and the machine is as quick as before.

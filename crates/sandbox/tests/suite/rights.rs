@@ -148,7 +148,7 @@ async fn without_a_shell_file_tools_have_no_more_rights() {
     let mounts = vec![Mount::configured(folder.path().to_owned(), "/mnt/host", false).unwrap()];
     let home = tempfile::tempdir().unwrap();
     let folders = pudu_sandbox::Folders::new(home.path().to_owned(), Some((65_533, 65_533)));
-    let local = pudu_sandbox::Local::new(folders, None, Options { mounts, ..Options::default() });
+    let local = pudu_sandbox::LocalSandboxes::new(folders, None, Options { mounts, ..Options::default() });
     let sandbox = local.acquire(&ThreadId::from("t")).await.unwrap();
     assert!(!went(sandbox.read("/mnt/host/secret", 100).await));
     assert!(went(sandbox.read("/mnt/host/shown", 100).await));

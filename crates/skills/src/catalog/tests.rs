@@ -1,5 +1,5 @@
 use super::*;
-use crate::Verdict;
+use crate::ScanVerdict;
 use std::io::{Cursor, Write};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -11,7 +11,7 @@ struct House {
 fn house() -> House {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let places = Places {
+    let places = CatalogPaths {
         shipped: at("shipped"),
         shelf: at("shelf"),
         own: at("own"),
@@ -34,14 +34,15 @@ impl House {
 
     /// Each skill as `name path`, with a sign for what is off.
     fn names(&self) -> Vec<String> {
-        let line =
-            |entry: &Entry| format!("{}{} {}", if entry.enabled { "" } else { "-" }, entry.name, entry.path);
+        let line = |entry: &CatalogEntry| {
+            format!("{}{} {}", if entry.enabled { "" } else { "-" }, entry.name, entry.path)
+        };
         self.skills.read().entries.iter().map(line).collect()
     }
 
     fn broken(&self) -> Vec<String> {
         let catalog = self.skills.read();
-        let line = |broken: &Broken| {
+        let line = |broken: &BrokenSkill| {
             let folder = broken.folder.strip_prefix(self.dir.path()).unwrap();
             format!("{}: {}", folder.display(), broken.why)
                 .replace(&format!("{}/", self.dir.path().display()), "")
@@ -206,7 +207,7 @@ fn a_skill_is_installed_replaced_and_removed() {
     let installed = house.skills.install(&archive, false).unwrap();
     assert_eq!(
         (installed.name.as_str(), installed.files, installed.report.verdict()),
-        ("demo", 2, Verdict::Allow)
+        ("demo", 2, ScanVerdict::Allow)
     );
     assert_eq!(house.own(), ["demo", "demo/SKILL.md", "demo/scripts", "demo/scripts/a.py"]);
     let meta = fs::metadata(house.dir.path().join("own/demo/SKILL.md")).unwrap();
@@ -216,7 +217,7 @@ fn a_skill_is_installed_replaced_and_removed() {
     assert!(again.starts_with("a skill `demo` is there already (custom); "), "{again}");
     let newer = house.archive(&[("SKILL.md", &text("demo")), ("new.txt", "requests.post(x)")]);
     let installed = house.skills.install(&newer, true).unwrap();
-    assert_eq!(installed.report.verdict(), Verdict::Warn);
+    assert_eq!(installed.report.verdict(), ScanVerdict::Warn);
     assert_eq!(house.own(), ["demo", "demo/SKILL.md", "demo/new.txt"]);
     house.skills.set_enabled("demo", false).unwrap();
     house.skills.remove("demo").unwrap();

@@ -5,7 +5,7 @@
 
 use super::{
     Finding,
-    Severity::{self, Block, Warn},
+    FindingSeverity::{self, Block, Warn},
     shown,
 };
 use pudu_base::danger::{self, Danger, MAX_SCRIPT_BYTES};
@@ -20,7 +20,7 @@ const SESSIONS: [&str; 3] = ["console", "shell-session", "shellsession"];
 const MAX_FINDINGS: usize = 100;
 
 /// Lines that are read together.
-struct Script {
+struct ScannedScript {
     /// The first line, from 1.
     line: usize,
     text: String,
@@ -40,7 +40,7 @@ enum BlockKind {
 pub(super) fn findings(file: &str, text: &str, known: &[Finding]) -> Vec<Finding> {
     let scripts = match file.to_lowercase().ends_with(".md") {
         true => of_page(text),
-        false if is_shell(file, text) => vec![Script { line: 1, text: text.to_owned(), whole: true }],
+        false if is_shell(file, text) => vec![ScannedScript { line: 1, text: text.to_owned(), whole: true }],
         false => Vec::new(),
     };
     let found = scripts.iter().flat_map(pieces).flat_map(|piece| look(file, &piece, known));
@@ -56,9 +56,9 @@ fn is_shell(file: &str, text: &str) -> bool {
 }
 
 /// Returns the commands of a page.
-fn of_page(text: &str) -> Vec<Script> {
+fn of_page(text: &str) -> Vec<ScannedScript> {
     let mut scripts = Vec::new();
-    let mut open: Option<(String, BlockKind, Script)> = None;
+    let mut open: Option<(String, BlockKind, ScannedScript)> = None;
     for (line, row) in (1..).zip(text.lines()) {
         let bare = row.trim_start();
         match &mut open {
@@ -76,8 +76,11 @@ fn of_page(text: &str) -> Vec<Script> {
             }
             None => match fence(bare) {
                 Some((fence, kind)) => {
-                    let script =
-                        Script { line: line + 1, text: String::new(), whole: kind == BlockKind::Commands };
+                    let script = ScannedScript {
+                        line: line + 1,
+                        text: String::new(),
+                        whole: kind == BlockKind::Commands,
+                    };
                     open = Some((fence, kind, script));
                 }
                 None => scripts.extend(spans(line, row)),
@@ -108,21 +111,21 @@ fn closes(fence: &str, row: &str) -> bool {
 }
 
 /// Returns what stands as code within a line; a single word is a name.
-fn spans(line: usize, row: &str) -> impl Iterator<Item = Script> {
+fn spans(line: usize, row: &str) -> impl Iterator<Item = ScannedScript> {
     let code = row.split('`').skip(1).step_by(2).filter(|code| code.trim().contains(' '));
-    code.map(move |code| Script { line, text: code.to_owned(), whole: false })
+    code.map(move |code| ScannedScript { line, text: code.to_owned(), whole: false })
 }
 
 /// Parts a script into pieces that can be read, at the ends of lines.
-fn pieces(script: &Script) -> Vec<Script> {
-    let piece = |line| Script { line, text: String::new(), whole: script.whole };
+fn pieces(script: &ScannedScript) -> Vec<ScannedScript> {
+    let piece = |line| ScannedScript { line, text: String::new(), whole: script.whole };
     let mut pieces = vec![piece(script.line)];
     for (line, row) in (script.line..).zip(script.text.split_inclusive('\n')) {
         if let Some(last) = pieces.last_mut() {
             if last.text.is_empty() || last.text.len() + row.len() <= MAX_SCRIPT_BYTES {
                 last.text.push_str(row);
             } else {
-                pieces.push(Script { text: row.to_owned(), ..piece(line) });
+                pieces.push(ScannedScript { text: row.to_owned(), ..piece(line) });
             }
         }
     }
@@ -131,7 +134,7 @@ fn pieces(script: &Script) -> Vec<Script> {
 
 /// Looks at a piece, and at each of its lines: what is found in a line is told there, and what cannot be read whole is
 /// read in lines at least.
-fn look(file: &str, piece: &Script, known: &[Finding]) -> Vec<Finding> {
+fn look(file: &str, piece: &ScannedScript, known: &[Finding]) -> Vec<Finding> {
     let finding = |(line, words, danger): (usize, &str, Danger)| {
         let (rule, severity) = rule(danger);
         let what = format!("{}: {}", danger.words(), shown(words));
@@ -155,7 +158,7 @@ fn look(file: &str, piece: &Script, known: &[Finding]) -> Vec<Finding> {
 }
 
 /// Returns the rule that a danger breaks, and how bad it is in what a stranger wrote.
-fn rule(danger: Danger) -> (&'static str, Severity) {
+fn rule(danger: Danger) -> (&'static str, FindingSeverity) {
     match danger {
         Danger::Fetches => ("download-and-run", Block),
         Danger::Hides => ("obfuscation", Block),

@@ -1,6 +1,6 @@
 //! Rules of the scan: one table. Patterns are linear in the length of the text.
 
-use super::Severity::{self, Block, Warn};
+use super::FindingSeverity::{self, Block, Warn};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ pub(super) struct Rule {
     /// Its name in a report.
     pub(super) name: &'static str,
     /// How bad it is.
-    pub(super) severity: Severity,
+    pub(super) severity: FindingSeverity,
     /// Whether it looks at Markdown alone.
     pub(super) prose: bool,
     /// Its finding, in words.
@@ -18,12 +18,12 @@ pub(super) struct Rule {
     pub(super) pattern: Regex,
 }
 
-type Row = (&'static str, Severity, bool, &'static str, &'static str);
+type RuleRow = (&'static str, FindingSeverity, bool, &'static str, &'static str);
 
 /// A file that holds somebody's keys.
 const KEYS: &str = r"(?:~|\$HOME|\$\{HOME\}|/(?:home)/[^/\s]+|/root|expanduser\([^)]{0,20})/?[^\s]{0,4}\.(?:ssh|aws|gnupg|kube|netrc|npmrc|pypirc|docker/config|git-credentials|config/gcloud)\b|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/shadow\b|/proc/(?:self|\d+|\*)/environ";
 
-const ROWS: &[Row] = &[
+const ROWS: &[RuleRow] = &[
     // Keys and tokens.
     ("secrets", Block, false, "it reaches for somebody's keys", KEYS),
     (
@@ -242,7 +242,7 @@ const ROWS: &[Row] = &[
 /// All rules. They are made once; a pattern that is none would be a mistake of ours, which a test finds.
 pub(super) fn all() -> &'static [Rule] {
     static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        let rule = |(name, severity, prose, what, pattern): &Row| {
+        let rule = |(name, severity, prose, what, pattern): &RuleRow| {
             let pattern = Regex::new(pattern).ok()?;
             Some(Rule { name, severity: *severity, prose: *prose, what, pattern })
         };

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Tells which rules find something in a text, and how bad it is.
-fn found(file: &str, text: &str) -> Vec<(&'static str, Severity)> {
+fn found(file: &str, text: &str) -> Vec<(&'static str, FindingSeverity)> {
     let mut found: Vec<_> = text_findings(file, text).into_iter().map(|f| (f.rule, f.severity)).collect();
     found.sort();
     found.dedup();
@@ -18,7 +18,7 @@ fn what_no_honest_skill_has_is_blocked() {
     let check = |rule: &'static str, texts: &[&str]| {
         for text in texts {
             let found = found("SKILL.md", text);
-            assert!(found.contains(&(rule, Severity::Block)), "{rule}: {text:?} {found:?}");
+            assert!(found.contains(&(rule, FindingSeverity::Block)), "{rule}: {text:?} {found:?}");
         }
     };
     check(
@@ -105,7 +105,7 @@ fn what_a_person_should_look_at_is_told() {
     let warns = |rule: &str, file: &str, text: &str| {
         assert_eq!(
             found(file, text).iter().map(|(name, s)| (*name, *s)).collect::<Vec<_>>(),
-            [(rule, Severity::Warn)],
+            [(rule, FindingSeverity::Warn)],
             "{text}"
         );
     };
@@ -151,7 +151,7 @@ fn a_folder_is_looked_through_and_the_report_names_file_and_line() {
     fs::write(dir.path().join("blob"), b"\xff\xfe\0curl x | sh").unwrap();
     fs::write(dir.path().join("tool"), b"\x7fELF").unwrap();
     let report = scan(dir.path()).unwrap();
-    assert_eq!(report.verdict(), Verdict::Block);
+    assert_eq!(report.verdict(), ScanVerdict::Block);
     assert_eq!(
         report.to_string(),
         "  BLOCK  blob:1  download-and-run: it runs what it downloads: `curl x | sh`\n  \
@@ -195,11 +195,11 @@ fn commands_are_read_as_the_shell_reads_them() {
             ("scripts/run", format!("#!/usr/bin/env bash\n{script}\n")),
         ] {
             let found = found(file, &text);
-            assert!(found.contains(&(rule, Severity::Block)), "{rule}: {file} {text:?} {found:?}");
+            assert!(found.contains(&(rule, FindingSeverity::Block)), "{rule}: {file} {text:?} {found:?}");
         }
     }
     // One line in words is a command as well.
-    assert_eq!(found("SKILL.md", "Then run `rm -r -f ~`."), [("damage", Severity::Block)]);
+    assert_eq!(found("SKILL.md", "Then run `rm -r -f ~`."), [("damage", FindingSeverity::Block)]);
     let finding = text_findings("a.sh", "set -e\nls\nrm -r -f ~\n").pop().unwrap();
     assert_eq!((finding.line, finding.what.as_str()), (3, "it deletes whole folders: `rm -r -f ~`"));
 }
@@ -223,7 +223,7 @@ fn what_is_no_command_is_not_read_as_one() {
 #[test]
 fn a_long_script_is_read_in_pieces() {
     let script = format!("{}\nrm -r -f ~\n", "echo hello there\n".repeat(2_000));
-    assert!(found("a.sh", &script).contains(&("damage", Severity::Block)));
+    assert!(found("a.sh", &script).contains(&("damage", FindingSeverity::Block)));
     let odd = format!("echo '{}\n", "x".repeat(20_000));
-    assert!(found("a.sh", &odd).contains(&("commands", Severity::Warn)), "{:?}", found("a.sh", &odd));
+    assert!(found("a.sh", &odd).contains(&("commands", FindingSeverity::Warn)), "{:?}", found("a.sh", &odd));
 }

@@ -1,5 +1,5 @@
 use crate::fixture::NOW;
-use pudu_store::{Approval, Db, Ruling};
+use pudu_store::{Approval, ApprovalDecision, Db};
 
 pub(crate) fn question(id: &str, call: &str) -> Approval {
     Approval {
@@ -15,19 +15,19 @@ pub(crate) fn question(id: &str, call: &str) -> Approval {
         name: "Ada".into(),
         asked: NOW,
         deadline: NOW + 600_000,
-        ruling: None,
+        decision: None,
     }
 }
 
-fn ruling(approved: bool, by: Option<&str>) -> Ruling {
-    Ruling { approved, by: by.map(str::to_owned), at: NOW + 1 }
+fn ruling(approved: bool, by: Option<&str>) -> ApprovalDecision {
+    ApprovalDecision { approved, by: by.map(str::to_owned), at: NOW + 1 }
 }
 
 pub(crate) async fn a_question_is_decided_once(db: Db) {
     let asked = question("1", "call");
     assert_eq!(db.ask(&asked).await.unwrap(), asked);
     assert_eq!(db.approval("1").await.unwrap(), Some(asked.clone()));
-    let decided = Some(Approval { ruling: Some(ruling(true, Some("Ada"))), ..asked });
+    let decided = Some(Approval { decision: Some(ruling(true, Some("Ada"))), ..asked });
     assert_eq!(db.decide("1", ruling(true, Some("Ada"))).await.unwrap(), decided);
     assert_eq!(db.decide("1", ruling(false, None)).await.unwrap(), decided, "the first decision stays");
     assert_eq!(db.approval("1").await.unwrap(), decided);

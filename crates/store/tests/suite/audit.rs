@@ -1,9 +1,9 @@
 use crate::fixture::NOW;
 use pudu_base::{Outcome, Usage};
-use pudu_store::{ABANDONED, Db, Deed, STOPPED};
+use pudu_store::{ABANDONED, AuditEntry, Db, STOPPED};
 
-pub(crate) fn deed(detail: &str) -> Deed {
-    Deed {
+pub(crate) fn deed(detail: &str) -> AuditEntry {
+    AuditEntry {
         at: NOW,
         thread: "thread".into(),
         run: "run".into(),
@@ -18,29 +18,29 @@ pub(crate) fn deed(detail: &str) -> Deed {
 }
 
 pub(crate) async fn a_deed_is_there_before_it_ends(db: Db) {
-    let first = db.deed_begins(deed("ls")).await.unwrap();
-    let elsewhere = Deed { thread: "other".into(), verdict: "blocked".into(), ..deed("rm -rf /") };
-    db.deed_begins(elsewhere.clone()).await.unwrap();
-    assert_eq!(db.deeds(None, 10).await.unwrap(), [elsewhere.clone(), deed("ls")]);
-    db.deed_ends(first, Some(0), NOW + 5).await.unwrap();
-    let ended = Deed { code: Some(0), ended: Some(NOW + 5), ..deed("ls") };
-    assert_eq!(db.deeds(Some(&"thread".into()), 10).await.unwrap(), [ended]);
-    assert_eq!(db.deeds(None, 1).await.unwrap(), [elsewhere]);
+    let first = db.begin_audit_entry(deed("ls")).await.unwrap();
+    let elsewhere = AuditEntry { thread: "other".into(), verdict: "blocked".into(), ..deed("rm -rf /") };
+    db.begin_audit_entry(elsewhere.clone()).await.unwrap();
+    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [elsewhere.clone(), deed("ls")]);
+    db.end_audit_entry(first, Some(0), NOW + 5).await.unwrap();
+    let ended = AuditEntry { code: Some(0), ended: Some(NOW + 5), ..deed("ls") };
+    assert_eq!(db.audit_entries(Some(&"thread".into()), 10).await.unwrap(), [ended]);
+    assert_eq!(db.audit_entries(None, 1).await.unwrap(), [elsewhere]);
 }
 
 pub(crate) async fn a_deed_whose_end_nobody_noted_ended_with_its_run_or_with_the_process(db: Db) {
-    let of = |run: &str| Deed { run: run.into(), ..deed("sleep 600") };
+    let of = |run: &str| AuditEntry { run: run.into(), ..deed("sleep 600") };
     for run in ["stopped", "open"] {
         db.run_started(&run.into(), &"thread".into(), "model", NOW).await.unwrap();
-        db.deed_begins(of(run)).await.unwrap();
+        db.begin_audit_entry(of(run)).await.unwrap();
     }
-    assert_eq!(db.deeds(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");
+    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), of("stopped")], "both are at work");
     db.run_ended(&"stopped".into(), &Outcome::Stopped, Usage::default(), NOW + 5).await.unwrap();
-    let ended = |run: &str, code: i64, at: i64| Deed { code: Some(code), ended: Some(at), ..of(run) };
+    let ended = |run: &str, code: i64, at: i64| AuditEntry { code: Some(code), ended: Some(at), ..of(run) };
     let stopped = ended("stopped", STOPPED, NOW + 5);
-    assert_eq!(db.deeds(None, 10).await.unwrap(), [of("open"), stopped]);
-    db.deeds_abandoned(NOW + 9).await.unwrap();
-    db.deeds_abandoned(NOW + 99).await.unwrap();
+    assert_eq!(db.audit_entries(None, 10).await.unwrap(), [of("open"), stopped]);
+    db.abandon_audit_entries(NOW + 9).await.unwrap();
+    db.abandon_audit_entries(NOW + 99).await.unwrap();
     let now = [ended("open", ABANDONED, NOW + 9), ended("stopped", STOPPED, NOW + 5)];
-    assert_eq!(db.deeds(Some(&"thread".into()), 10).await.unwrap(), now);
+    assert_eq!(db.audit_entries(Some(&"thread".into()), 10).await.unwrap(), now);
 }

@@ -7,7 +7,8 @@ use crate::{
 };
 use pudu_base::{Outcome, ThreadLog, Usage};
 use pudu_store::{
-    AuditLimits, Db, FileSize, InboxItemId, InsertedEvent, KEEP_DONE, Paired, Ruling, Shown, TurnId, crash,
+    ApprovalDecision, AuditLimits, Db, FileSize, InboxItemId, InsertedEvent, KEEP_DONE, Paired, ShownReply,
+    TurnId, crash,
 };
 use std::{
     os::unix::process::ExitStatusExt,
@@ -50,7 +51,7 @@ async fn script(db: &Db) {
     let updates = ["a", "b", "c"].map(|text| said("1", &text.repeat(30_000)));
     db.append(&"thread".into(), &"run".into(), 0, &updates).await.unwrap();
     db.load(&"thread".into()).await.unwrap();
-    let shown = Shown {
+    let shown = ShownReply {
         handle: "{}".into(),
         conversation: "key".into(),
         account: "telegram".into(),
@@ -73,9 +74,9 @@ async fn script(db: &Db) {
     db.redeem_code("hash", Paired { account, person, name, at: NOW }).await.unwrap();
     db.unpair("telegram", "7").await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
-    db.decide("1", Ruling { approved: true, by: None, at: NOW }).await.unwrap();
-    let deed = db.deed_begins(crate::audit::deed("ls")).await.unwrap();
-    db.deed_ends(deed, Some(0), NOW).await.unwrap();
+    db.decide("1", ApprovalDecision { approved: true, by: None, at: NOW }).await.unwrap();
+    let deed = db.begin_audit_entry(crate::audit::deed("ls")).await.unwrap();
+    db.end_audit_entry(deed, Some(0), NOW).await.unwrap();
     db.save_position("discord", "5", NOW).await.unwrap();
     db.thread_used(&"thread".into(), "telegram", NOW).await.unwrap();
     db.measured(vec![FileSize { thread: "thread".into(), updated: NOW, bytes: 1 }]).await.unwrap();

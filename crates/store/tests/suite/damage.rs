@@ -1,11 +1,11 @@
 //! A damaged or forbidden file is told as what it is.
 
 use crate::fixture::{Place, accept};
-use pudu_store::{Db, Location, StoreError};
+use pudu_store::{Db, DbLocation, StoreError};
 use std::{fs, io::Write, os::unix::fs::PermissionsExt};
 use tempfile::TempDir;
 
-async fn refusal(location: &Location) -> StoreError {
+async fn refusal(location: &DbLocation) -> StoreError {
     Db::open(location).await.map(drop).unwrap_err()
 }
 
@@ -15,7 +15,7 @@ async fn a_file_that_is_no_database_is_told_at_once() {
     let path = folder.path().join("pudu.db");
     fs::File::create(&path).unwrap().write_all(&[7; 8192]).unwrap();
     let damaged = StoreError::Corrupt("file is not a database".into());
-    assert_eq!(refusal(&Location::Sqlite(path)).await, damaged);
+    assert_eq!(refusal(&DbLocation::Sqlite(path)).await, damaged);
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_damaged_page_is_told_when_it_is_read() {
 #[tokio::test]
 async fn a_folder_is_no_database() {
     let folder = TempDir::new().unwrap();
-    let error = refusal(&Location::Sqlite(folder.path().into())).await;
+    let error = refusal(&DbLocation::Sqlite(folder.path().into())).await;
     assert!(matches!(&error, StoreError::Refused(why) if why.contains("Is a directory")), "{error}");
 }
 
@@ -58,7 +58,7 @@ async fn nobody_else_may_read_the_file() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_told_without_the_password() {
     let url = pudu_store::PostgresUrl::parse("postgres://pudu:hunter2@127.0.0.1:1/x").unwrap();
-    let error = refusal(&Location::Postgres(url)).await;
+    let error = refusal(&DbLocation::Postgres(url)).await;
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Databases to check on: each check has one of its own, which goes with it.
 
 use pudu_sim::Proxy;
-use pudu_store::{Db, InboxItemId, InsertedEvent, Location, NewInboxItem, NewTurn, PostgresUrl, TurnId};
+use pudu_store::{Db, DbLocation, InboxItemId, InsertedEvent, NewInboxItem, NewTurn, PostgresUrl, TurnId};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use std::{
     path::Path,
@@ -14,13 +14,13 @@ use tempfile::TempDir;
 pub(crate) const NOW: i64 = 1_800_000_000_000;
 
 pub(crate) async fn memory<F: Future<Output = ()>>(check: fn(Db) -> F) {
-    let db = Db::open(&Location::Memory).await.unwrap();
+    let db = Db::open(&DbLocation::Memory).await.unwrap();
     check(db).await;
 }
 
 pub(crate) async fn sqlite<F: Future<Output = ()>>(check: fn(Db) -> F) {
     let folder = TempDir::new().unwrap();
-    let db = Db::open(&Location::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
+    let db = Db::open(&DbLocation::Sqlite(folder.path().join("pudu.db"))).await.unwrap();
     check(db.clone()).await;
     db.close().await;
 }
@@ -47,7 +47,7 @@ pub(crate) async fn postgres_place<F: Future<Output = ()> + Send + 'static>(chec
 /// Where a database is, for the store and for a look behind its back.
 #[derive(Clone)]
 pub(crate) struct Place {
-    pub(crate) location: Location,
+    pub(crate) location: DbLocation,
     url: String,
     enter: &'static str,
 }
@@ -56,11 +56,11 @@ impl Place {
     pub(crate) fn file(path: &Path) -> Self {
         let url = url::Url::from_file_path(path).unwrap();
         let url = format!("sqlite://{}", url.path());
-        Self { location: Location::Sqlite(path.to_owned()), url, enter: "" }
+        Self { location: DbLocation::Sqlite(path.to_owned()), url, enter: "" }
     }
 
     fn server(url: String) -> Self {
-        let location = Location::Postgres(PostgresUrl::parse(&url).unwrap());
+        let location = DbLocation::Postgres(PostgresUrl::parse(&url).unwrap());
         Self { location, url, enter: "SET search_path TO pudu;" }
     }
 
@@ -157,7 +157,7 @@ pub(crate) fn turn(id: &str, items: &[InboxItemId]) -> NewTurn {
         account: "telegram".into(),
         thread: Some("thread".into()),
         run: Some("run".into()),
-        placement: r#"{"chat":"-100"}"#.into(),
+        reply_target: r#"{"chat":"-100"}"#.into(),
         items: items.to_vec(),
         final_view: None,
         now: NOW,

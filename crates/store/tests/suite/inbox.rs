@@ -1,6 +1,6 @@
 use crate::fixture::{NOW, accept, event, turn};
 use proptest::prelude::*;
-use pudu_store::{Db, InboxItemId, InboxRow, InsertedEvent, Location, NewInboxItem, TurnId};
+use pudu_store::{Db, DbLocation, InboxItemId, InboxRow, InsertedEvent, NewInboxItem, TurnId};
 use std::collections::BTreeSet;
 
 fn waiting(id: InboxItemId, key: &str) -> InboxRow {
@@ -61,7 +61,7 @@ proptest! {
     fn random_deliveries_keep_each_event_once(keys in prop::collection::vec(0u8..20, 0..80)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let db = Db::open(&Location::Memory).await.unwrap();
+            let db = Db::open(&DbLocation::Memory).await.unwrap();
             let deliveries = keys.iter().map(|key| {
                 let (db, event) = (db.clone(), event(&key.to_string()));
                 async move { db.accept(&event).await.unwrap() }

@@ -5,7 +5,7 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, Seq, ThreadId, ThreadLog, Usage};
-use pudu_store::{Db, InsertedEvent, NewInboxItem, Shown, TurnId};
+use pudu_store::{Db, InsertedEvent, NewInboxItem, ShownReply, TurnId};
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
@@ -55,7 +55,7 @@ async fn answer_one(db: &Db, thread: &ThreadId, n: Seq) {
     db.run_started(&id.as_str().into(), thread, "gpt", NOW).await.unwrap();
     let at = 2 * n;
     db.append(thread, &"run".into(), at, &[said(&id, &text)]).await.unwrap();
-    let shown = Shown {
+    let shown = ShownReply {
         handle: r#"{"messages":[1]}"#.into(),
         conversation: "telegram:-100".into(),
         account: "telegram".into(),

@@ -1,8 +1,8 @@
 use crate::fixture::{NOW, event, turn};
-use pudu_store::{Conversation, Db, NewInboxItem, NewTurn, Room, StoreError, TurnId};
+use pudu_store::{ChatConversations, ConversationRow, Db, NewInboxItem, NewTurn, StoreError, TurnId};
 
-fn conversation(key: &str, thread: &str, updated: i64) -> Conversation {
-    Conversation {
+fn conversation(key: &str, thread: &str, updated: i64) -> ConversationRow {
+    ConversationRow {
         key: key.into(),
         account: "telegram".into(),
         chat: "-100".into(),
@@ -40,7 +40,8 @@ pub(crate) async fn a_place_keeps_its_choices_when_it_starts_anew(db: Db) {
 }
 
 pub(crate) async fn the_conversation_that_was_talked_in_last_is_found(db: Db) {
-    let room = |topics| Room { account: "telegram", chat: "-100", base: "telegram:-100", topics };
+    let room =
+        |topics| ChatConversations { account: "telegram", chat: "-100", base: "telegram:-100", topics };
     let latest = async |topics| db.latest(room(topics)).await.unwrap().map(|found| found.key);
     assert_eq!((latest(false).await, latest(true).await), (None, None));
     bind(&db, "telegram:-100:m5", "older", NOW).await;
@@ -57,7 +58,8 @@ pub(crate) async fn the_conversation_that_was_talked_in_last_is_found(db: Db) {
 }
 
 pub(crate) async fn a_conversation_is_at_work_from_its_question_until_its_reply_is_known(db: Db) {
-    let room = |topics| Room { account: "telegram", chat: "-100", base: "telegram:-100", topics };
+    let room =
+        |topics| ChatConversations { account: "telegram", chat: "-100", base: "telegram:-100", topics };
     let at_work = async |topics| {
         let found = db.at_work(room(topics)).await.unwrap();
         found.into_iter().map(|(key, _)| key).collect::<Vec<_>>()

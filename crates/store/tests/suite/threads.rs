@@ -4,7 +4,7 @@ use crate::{
     log::said,
 };
 use pudu_base::{Outcome, ThreadLog, Update, Usage};
-use pudu_store::{AuditLimits, AuditSize, Db, Deed, Deletion, FileSize, NewTurn, TurnId};
+use pudu_store::{AuditEntry, AuditLimits, AuditSize, Db, Deletion, FileSize, NewTurn, TurnId};
 
 fn bytes(updates: &[Update]) -> i64 {
     updates.iter().map(|update| serde_json::to_string(update).unwrap().len() as i64).sum()
@@ -45,14 +45,14 @@ pub(crate) async fn a_deleted_thread_leaves_nothing_but_its_audit(db: Db) {
     db.run_started(&"run".into(), &"thread".into(), "gpt", NOW).await.unwrap();
     db.run_ended(&"run".into(), &Outcome::Success, Usage { input: 1, output: 1 }, NOW).await.unwrap();
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
-    db.deed_begins(deed("ls")).await.unwrap();
+    db.begin_audit_entry(deed("ls")).await.unwrap();
 
     let id = "thread".into();
     assert_eq!(db.delete_thread(&id, i64::MAX, &"next".into()).await.unwrap(), Deletion::Done);
     assert_eq!(db.load(&id).await.unwrap(), (0, pudu_base::ThreadState::default()));
     assert_eq!(db.usage(&id).await.unwrap(), (Usage::default(), 0));
     assert_eq!(db.approval("1").await.unwrap(), None);
-    assert_eq!(db.deeds(None, 10).await.unwrap().len(), 1);
+    assert_eq!(db.audit_entries(None, 10).await.unwrap().len(), 1);
     assert_eq!(db.conversation("plain").await.unwrap(), None);
     let chosen = db.conversation("chosen").await.unwrap().unwrap();
     assert_eq!((chosen.thread.as_str(), chosen.model.as_deref()), ("next", Some("gpt")));
@@ -88,7 +88,9 @@ pub(crate) async fn a_thread_in_use_is_not_deleted(db: Db) {
 pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
     for n in 0..1_210 {
         let account = if n % 2 == 0 { "telegram" } else { "slack" };
-        db.deed_begins(Deed { at: NOW + n, account: account.into(), ..deed("ls") }).await.unwrap();
+        db.begin_audit_entry(AuditEntry { at: NOW + n, account: account.into(), ..deed("ls") })
+            .await
+            .unwrap();
     }
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
     let limits = AuditLimits { since: Some(NOW + 1_180), rows: Some(20) };
@@ -99,6 +101,6 @@ pub(crate) async fn of_the_audit_each_account_keeps_what_it_may(db: Db) {
     assert_eq!(db.prune_audit("telegram", limits).await.unwrap(), 591);
     assert_eq!(size("telegram", limits).await, AuditSize { rows: 15, due: 0 });
     assert_eq!(db.prune_audit("slack", AuditLimits { since: None, rows: Some(20) }).await.unwrap(), 585);
-    let left = db.deeds(None, 1000).await.unwrap();
+    let left = db.audit_entries(None, 1000).await.unwrap();
     assert_eq!((left.len(), left.last().unwrap().at), (35, NOW + 1_171));
 }

@@ -1,5 +1,7 @@
 use crate::fixture::{NOW, accept, turn};
-use pudu_store::{ChoiceOutcome, Db, Delivered, InboxItemId, NewTurn, Shown, StoreError, TurnId, TurnRow};
+use pudu_store::{
+    ChoiceOutcome, Db, Delivered, InboxItemId, NewTurn, ShownReply, StoreError, TurnId, TurnRow,
+};
 
 const SETTLED: StoreError = StoreError::Conflict("the turn is unknown or settled");
 const TAKEN: StoreError = StoreError::Conflict("the event is done or has another turn");
@@ -16,7 +18,7 @@ fn row(new: NewTurn) -> TurnRow {
         account: new.account,
         thread: new.thread,
         run: new.run,
-        placement: new.placement,
+        reply_target: new.reply_target,
         items: new.items,
         handle: None,
         final_view: new.final_view,
@@ -28,8 +30,8 @@ fn row(new: NewTurn) -> TurnRow {
     }
 }
 
-fn shown(handle: &str, messages: &[&str]) -> Shown {
-    Shown {
+fn shown(handle: &str, messages: &[&str]) -> ShownReply {
+    ShownReply {
         handle: handle.into(),
         conversation: "telegram:-100".into(),
         account: "telegram".into(),

@@ -1,8 +1,8 @@
 //! What a call asks for is bounded before anything is done for it.
 
 use super::{bench, cx};
-use crate::{Limits, tool};
-use pudu_base::{BoxFuture, Command, Entry, Exec, Sandbox, SandboxError, ToolError};
+use crate::{ToolLimits, tool};
+use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, ShellCommand, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ async fn a_replacement_that_would_become_too_large_is_refused_before_it_is_made(
 struct Endless;
 
 impl Sandbox for Endless {
-    fn exec<'a>(&'a self, _: &'a Command) -> BoxFuture<'a, Result<Exec, SandboxError>> {
+    fn exec<'a>(&'a self, _: &'a ShellCommand) -> BoxFuture<'a, Result<Exec, SandboxError>> {
         Box::pin(std::future::pending())
     }
     fn read<'a>(&'a self, path: &'a str, limit: u64) -> BoxFuture<'a, Result<Vec<u8>, SandboxError>> {
@@ -74,7 +74,12 @@ impl Sandbox for Endless {
     fn write<'a>(&'a self, _: &'a str, _: &'a [u8], _: bool) -> BoxFuture<'a, Result<(), SandboxError>> {
         Box::pin(std::future::pending())
     }
-    fn list<'a>(&'a self, _: &'a str, _: usize, _: usize) -> BoxFuture<'a, Result<Vec<Entry>, SandboxError>> {
+    fn list<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<DirEntry>, SandboxError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -82,7 +87,7 @@ impl Sandbox for Endless {
 /// What a tool says of something endless.
 async fn said(name: &str, args: Value) -> String {
     let cx = cx(Arc::new(Endless), Arc::default());
-    tool(name, Limits::default()).unwrap().call(args, &cx).await.unwrap_err().0
+    tool(name, ToolLimits::default()).unwrap().call(args, &cx).await.unwrap_err().0
 }
 
 #[tokio::test]

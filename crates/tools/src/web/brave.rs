@@ -1,6 +1,6 @@
 //! Brave Search: <https://api-dashboard.search.brave.com/documentation>.
 
-use super::{Desk, Hit, Image, Safe};
+use super::{Hit, ImageResult, ProviderClient, Safe};
 use pudu_base::ToolError;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -8,25 +8,25 @@ use serde::{Deserialize, de::DeserializeOwned};
 const BASE: &str = "https://api.search.brave.com";
 
 #[derive(Deserialize)]
-struct Found {
-    web: Option<List<Item>>,
+struct BraveResponse {
+    web: Option<BraveList<BraveItem>>,
 }
 
 #[derive(Deserialize)]
-struct List<T> {
+struct BraveList<T> {
     #[serde(default = "Vec::new")]
     results: Vec<T>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct BraveItem {
     title: Option<String>,
     url: String,
     description: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Picture {
+struct BraveImage {
     title: Option<String>,
     url: Option<String>,
     thumbnail: Option<Thumbnail>,
@@ -43,10 +43,10 @@ struct Properties {
     url: Option<String>,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let safe = desk.settings.safe.word();
-    let found: Found = ask(desk, "/res/v1/web/search", query, most.min(20), safe).await?;
-    let hit = |item: Item| Hit {
+    let found: BraveResponse = ask(desk, "/res/v1/web/search", query, most.min(20), safe).await?;
+    let hit = |item: BraveItem| Hit {
         title: item.title.unwrap_or_default(),
         url: item.url,
         snippet: item.description.unwrap_or_default(),
@@ -54,11 +54,15 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
     Ok(found.web.into_iter().flat_map(|web| web.results).map(hit).collect())
 }
 
-pub(super) async fn images(desk: &Desk, query: &str, most: usize) -> Result<Vec<Image>, ToolError> {
+pub(super) async fn images(
+    desk: &ProviderClient,
+    query: &str,
+    most: usize,
+) -> Result<Vec<ImageResult>, ToolError> {
     // There is no middle between all and strict here.
     let safe = if desk.settings.safe == Safe::Off { "off" } else { "strict" };
-    let found: List<Picture> = ask(desk, "/res/v1/images/search", query, most.min(200), safe).await?;
-    let image = |picture: Picture| Image {
+    let found: BraveList<BraveImage> = ask(desk, "/res/v1/images/search", query, most.min(200), safe).await?;
+    let image = |picture: BraveImage| ImageResult {
         title: picture.title.unwrap_or_default(),
         image_url: picture.properties.and_then(|properties| properties.url).unwrap_or_default(),
         thumbnail_url: picture.thumbnail.and_then(|thumbnail| thumbnail.src).unwrap_or_default(),
@@ -68,7 +72,7 @@ pub(super) async fn images(desk: &Desk, query: &str, most: usize) -> Result<Vec<
 }
 
 async fn ask<T: DeserializeOwned>(
-    desk: &Desk,
+    desk: &ProviderClient,
     path: &str,
     query: &str,
     count: usize,

@@ -1,7 +1,7 @@
 //! DuckDuckGo, by its pages for people: it has no API for searches. It answers a robot with a riddle now and
 //! then, by address and mood; then only another provider or patience helps, and the text says so.
 
-use super::{Desk, Hit, Image, Safe, image_search};
+use super::{Hit, ImageResult, ProviderClient, Safe, image_search};
 use dom_query::{Document, Selection};
 use pudu_base::ToolError;
 use pudu_net::reqwest::{Client, RequestBuilder, Url};
@@ -19,20 +19,20 @@ const RIDDLE: &[&str] = &["anomaly-modal", "challenge-form"];
 const EVERYWHERE: &str = "wt-wt";
 
 #[derive(Deserialize)]
-struct Found {
+struct DuckDuckGoResponse {
     #[serde(default)]
-    results: Vec<Picture>,
+    results: Vec<DuckDuckGoImage>,
 }
 
 #[derive(Deserialize)]
-struct Picture {
+struct DuckDuckGoImage {
     title: Option<String>,
     image: String,
     thumbnail: Option<String>,
     url: Option<String>,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let endpoint = desk.endpoint(HTML, "/html/");
     let region = desk.settings.region.as_deref().unwrap_or(EVERYWHERE);
     let asked = [("q", query), ("kl", region), ("kp", safe(desk.settings.safe))];
@@ -50,10 +50,10 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
 }
 
 pub(super) async fn images(
-    desk: &Desk,
+    desk: &ProviderClient,
     query: &str,
     args: &image_search::Args,
-) -> Result<Vec<Image>, ToolError> {
+) -> Result<Vec<ImageResult>, ToolError> {
     let home = desk.endpoint(HOME, "/");
     let asked = [("q", query), ("iax", "images"), ("ia", "images")];
     let page = page(desk, |client| client.get(&home).query(&asked)).await?;
@@ -77,8 +77,8 @@ pub(super) async fn images(
         [("o", "json"), ("q", query), ("l", region), ("vqd", token), ("p", strict), ("f", filters.as_str())];
     let answer =
         desk.exchange.json(|client| browser(client.get(&endpoint).query(&asked)).header("referer", &home));
-    let found: Found = desk.exchange.read(answer.await?)?;
-    let image = |picture: Picture| Image {
+    let found: DuckDuckGoResponse = desk.exchange.read(answer.await?)?;
+    let image = |picture: DuckDuckGoImage| ImageResult {
         title: picture.title.unwrap_or_default(),
         image_url: picture.image,
         thumbnail_url: picture.thumbnail.unwrap_or_default(),
@@ -88,7 +88,10 @@ pub(super) async fn images(
 }
 
 /// Fetches a page for people, unless it is the riddle.
-async fn page(desk: &Desk, request: impl Fn(&Client) -> RequestBuilder) -> Result<String, ToolError> {
+async fn page(
+    desk: &ProviderClient,
+    request: impl Fn(&Client) -> RequestBuilder,
+) -> Result<String, ToolError> {
     let answer = desk.exchange.send(|client| browser(request(client))).await?;
     let page = String::from_utf8_lossy(&answer.body).into_owned();
     if answer.status == 202 || RIDDLE.iter().any(|mark| page.contains(mark)) {
@@ -101,7 +104,7 @@ fn browser(request: RequestBuilder) -> RequestBuilder {
     request.header("user-agent", BROWSER).header("accept-language", "en,*;q=0.5")
 }
 
-fn robot(desk: &Desk) -> ToolError {
+fn robot(desk: &ProviderClient) -> ToolError {
     ToolError(format!(
         "{} takes us for a robot at the moment: try again in some minutes. Whoever runs this bot may \
          configure another provider",

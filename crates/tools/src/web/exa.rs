@@ -1,6 +1,6 @@
 //! Exa: <https://exa.ai/docs>.
 
-use super::{Desk, Hit, Page};
+use super::{FetchedPage, Hit, ProviderClient};
 use pudu_base::ToolError;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
@@ -11,27 +11,27 @@ const BASE: &str = "https://api.exa.ai";
 const MAX_PAGE_CHARS: usize = 200_000;
 
 #[derive(Deserialize)]
-struct Found {
+struct ExaResponse {
     #[serde(default)]
-    results: Vec<Item>,
+    results: Vec<ExaItem>,
     #[serde(default)]
     statuses: Vec<Value>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ExaItem {
     title: Option<String>,
     url: String,
     text: Option<String>,
     highlights: Option<Vec<String>>,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let highlights = json!({"maxCharacters": desk.settings.max_chars.min(10_000)});
     let body = json!({
         "query": query, "type": "auto", "numResults": most.min(100), "contents": {"highlights": highlights},
     });
-    let hit = |item: Item| Hit {
+    let hit = |item: ExaItem| Hit {
         title: item.title.unwrap_or_default(),
         url: item.url,
         snippet: item.highlights.unwrap_or_default().join(" … "),
@@ -40,12 +40,12 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
 }
 
 /// A page that could not be read is told in the answer, whose own status is 200.
-pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let body = json!({"urls": [url], "text": {"maxCharacters": MAX_PAGE_CHARS}});
     let mut found = ask(desk, "/contents", &body).await?;
     if let Some(item) = found.results.pop() {
         let (title, text) = (item.title.unwrap_or_default(), item.text.unwrap_or_default());
-        return Ok(Page { url: item.url, title, text });
+        return Ok(FetchedPage { url: item.url, title, text });
     }
     let why = found.statuses.iter().find_map(|status| status.pointer("/error/tag")?.as_str());
     Err(ToolError(format!(
@@ -54,7 +54,7 @@ pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
     )))
 }
 
-async fn ask(desk: &Desk, path: &str, body: &Value) -> Result<Found, ToolError> {
+async fn ask(desk: &ProviderClient, path: &str, body: &Value) -> Result<ExaResponse, ToolError> {
     let (key, endpoint) = (desk.key()?.expose_secret(), desk.endpoint(BASE, path));
     let answer = desk.exchange.json(|client| client.post(&endpoint).header("x-api-key", key).json(body));
     desk.exchange.read(answer.await?)

@@ -31,14 +31,14 @@ pub(crate) struct Exchange {
 
 /// A provider's response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ProviderResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-struct Trouble {
+struct ProviderError {
     said: String,
     /// Whether it may be gone by now, and when at the earliest.
     again: Option<Duration>,
@@ -75,7 +75,7 @@ impl Exchange {
     pub(crate) async fn send(
         &self,
         request: impl Fn(&Client) -> RequestBuilder,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ProviderResponse, ToolError> {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(500))
             .with_max_delay(MAX_RETRY_DELAY)
@@ -84,40 +84,43 @@ impl Exchange {
             let asked = tokio::time::timeout(self.timeout, self.once(request(&self.client)));
             asked.await.unwrap_or_else(|_| {
                 let said = format!("does not answer within {} s: try again later", self.timeout.as_secs());
-                Err(Trouble { said, again: None })
+                Err(ProviderError { said, again: None })
             })
         };
         let answer = once
             .retry(pauses)
             .when(|trouble| trouble.again.is_some_and(|wait| wait <= MAX_RETRY_DELAY))
             .adjust(|trouble, pause| Some(pause?.max(trouble.again?)));
-        answer.await.map_err(|Trouble { said, .. }| ToolError(format!("{} {said}", self.title)))
+        answer.await.map_err(|ProviderError { said, .. }| ToolError(format!("{} {said}", self.title)))
     }
 
-    async fn once(&self, request: RequestBuilder) -> Result<Answer, Trouble> {
+    async fn once(&self, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
         let unreachable = |error: Error| {
             let why = error.without_url().to_string();
             tracing::debug!(provider = self.title, %why, "a provider of the web tools cannot be reached");
-            Trouble { said: "cannot be reached: try again later".to_owned(), again: Some(Duration::ZERO) }
+            ProviderError {
+                said: "cannot be reached: try again later".to_owned(),
+                again: Some(Duration::ZERO),
+            }
         };
         let mut response = request.send().await.map_err(unreachable)?;
         let wait = retry::after(response.headers(), SystemTime::now());
         let status = response.status();
         let body = body(&mut response).await.map_err(|error| match error {
             Some(error) => unreachable(error),
-            None => Trouble {
+            None => ProviderError {
                 said: format!("answered with more than {} MiB", MAX_RESPONSE_BYTES / 1024 / 1024),
                 again: None,
             },
         })?;
         if status.is_success() {
-            return Ok(Answer { status: status.as_u16(), body });
+            return Ok(ProviderResponse { status: status.as_u16(), body });
         }
         Err(self.trouble(status.as_u16(), wait, &body))
     }
 
     /// Maps an error status for the model.
-    fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> Trouble {
+    fn trouble(&self, status: u16, wait: Option<Duration>, body: &[u8]) -> ProviderError {
         let detail = detail(body);
         let told = if detail.is_empty() { status.to_string() } else { format!("{status}: {detail}") };
         let operator = "whoever runs this bot has to mend it; go on without";
@@ -139,7 +142,7 @@ impl Exchange {
             400..=499 => (format!("did not accept the request ({told}): ask otherwise"), None),
             _ => (format!("is in trouble ({told}): try again later"), Some(wait.unwrap_or(Duration::ZERO))),
         };
-        Trouble { said, again }
+        ProviderError { said, again }
     }
 }
 

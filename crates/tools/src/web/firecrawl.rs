@@ -1,6 +1,6 @@
 //! Firecrawl, version 2 of its API: <https://docs.firecrawl.dev>.
 
-use super::{Desk, Hit, Page};
+use super::{FetchedPage, Hit, ProviderClient};
 use pudu_base::ToolError;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 const BASE: &str = "https://api.firecrawl.dev";
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct FirecrawlEnvelope<T> {
     data: Option<T>,
     error: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct FirecrawlResults {
     #[serde(default)]
-    web: Vec<Item>,
+    web: Vec<FirecrawlItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct FirecrawlItem {
     title: Option<String>,
     url: String,
     description: Option<String>,
@@ -34,9 +34,10 @@ struct Scraped {
     metadata: Value,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
-    let found: Found = ask(desk, "/v2/search", &json!({"query": query, "limit": most.min(100)})).await?;
-    let hit = |item: Item| Hit {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+    let found: FirecrawlResults =
+        ask(desk, "/v2/search", &json!({"query": query, "limit": most.min(100)})).await?;
+    let hit = |item: FirecrawlItem| Hit {
         title: item.title.unwrap_or_default(),
         url: item.url,
         snippet: item.description.unwrap_or_default(),
@@ -44,14 +45,18 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
     Ok(found.web.into_iter().map(hit).collect())
 }
 
-pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let scraped: Scraped = ask(desk, "/v2/scrape", &json!({"url": url, "formats": ["markdown"]})).await?;
     let title = scraped.metadata["title"].as_str().unwrap_or_default().to_owned();
-    Ok(Page { url: url.to_owned(), title, text: scraped.markdown.unwrap_or_default() })
+    Ok(FetchedPage { url: url.to_owned(), title, text: scraped.markdown.unwrap_or_default() })
 }
 
 /// A self-hosted Firecrawl may want no key; the cloud says so itself.
-async fn ask<T: serde::de::DeserializeOwned>(desk: &Desk, path: &str, body: &Value) -> Result<T, ToolError> {
+async fn ask<T: serde::de::DeserializeOwned>(
+    desk: &ProviderClient,
+    path: &str,
+    body: &Value,
+) -> Result<T, ToolError> {
     let endpoint = desk.endpoint(BASE, path);
     let answer = desk.exchange.json(|client| {
         let request = client.post(&endpoint).json(body);
@@ -60,7 +65,7 @@ async fn ask<T: serde::de::DeserializeOwned>(desk: &Desk, path: &str, body: &Val
             None => request,
         }
     });
-    let answer: Answer<T> = desk.exchange.read(answer.await?)?;
+    let answer: FirecrawlEnvelope<T> = desk.exchange.read(answer.await?)?;
     answer.data.ok_or_else(|| {
         let why = super::foreign::line(&answer.error.unwrap_or_default(), 300);
         ToolError(format!("Firecrawl found nothing: {why}"))

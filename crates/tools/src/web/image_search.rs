@@ -1,7 +1,7 @@
 //! Searches for images.
 
 use super::{
-    Desk, Image, Provider, brave, duckduckgo, foreign, serper,
+    ImageResult, Provider, ProviderClient, brave, duckduckgo, foreign, serper,
     web_search::{most, nothing, pretty, query},
 };
 use pudu_base::{ToolCx, ToolError, ToolOutput, TypedTool};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A title is cut at so many characters.
 const TITLE: usize = 300;
 
-pub(super) struct ImageSearch(pub(super) Desk);
+pub(super) struct ImageSearch(pub(super) ProviderClient);
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Args {
@@ -31,9 +31,9 @@ pub(crate) struct Args {
 impl TypedTool for ImageSearch {
     type Args = Args;
     const NAME: &'static str = "image_search";
-    const ABOUT: &'static str = "Searches the web for images. Returns JSON with a title, the image's URL, a thumbnail's \
+    const DESCRIPTION: &'static str = "Searches the web for images. Returns JSON with a title, the image's URL, a thumbnail's \
          URL and the page that shows it. Look at the page for who made the image and whether it may be used.";
-    const REPEATABLE: bool = true;
+    const IDEMPOTENT: bool = true;
 
     async fn run(&self, args: Args, _cx: &ToolCx) -> Result<ToolOutput, ToolError> {
         let Self(desk) = self;
@@ -60,7 +60,7 @@ impl TypedTool for ImageSearch {
     }
 }
 
-fn listed(image: &Image) -> Option<Value> {
+fn listed(image: &ImageResult) -> Option<Value> {
     let image_url = foreign::address(&image.image_url)?;
     let thumbnail = foreign::address(&image.thumbnail_url).unwrap_or_else(|| image_url.clone());
     Some(json!({

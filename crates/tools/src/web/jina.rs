@@ -1,7 +1,7 @@
 //! Jina's reader: <https://jina.ai/reader>. It renders a page in a browser of its own and sends the HTML, which
 //! is made readable here as any page is.
 
-use super::{Desk, Page, own};
+use super::{FetchedPage, ProviderClient, own};
 use pudu_base::ToolError;
 use pudu_net::reqwest::Url;
 use secrecy::ExposeSecret;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 const BASE: &str = "https://r.jina.ai";
 
-pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let endpoint = desk.endpoint(BASE, "/");
     let patience = desk.settings.timeout.as_secs().clamp(1, 180);
     let answer = desk

@@ -1,9 +1,9 @@
 //! pudu's own fetch: through the guard, and made readable here.
 
-use super::{Desk, Page, page};
+use super::{FetchedPage, ProviderClient, page};
 use pudu_base::ToolError;
 use pudu_net::{
-    guard::{Bounds, Fetched, GuardError},
+    guard::{FetchBounds, Fetched, GuardError},
     reqwest::{
         Url,
         header::{ACCEPT, ACCEPT_LANGUAGE, HeaderMap, HeaderValue},
@@ -21,7 +21,7 @@ const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A host that failed is asked once more after so long.
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
+pub(super) async fn fetch(desk: &ProviderClient, url: &str) -> Result<FetchedPage, ToolError> {
     let mut fetched = once(desk, url).await;
     let again = match &fetched {
         Ok(fetched) => matches!(fetched.status, 502..=504),
@@ -38,12 +38,12 @@ pub(super) async fn fetch(desk: &Desk, url: &str) -> Result<Page, ToolError> {
     }
 }
 
-async fn once(desk: &Desk, url: &str) -> Result<Fetched, GuardError> {
+async fn once(desk: &ProviderClient, url: &str) -> Result<Fetched, GuardError> {
     let mut headers = HeaderMap::new();
     let accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,*/*;q=0.5";
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static("en,*;q=0.5"));
-    let bounds = Bounds { size: MAX_PAGE_BYTES, time: desk.settings.timeout };
+    let bounds = FetchBounds { size: MAX_PAGE_BYTES, time: desk.settings.timeout };
     desk.guard.fetch(url, headers, bounds).await
 }
 
@@ -64,7 +64,7 @@ fn status(fetched: &Fetched) -> Option<String> {
 }
 
 /// Makes a page readable, aside from the threads that serve everybody.
-pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<Page, ToolError> {
+pub(super) async fn read(url: Url, kind: String, body: Vec<u8>) -> Result<FetchedPage, ToolError> {
     let address = url.clone();
     let failed = |said: &str| ToolError(format!("{address} cannot be read: {said}"));
     let reading = async {

@@ -1,7 +1,7 @@
 //! A server's response, as text for a model: pages become Markdown of their main content, text stays as it
 //! is, anything else is named.
 
-use super::{Page, strip::strip};
+use super::{FetchedPage, strip::strip};
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
@@ -29,7 +29,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Reads what a server sent. The error says what it is instead.
-pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<Page, String> {
+pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<FetchedPage, String> {
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let essence = if essence.is_empty() || essence == "application/octet-stream" {
         guess(body).to_owned()
@@ -51,7 +51,7 @@ pub(crate) fn read(url: &Url, kind: &str, body: &[u8]) -> Result<Page, String> {
             if body.iter().take(8_192).any(|byte| *byte == 0) {
                 return Err(format!("this is said to be {text} and is binary"));
             }
-            Ok(Page { url: url.to_string(), title: String::new(), text: decode(kind, body) })
+            Ok(FetchedPage { url: url.to_string(), title: String::new(), text: decode(kind, body) })
         }
         other => Err(format!("this is {other}: only web pages and text can be read")),
     }
@@ -88,7 +88,7 @@ fn decode(kind: &str, body: &[u8]) -> String {
 }
 
 /// Makes Markdown of a page: of its article, or of all of it where there is none.
-pub(crate) fn html(url: &Url, html: &str) -> Page {
+pub(crate) fn html(url: &Url, html: &str) -> FetchedPage {
     let harmless = strip(html);
     let document = Document::from(harmless.as_str());
     let title = document.select("title").text().trim().to_owned();
@@ -97,7 +97,7 @@ pub(crate) fn html(url: &Url, html: &str) -> Page {
         || (title.clone(), document.md(Some(ASIDE)).to_string()),
         |(said, text)| (if said.is_empty() { title.clone() } else { said }, text),
     );
-    Page { url: url.to_string(), title, text: squeeze(&text) }
+    FetchedPage { url: url.to_string(), title, text: squeeze(&text) }
 }
 
 /// Leaves one empty line where there are several.
@@ -157,7 +157,7 @@ mod tests {
             &url(),
             "<title>x &amp; y</title><p>Hello <b>you</b><nav>menu</nav><table><tr><th>a<th>b<tr><td>1<td>2</table>",
         );
-        let expect = Page {
+        let expect = FetchedPage {
             url: "https://example.com/a/b".to_owned(),
             title: "x & y".to_owned(),
             text: "Hello **you**\n\n| a | b |\n| - | - |\n| 1 | 2 |".to_owned(),

@@ -1,32 +1,32 @@
 //! A SearXNG of the operator's: <https://docs.searxng.org/dev/search_api.html>. Its `search.formats` has to name
 //! `json`.
 
-use super::{Desk, Hit};
+use super::{Hit, ProviderClient};
 use pudu_base::ToolError;
 use serde::Deserialize;
 
 const BASE: &str = "http://localhost:8088";
 
 #[derive(Deserialize)]
-struct Found {
+struct SearxngResponse {
     #[serde(default)]
-    results: Vec<Item>,
+    results: Vec<SearxngItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct SearxngItem {
     title: Option<String>,
     url: String,
     content: Option<String>,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let endpoint = desk.endpoint(BASE, "/search");
     let parameters =
         [("q", query), ("format", "json"), ("pageno", "1"), ("safesearch", desk.settings.safe.number())];
     let answer = desk.exchange.json(|client| client.get(&endpoint).query(&parameters)).await?;
-    let found: Found = desk.exchange.read(answer)?;
-    let hit = |item: Item| Hit {
+    let found: SearxngResponse = desk.exchange.read(answer)?;
+    let hit = |item: SearxngItem| Hit {
         title: item.title.unwrap_or_default(),
         url: item.url,
         snippet: item.content.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Serper, which has Google's results: <https://serper.dev>.
 
-use super::{Desk, Hit, Image};
+use super::{Hit, ImageResult, ProviderClient};
 use pudu_base::ToolError;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
@@ -11,13 +11,13 @@ const BASE: &str = "https://google.serper.dev";
 const MAX_RESULTS: usize = 10;
 
 #[derive(Deserialize)]
-struct Found {
-    organic: Option<Vec<Item>>,
-    images: Option<Vec<Picture>>,
+struct SerperResponse {
+    organic: Option<Vec<SerperItem>>,
+    images: Option<Vec<SerperImage>>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct SerperItem {
     title: Option<String>,
     link: String,
     snippet: Option<String>,
@@ -25,16 +25,16 @@ struct Item {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Picture {
+struct SerperImage {
     title: Option<String>,
     image_url: String,
     thumbnail_url: Option<String>,
     link: Option<String>,
 }
 
-pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
+pub(super) async fn search(desk: &ProviderClient, query: &str, most: usize) -> Result<Vec<Hit>, ToolError> {
     let found = ask(desk, "/search", query, most).await?;
-    let hit = |item: Item| Hit {
+    let hit = |item: SerperItem| Hit {
         title: item.title.unwrap_or_default(),
         url: item.link,
         snippet: item.snippet.unwrap_or_default(),
@@ -42,9 +42,13 @@ pub(super) async fn search(desk: &Desk, query: &str, most: usize) -> Result<Vec<
     Ok(found.organic.unwrap_or_default().into_iter().map(hit).collect())
 }
 
-pub(super) async fn images(desk: &Desk, query: &str, most: usize) -> Result<Vec<Image>, ToolError> {
+pub(super) async fn images(
+    desk: &ProviderClient,
+    query: &str,
+    most: usize,
+) -> Result<Vec<ImageResult>, ToolError> {
     let found = ask(desk, "/images", query, most).await?;
-    let image = |picture: Picture| Image {
+    let image = |picture: SerperImage| ImageResult {
         title: picture.title.unwrap_or_default(),
         image_url: picture.image_url,
         thumbnail_url: picture.thumbnail_url.unwrap_or_default(),
@@ -53,7 +57,12 @@ pub(super) async fn images(desk: &Desk, query: &str, most: usize) -> Result<Vec<
     Ok(found.images.unwrap_or_default().into_iter().map(image).collect())
 }
 
-async fn ask(desk: &Desk, path: &str, query: &str, most: usize) -> Result<Found, ToolError> {
+async fn ask(
+    desk: &ProviderClient,
+    path: &str,
+    query: &str,
+    most: usize,
+) -> Result<SerperResponse, ToolError> {
     let (key, endpoint) = (desk.key()?.expose_secret(), desk.endpoint(BASE, path));
     let body = json!({"q": query, "num": most.min(MAX_RESULTS)});
     let answer = desk.exchange.json(|client| client.post(&endpoint).header("x-api-key", key).json(&body));

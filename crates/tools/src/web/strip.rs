@@ -99,14 +99,14 @@ pub(crate) fn strip(html: &str) -> String {
 
 struct Strip {
     out: String,
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// How many open elements hide what is in them.
     hidden: usize,
     tags: usize,
     entities: usize,
 }
 
-struct Open {
+struct OpenElement {
     name: &'static str,
     hides: bool,
 }
@@ -195,7 +195,7 @@ impl Strip {
         }
         self.hidden += usize::from(hides);
         self.write(name, &tag.attributes);
-        self.open.push(Open { name, hides });
+        self.open.push(OpenElement { name, hides });
     }
 
     /// Closes what a new element ends by being there.
@@ -233,7 +233,7 @@ impl Strip {
 
     fn close_to(&mut self, depth: usize) {
         while self.open.len() > depth {
-            if let Some(Open { name, hides }) = self.open.pop() {
+            if let Some(OpenElement { name, hides }) = self.open.pop() {
                 self.hidden -= usize::from(hides);
                 if self.hidden == 0 && !hides {
                     self.out.push_str("</");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::{at_once, cx, place};
 use pudu_base::ToolCx;
-use pudu_net::guard::Allowed;
+use pudu_net::guard::AllowedTargets;
 use pudu_sim::{Web, web::KEY};
 use serde_json::{Value, json};
 
@@ -34,8 +34,8 @@ fn path(provider: Provider) -> &'static str {
 }
 
 impl Bench {
-    fn settings(&self, provider: Provider, key: &str) -> Settings {
-        Settings {
+    fn settings(&self, provider: Provider, key: &str) -> WebSettings {
+        WebSettings {
             base_url: Some(Url::parse(&self.web.provider(path(provider))).unwrap()),
             api_key: Some(SecretString::from(key)),
             max_results: 5,
@@ -47,8 +47,8 @@ impl Bench {
     }
 
     /// Calls a tool and returns what the model reads.
-    async fn said(&self, kind: Kind, provider: Provider, key: &str, args: Value) -> String {
-        let guard = Guard::new(Allowed::new(["127.0.0.2"])).unwrap();
+    async fn said(&self, kind: WebCapability, provider: Provider, key: &str, args: Value) -> String {
+        let guard = Guard::new(AllowedTargets::new(["127.0.0.2"])).unwrap();
         let tool = tool(kind, provider, self.settings(provider, key), &guard).unwrap().unwrap();
         match tool.call(args, &self.cx).await {
             Ok(output) => output.text,
@@ -57,11 +57,11 @@ impl Bench {
     }
 
     async fn search(&self, provider: Provider, query: &str) -> String {
-        self.said(Kind::Search, provider, KEY, json!({"query": query})).await
+        self.said(WebCapability::Search, provider, KEY, json!({"query": query})).await
     }
 
     async fn fetch(&self, provider: Provider, url: &str) -> String {
-        self.said(Kind::Fetch, provider, KEY, json!({"url": url})).await
+        self.said(WebCapability::Fetch, provider, KEY, json!({"url": url})).await
     }
 }
 
@@ -90,7 +90,9 @@ async fn every_search_returns_the_same_list() {
     }
     let asked = bench.web.asked();
     assert!(asked.iter().all(|asked| (asked.query.clone() + &asked.body).contains("pudu")), "{asked:?}");
-    let few = bench.said(Kind::Search, Provider::Brave, KEY, json!({"query": "x", "max_results": 1})).await;
+    let few = bench
+        .said(WebCapability::Search, Provider::Brave, KEY, json!({"query": "x", "max_results": 1}))
+        .await;
     assert_eq!(serde_json::from_str::<Vec<Value>>(&few).unwrap().len(), 1);
 }
 
@@ -103,7 +105,8 @@ async fn every_image_search_returns_the_same_list() {
         (Provider::Serper, "https://encrypted-tbn0.gstatic.com/t"),
     ] {
         let args = json!({"query": "pudu", "size": "Large", "type_image": "photo"});
-        let said: Value = serde_json::from_str(&bench.said(Kind::Images, provider, KEY, args).await).unwrap();
+        let said: Value =
+            serde_json::from_str(&bench.said(WebCapability::Images, provider, KEY, args).await).unwrap();
         let image = |title: &str, source: &str| json!({"title": title, "image_url": "https://example.com/i.jpg", "thumbnail_url": thumbnail, "source_url": source});
         assert_eq!((&said["query"], &said["total_results"]), (&json!("pudu"), &json!(2)), "{provider:?}");
         let expect = json!([
@@ -197,12 +200,12 @@ async fn a_wrong_key_is_told_and_not_repeated() {
     let bench = bench().await;
     let refused = "whoever runs this bot has to mend it; go on without";
     for (kind, provider, args) in [
-        (Kind::Search, Provider::Tavily, json!({"query": "x"})),
-        (Kind::Search, Provider::Brave, json!({"query": "x"})),
-        (Kind::Search, Provider::Serper, json!({"query": "x"})),
-        (Kind::Search, Provider::Exa, json!({"query": "x"})),
-        (Kind::Search, Provider::Firecrawl, json!({"query": "x"})),
-        (Kind::Fetch, Provider::Jina, json!({"url": "https://example.com/"})),
+        (WebCapability::Search, Provider::Tavily, json!({"query": "x"})),
+        (WebCapability::Search, Provider::Brave, json!({"query": "x"})),
+        (WebCapability::Search, Provider::Serper, json!({"query": "x"})),
+        (WebCapability::Search, Provider::Exa, json!({"query": "x"})),
+        (WebCapability::Search, Provider::Firecrawl, json!({"query": "x"})),
+        (WebCapability::Fetch, Provider::Jina, json!({"url": "https://example.com/"})),
     ] {
         let said = bench.said(kind, provider, "wrong-key-123", args).await;
         assert!(said.starts_with("Error: ") && said.ends_with(refused), "{provider:?}: {said}");

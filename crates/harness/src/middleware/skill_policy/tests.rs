@@ -67,8 +67,8 @@ fn read(name: &str, error: bool) -> Vec<Update> {
     vec![says(&format!("a-{name}"), vec![call(name, "read_file", &path)]), result(name, error)]
 }
 
-fn turn(updates: impl IntoIterator<Item = Update>) -> Turn {
-    Turn::new(
+fn turn(updates: impl IntoIterator<Item = Update>) -> RunState {
+    RunState::new(
         "t".into(),
         "r".into(),
         Default::default(),

@@ -9,7 +9,7 @@ fn sse(chunks: &[Value]) -> String {
 }
 
 fn decode(text: &str) -> Result<Vec<Delta>, ModelError> {
-    let mut decoder = Decoder::new(false, true);
+    let mut decoder = ChunkDecoder::new(false, true);
     let mut deltas = decoder.push(text.as_bytes())?;
     deltas.extend(decoder.end()?);
     Ok(deltas)
@@ -78,7 +78,7 @@ fn calls_that_come_in_pieces_are_put_together() {
 
 #[test]
 fn a_whole_answer_is_read_as_well() {
-    let mut decoder = Decoder::new(true, false);
+    let mut decoder = ChunkDecoder::new(true, false);
     let body = json!({"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "length"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
     assert_eq!(decoder.push(body.to_string().as_bytes()).unwrap(), []);
@@ -108,7 +108,7 @@ fn a_server_that_closes_after_the_finish_reason_has_answered() {
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), whole: bool) {
-        let mut decoder = Decoder::new(whole, true);
+        let mut decoder = ChunkDecoder::new(whole, true);
         let _ = decoder.push(&bytes);
         let _ = decoder.end();
     }

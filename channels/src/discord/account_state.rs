@@ -2,13 +2,13 @@
 //! for, the bot's identity, and what happens to interactions.
 
 use super::{
-    client::{Client, Told},
+    client::{DiscordClient, DiscordResponse},
     deferred::Deferred,
-    failure::{ApiError, Reach},
-    places::Places,
-    wire::User,
+    failure::{DiscordApiError, Reach},
+    guild_cache::GuildCache,
+    wire::DiscordUser,
 };
-use crate::{live::ChatLock, pace::Pacer};
+use crate::{pace::Pacer, reply::ChatLock};
 use pudu_net::reqwest::Method;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -29,16 +29,16 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(1200);
 const MAX_TRACKED_CHANNELS: usize = 4096;
 
 /// State that the replies and the listener of one account share.
-pub(super) struct Office {
-    pub(super) client: Client,
+pub(super) struct DiscordAccountState {
+    pub(super) client: DiscordClient,
     /// The bot's user, and its application.
-    pub(super) me: OnceLock<Me>,
-    pub(super) places: Places,
+    pub(super) me: OnceLock<DiscordIdentity>,
+    pub(super) places: GuildCache,
     pub(super) deferred: Deferred,
     /// When each channel may change again.
     pub(super) pacer: Pacer<String>,
     /// The waits that Discord asked for.
-    holds: Pacer<(Lane, String)>,
+    holds: Pacer<(ApiRoute, String)>,
     turns: Mutex<HashMap<String, Weak<Semaphore>>>,
     /// The newest id that was seen anywhere: what comes is newer.
     newest: AtomicU64,
@@ -46,7 +46,7 @@ pub(super) struct Office {
 
 /// Identity of the bot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Me {
+pub(super) struct DiscordIdentity {
     pub(super) user: String,
     pub(super) application: String,
     pub(super) name: String,
@@ -54,7 +54,7 @@ pub(super) struct Me {
 
 /// Calls that are counted together, in each channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Lane {
+pub(super) enum ApiRoute {
     Post,
     Edit,
     Delete,
@@ -63,12 +63,12 @@ pub(super) enum Lane {
     All,
 }
 
-impl Office {
-    pub(super) fn new(client: Client) -> Self {
+impl DiscordAccountState {
+    pub(super) fn new(client: DiscordClient) -> Self {
         Self {
             client,
             me: OnceLock::new(),
-            places: Places::default(),
+            places: GuildCache::default(),
             deferred: Deferred::default(),
             pacer: Pacer::default(),
             holds: Pacer::default(),
@@ -79,35 +79,35 @@ impl Office {
 
     /// Returns the bot's identity. Asks Discord if no session has told it yet: a reply that a restart cut is
     /// resumed before the connection is there.
-    pub(super) async fn me(&self) -> Result<&Me, ApiError> {
+    pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordApiError> {
         #[derive(Deserialize)]
         struct About {
             id: String,
-            bot: Option<User>,
+            bot: Option<DiscordUser>,
         }
         if let Some(me) = self.me.get() {
             return Ok(me);
         }
         let About { id, bot } =
-            self.call(Lane::Read, Method::GET, &["applications", "@me"], &Value::Null).await?;
+            self.call(ApiRoute::Read, Method::GET, &["applications", "@me"], &Value::Null).await?;
         let bot = match bot {
             Some(bot) => bot,
-            None => self.call(Lane::Read, Method::GET, &["users", "@me"], &Value::Null).await?,
+            None => self.call(ApiRoute::Read, Method::GET, &["users", "@me"], &Value::Null).await?,
         };
         // The first answer stays: a token's bot does not change.
-        Ok(self.me.get_or_init(|| Me { user: bot.id, application: id, name: bot.username }))
+        Ok(self.me.get_or_init(|| DiscordIdentity { user: bot.id, application: id, name: bot.username }))
     }
 
     /// Makes a call of a channel, unless it has to wait.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
-        lane: Lane,
+        lane: ApiRoute,
         verb: Method,
         path: &[&str],
         body: &Value,
-    ) -> Result<T, ApiError> {
+    ) -> Result<T, DiscordApiError> {
         let channel = path.get(1).copied().unwrap_or_default();
-        self.free(&[lane], channel)?;
+        self.check_rate_limit(&[lane], channel)?;
         let told = match body {
             Value::Null => {
                 self.client.request(verb, path).map(|request| request.header("content-length", "0"))
@@ -121,10 +121,10 @@ impl Office {
     /// Keeps what an answer says of limits.
     pub(super) fn heed<T>(
         &self,
-        lane: Lane,
+        lane: ApiRoute,
         channel: &str,
-        told: Result<Told<T>, ApiError>,
-    ) -> Result<T, ApiError> {
+        told: Result<DiscordResponse<T>, DiscordApiError>,
+    ) -> Result<T, DiscordApiError> {
         match told {
             Ok(told) => {
                 if let Some(wait) = told.full {
@@ -134,8 +134,10 @@ impl Office {
             }
             Err(error) => {
                 match &error {
-                    ApiError::Wait(after, Reach::All) => self.holds.hold(&(Lane::All, String::new()), *after),
-                    ApiError::Wait(after, Reach::Kind) => {
+                    DiscordApiError::Wait(after, Reach::All) => {
+                        self.holds.hold(&(ApiRoute::All, String::new()), *after)
+                    }
+                    DiscordApiError::Wait(after, Reach::Kind) => {
                         self.holds.hold(&(lane, channel.to_owned()), *after)
                     }
                     _ => {}
@@ -146,16 +148,16 @@ impl Office {
     }
 
     /// Fails while calls of these kinds in a channel have to wait.
-    pub(super) fn free(&self, lanes: &[Lane], channel: &str) -> Result<(), ApiError> {
-        if let Some(left) = self.holds.held(&(Lane::All, String::new())) {
-            return Err(ApiError::Wait(left, Reach::All));
+    pub(super) fn check_rate_limit(&self, lanes: &[ApiRoute], channel: &str) -> Result<(), DiscordApiError> {
+        if let Some(left) = self.holds.held(&(ApiRoute::All, String::new())) {
+            return Err(DiscordApiError::Wait(left, Reach::All));
         }
         let held = lanes.iter().filter_map(|lane| self.holds.held(&(*lane, channel.to_owned()))).max();
-        held.map_or(Ok(()), |left| Err(ApiError::Wait(left, Reach::Kind)))
+        held.map_or(Ok(()), |left| Err(DiscordApiError::Wait(left, Reach::Kind)))
     }
 
     /// Waits for the turn to send in a channel.
-    pub(super) async fn turn(&self, channel: &str) -> ChatLock {
+    pub(super) async fn lock_chat(&self, channel: &str) -> ChatLock {
         // Never closed, so that there always is a turn.
         self.turns_of(channel).acquire_owned().await.ok()
     }

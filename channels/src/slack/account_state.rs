@@ -1,7 +1,10 @@
 //! State that the replies of one account share: the calls with the waits that Slack asks for, the bot's
 //! identity, and the features that turned out not to work here.
 
-use super::{client::Client, decode::Me, failure::ApiError, people::People, threads::Threads, turns::Turns};
+use super::{
+    client::SlackClient, decode::SlackIdentity, failure::SlackApiError, people::People, threads::ThreadCache,
+    turns::ChatLocks,
+};
 use crate::pace::Pacer;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -22,15 +25,15 @@ const UPDATE: Duration = Duration::from_millis(1250);
 const STATUS: Duration = Duration::from_secs(5);
 
 /// State that the replies of one account share.
-pub(super) struct Office {
-    pub(super) client: Client,
-    pub(super) me: OnceLock<Me>,
+pub(super) struct SlackAccountState {
+    pub(super) client: SlackClient,
+    pub(super) me: OnceLock<SlackIdentity>,
     pub(super) people: People,
-    pub(super) threads: Threads,
+    pub(super) threads: ThreadCache,
     /// When each place may change again.
     pub(super) pacer: Pacer<String>,
     /// Which reply sends in a thread.
-    pub(super) turns: Turns,
+    pub(super) turns: ChatLocks,
     /// The waits that Slack asked for, by method.
     holds: Pacer<String>,
     /// How many replies are under way.
@@ -44,7 +47,7 @@ struct Nothing {}
 
 /// Response of `auth.test`.
 #[derive(Deserialize)]
-struct Auth {
+struct AuthTest {
     user_id: String,
     #[serde(default)]
     bot_id: String,
@@ -52,15 +55,15 @@ struct Auth {
     team_id: String,
 }
 
-impl Office {
-    pub(super) fn new(client: Client) -> Self {
+impl SlackAccountState {
+    pub(super) fn new(client: SlackClient) -> Self {
         Self {
             client,
             me: OnceLock::new(),
             people: People::default(),
-            threads: Threads::default(),
+            threads: ThreadCache::default(),
             pacer: Pacer::default(),
-            turns: Turns::default(),
+            turns: ChatLocks::default(),
             holds: Pacer::default(),
             active: AtomicUsize::new(0),
             streams_off: AtomicBool::new(false),
@@ -69,13 +72,13 @@ impl Office {
     }
 
     /// Returns the bot's identity; Slack is asked once.
-    pub(super) async fn me(&self) -> Result<&Me, ApiError> {
+    pub(super) async fn me(&self) -> Result<&SlackIdentity, SlackApiError> {
         if let Some(me) = self.me.get() {
             return Ok(me);
         }
-        let Auth { user_id, bot_id, team_id } = self.client.ask("auth.test").await?.body;
+        let AuthTest { user_id, bot_id, team_id } = self.client.ask("auth.test").await?.body;
         // The first answer stays: a token's bot does not change.
-        Ok(self.me.get_or_init(|| Me { user: user_id, bot: bot_id, team: team_id }))
+        Ok(self.me.get_or_init(|| SlackIdentity { user: user_id, bot: bot_id, team: team_id }))
     }
 
     /// Calls a method that writes, unless it has to wait.
@@ -84,28 +87,33 @@ impl Office {
         method: &str,
         channel: &str,
         params: &Value,
-    ) -> Result<T, ApiError> {
+    ) -> Result<T, SlackApiError> {
         let key = held(method, channel);
         if let Some(left) = self.holds.held(&key) {
-            return Err(ApiError::Wait(left));
+            return Err(SlackApiError::Wait(left));
         }
         let result = self.client.write(method, params).await;
-        if let Err(ApiError::Wait(after)) = &result {
+        if let Err(SlackApiError::Wait(after)) = &result {
             self.holds.hold(&key, *after);
         }
         result
     }
 
     /// Calls a method whose answer says nothing.
-    pub(super) async fn tell(&self, method: &str, channel: &str, params: &Value) -> Result<(), ApiError> {
+    pub(super) async fn tell(
+        &self,
+        method: &str,
+        channel: &str,
+        params: &Value,
+    ) -> Result<(), SlackApiError> {
         self.write::<Nothing>(method, channel, params).await.map(|Nothing {}| ())
     }
 
     /// Fails while messages to a channel, or changes of them, have to wait.
-    pub(super) fn free(&self, channel: &str) -> Result<(), ApiError> {
+    pub(super) fn check_rate_limit(&self, channel: &str) -> Result<(), SlackApiError> {
         let methods = ["chat.postMessage", "chat.update", "chat.stopStream"];
         let longest = methods.iter().filter_map(|method| self.holds.held(&held(method, channel))).max();
-        longest.map_or(Ok(()), |left| Err(ApiError::Wait(left)))
+        longest.map_or(Ok(()), |left| Err(SlackApiError::Wait(left)))
     }
 
     /// Returns how long a reply waits between two changes.
@@ -171,11 +179,12 @@ mod tests {
         let api = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/assistant.threads.setStatus", post(refuse));
         tokio::spawn(async move { axum::serve(listener, router.with_state(Arc::default())).await });
-        let office = Office::new(Client::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
+        let state =
+            SlackAccountState::new(SlackClient::new(api.parse().unwrap(), "xoxb-1".into(), None).unwrap());
         let mut there = Vec::new();
         for _ in 0..3 {
-            office.status("C1", "1.0", "Searching").await;
-            there.push(office.statuses());
+            state.status("C1", "1.0", "Searching").await;
+            there.push(state.statuses());
         }
         assert_eq!(there, [true, true, false], "only what holds everywhere ends it");
     }

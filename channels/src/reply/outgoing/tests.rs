@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Address, BoxFuture, KnownMessage, LiveReply, ReplyHandle, ReplyStore, ReplyStoreError, ReplyTarget,
-    live::{MessageDraft, MessageRef, SendIntent},
+    reply::{MessageDraft, MessageRef, SendIntent},
     split::{Limit, Unit},
 };
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,8 @@ impl MessageRef for Message {
 
 impl PlatformMessages for Fake {
     type Page = String;
-    type Sent = Message;
-    type Mark = ();
+    type Ref = Message;
+    type DedupKey = ();
 
     const PLATFORM: &'static str = "Fake";
     const LIMIT: Limit = Limit { unit: Unit::Chars, max: 4000 };
@@ -77,9 +77,9 @@ impl PlatformMessages for Fake {
         Ok(None)
     }
 
-    async fn post(&mut self, slot: &SendIntent<()>, page: &String) -> Result<Message, CallError> {
+    async fn post(&mut self, intent: &SendIntent<()>, page: &String) -> Result<Message, CallError> {
         self.seen.lock().unwrap().text.clone_from(page);
-        Ok(Message(slot.n.to_string()))
+        Ok(Message(intent.n.to_string()))
     }
 
     async fn edit(&mut self, _: &mut Message, page: &String) -> Result<(), CallError> {
@@ -147,8 +147,8 @@ fn file(folder: &std::path::Path, n: usize, bytes: u64) -> OutFile {
 fn open(fake: &Fake) -> PlatformReply<Fake> {
     let address = Address { account: "a".into(), chat: "1".into(), topic: None };
     let (sender, private) = (String::new(), true);
-    let placement = ReplyTarget { address, private, reply_to: None, sender, hint: None, saved: None };
-    PlatformReply::open(fake.clone(), &placement, Box::new(Nothing))
+    let target = ReplyTarget { address, private, reply_to: None, sender, hint: None, saved: None };
+    PlatformReply::open(fake.clone(), &target, Box::new(Nothing))
 }
 
 /// Delivers a reply with so many files of so many bytes, with the outbox's pauses; `hurry` is told what it wants.

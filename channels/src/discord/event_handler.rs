@@ -1,13 +1,13 @@
 //! Handling of an event: it is decoded, completed by look-ups, and stored.
 
 use super::{
-    Config,
-    decode::{Decoder, Rules},
-    failure::ApiError,
+    DiscordConfig,
+    account_state::{DiscordAccountState, DiscordIdentity},
+    decode::{DiscordDecoder, ListenRules},
+    failure::DiscordApiError,
     looks::unplaced,
-    office::{Me, Office},
     unplaced::Unplaced,
-    wire::{ChannelInfo, Deleted, Guild, Interaction, Message, Role},
+    wire::{ChannelInfo, Deleted, DiscordMessage, DiscordRole, Guild, Interaction},
 };
 use crate::{
     AcceptError, Address, ChatCommand, EventKey, EventSink, HealthCell, Inbound, InboundKind, Sender,
@@ -23,14 +23,14 @@ use std::{
 /// Maximum number of messages remembered for the case that they are deleted.
 const MAX_RECENT_MESSAGES: usize = 2000;
 /// Event handler of one account.
-pub(super) struct Ears {
+pub(super) struct DiscordEventHandler {
     pub(super) account: String,
-    pub(super) office: Arc<Office>,
-    pub(super) rules: Rules,
+    pub(super) state: Arc<DiscordAccountState>,
+    pub(super) rules: ListenRules,
     commands: Vec<ChatCommand>,
     pub(super) health: HealthCell,
     /// Authors of recent messages: Discord does not name the author when a message is deleted.
-    written: Mutex<VecDeque<Written>>,
+    written: Mutex<VecDeque<RecentMessage>>,
     /// The channels and servers that are not looked up again yet: the last try failed.
     pub(super) failed_looks: Pacer<String>,
     /// The messages that wait until it is known where they stand.
@@ -39,7 +39,7 @@ pub(super) struct Ears {
 
 /// Data of a message that its deletion needs.
 #[derive(Clone, Debug)]
-struct Written {
+struct RecentMessage {
     message: String,
     address: Address,
     private: bool,
@@ -49,16 +49,16 @@ struct Written {
 
 /// An event was not kept: it has to come again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotKept {
+pub(super) enum DiscordAcceptError {
     #[error(transparent)]
     Refused(#[from] AcceptError),
     #[error("where it stands could not be asked for: {0}")]
-    Unknown(#[from] ApiError),
+    Unknown(#[from] DiscordApiError),
 }
 
 /// Work that remains after an event was stored.
 #[derive(Clone, Debug)]
-pub(super) enum Todo {
+pub(super) enum EventResponse {
     Nothing,
     /// The bot is there: Discord is told its commands.
     Register,
@@ -74,11 +74,11 @@ pub(super) enum Todo {
     },
 }
 
-impl Ears {
-    pub(super) fn new(config: &Config, office: Arc<Office>) -> Self {
+impl DiscordEventHandler {
+    pub(super) fn new(config: &DiscordConfig, state: Arc<DiscordAccountState>) -> Self {
         Self {
             account: config.account.clone(),
-            office,
+            state,
             rules: config.rules.clone(),
             commands: config.commands.clone(),
             health: HealthCell::default(),
@@ -93,47 +93,47 @@ impl Ears {
         &self,
         kind: &str,
         data: Value,
-        intake: &dyn EventSink,
-    ) -> Result<Todo, NotKept> {
-        let Some(me) = self.office.me.get() else { return Ok(Todo::Nothing) };
+        sink: &dyn EventSink,
+    ) -> Result<EventResponse, DiscordAcceptError> {
+        let Some(me) = self.state.me.get() else { return Ok(EventResponse::Nothing) };
         match kind {
             "MESSAGE_CREATE" => {
-                if let Some(message) = read::<Message>(data, kind) {
-                    self.said(me, message, intake).await?;
+                if let Some(message) = read::<DiscordMessage>(data, kind) {
+                    self.said(me, message, sink).await?;
                 }
             }
             "MESSAGE_UPDATE" => {
-                if let Some(message) = read::<Message>(data, kind) {
-                    self.changed(me, &message, intake).await?;
+                if let Some(message) = read::<DiscordMessage>(data, kind) {
+                    self.changed(me, &message, sink).await?;
                 }
             }
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
                 if let Some(deleted) = read::<Deleted>(data, kind) {
-                    self.gone(deleted, intake).await?;
+                    self.gone(deleted, sink).await?;
                 }
             }
             "INTERACTION_CREATE" => {
                 if let Some(told) = read::<Interaction>(data, kind) {
-                    return self.interaction(me, &told, intake).await;
+                    return self.interaction(me, &told, sink).await;
                 }
             }
             _ => self.learn(me, kind, data),
         }
-        Ok(Todo::Nothing)
+        Ok(EventResponse::Nothing)
     }
 
     /// Learns what there is.
-    fn learn(&self, me: &Me, kind: &str, data: Value) {
+    fn learn(&self, me: &DiscordIdentity, kind: &str, data: Value) {
         #[derive(Deserialize)]
         struct Of {
-            role: Role,
+            role: DiscordRole,
         }
         #[derive(Deserialize)]
         struct Many {
             #[serde(default)]
             threads: Vec<ChannelInfo>,
         }
-        let places = &self.office.places;
+        let places = &self.state.places;
         match kind {
             "GUILD_CREATE" => {
                 if let Some(guild) = read::<Guild>(data, kind) {
@@ -161,8 +161,13 @@ impl Ears {
 
     /// Keeps a message that an event tells of. Where it stands may not be known now: if it is for the bot in any
     /// case it is kept as it is, otherwise it waits, as does what is said behind it, and keeps no other waiting.
-    async fn said(&self, me: &Me, message: Message, intake: &dyn EventSink) -> Result<(), NotKept> {
-        self.office.saw(&message.id);
+    async fn said(
+        &self,
+        me: &DiscordIdentity,
+        message: DiscordMessage,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
+        self.state.saw(&message.id);
         let (place, sure) = match self.place(&message).await {
             Ok(place) => (place, true),
             Err(error) => (self.somewhere(&message, &error), false),
@@ -175,45 +180,56 @@ impl Ears {
             self.unplaced.add(message);
             return Ok(());
         }
-        self.keep(inbound, intake).await
+        self.keep(inbound, sink).await
     }
 
     /// Keeps a message that the history tells of.
     pub(super) async fn told(
         &self,
-        me: &Me,
-        message: &Message,
-        intake: &dyn EventSink,
-    ) -> Result<(), NotKept> {
-        self.office.saw(&message.id);
+        me: &DiscordIdentity,
+        message: &DiscordMessage,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
+        self.state.saw(&message.id);
         let place = self.place(message).await?;
-        self.keep(self.decoder(me).message(message, &place), intake).await
+        self.keep(self.decoder(me).message(message, &place), sink).await
     }
 
-    pub(super) async fn keep(&self, inbound: Option<Inbound>, intake: &dyn EventSink) -> Result<(), NotKept> {
+    pub(super) async fn keep(
+        &self,
+        inbound: Option<Inbound>,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
         let Some(inbound) = inbound else { return Ok(()) };
         self.health.event(now());
         self.remember(&inbound);
-        intake.accept(inbound).await?;
+        sink.accept(inbound).await?;
         Ok(())
     }
 
-    async fn changed(&self, me: &Me, message: &Message, intake: &dyn EventSink) -> Result<(), NotKept> {
+    async fn changed(
+        &self,
+        me: &DiscordIdentity,
+        message: &DiscordMessage,
+        sink: &dyn EventSink,
+    ) -> Result<(), DiscordAcceptError> {
         let place = self.place(message).await.unwrap_or_else(|error| self.somewhere(message, &error));
         if let Some(inbound) = self.decoder(me).edit(message, &place) {
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
 
-    async fn gone(&self, deleted: Deleted, intake: &dyn EventSink) -> Result<(), NotKept> {
+    async fn gone(&self, deleted: Deleted, sink: &dyn EventSink) -> Result<(), DiscordAcceptError> {
         for id in deleted.id.into_iter().chain(deleted.ids) {
             self.unplaced.remove(&id);
             let found = {
                 let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
                 written.iter().find(|written| written.message == id).cloned()
             };
-            let Some(Written { message, address, private, sender, addressed }) = found else { continue };
+            let Some(RecentMessage { message, address, private, sender, addressed }) = found else {
+                continue;
+            };
             let inbound = Inbound {
                 key: EventKey(format!("d{message}")),
                 address,
@@ -226,32 +242,34 @@ impl Ears {
                 hint: None,
                 kind: InboundKind::Recall,
             };
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
 
     async fn interaction(
         &self,
-        me: &Me,
+        me: &DiscordIdentity,
         told: &Interaction,
-        intake: &dyn EventSink,
-    ) -> Result<Todo, NotKept> {
-        self.office.saw(&told.id);
+        sink: &dyn EventSink,
+    ) -> Result<EventResponse, DiscordAcceptError> {
+        self.state.saw(&told.id);
         let channel = told.channel_id.as_deref().unwrap_or_default();
         let place = self.place_of(channel, told.guild_id.as_deref()).await;
         let place = place.unwrap_or_else(|error| unplaced(told.guild_id.as_deref(), &error));
         let now = now();
-        let Some(inbound) = self.decoder(me).interaction(told, &place, now) else { return Ok(Todo::Nothing) };
+        let Some(inbound) = self.decoder(me).interaction(told, &place, now) else {
+            return Ok(EventResponse::Nothing);
+        };
         let (id, token) = (told.id.clone(), told.token.clone());
         let press = matches!(inbound.kind, InboundKind::Press { .. });
         if !press {
             // Before it is kept: the reply may be there at once.
-            self.office.deferred.expect(&token);
+            self.state.deferred.expect(&token);
         }
         self.health.event(now);
-        intake.accept(inbound).await?;
-        Ok(if press { Todo::Press { id, token } } else { Todo::Command { id, token } })
+        sink.accept(inbound).await?;
+        Ok(if press { EventResponse::Press { id, token } } else { EventResponse::Command { id, token } })
     }
 
     fn remember(&self, inbound: &Inbound) {
@@ -259,7 +277,7 @@ impl Ears {
         if written.len() >= MAX_RECENT_MESSAGES {
             written.pop_front();
         }
-        written.push_back(Written {
+        written.push_back(RecentMessage {
             message: inbound.message.clone(),
             address: inbound.address.clone(),
             private: inbound.private,
@@ -268,12 +286,12 @@ impl Ears {
         });
     }
 
-    pub(super) fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
-        Decoder {
+    pub(super) fn decoder<'a>(&'a self, me: &'a DiscordIdentity) -> DiscordDecoder<'a> {
+        DiscordDecoder {
             account: &self.account,
             me,
             rules: &self.rules,
-            places: &self.office.places,
+            places: &self.state.places,
             commands: &self.commands,
         }
     }

@@ -1,8 +1,8 @@
 //! Calls for one chat: kept back while the chat is held, counted, and taken along when the chat moves.
 
 use super::{
-    api::{Api, Call, CallError, Posted},
-    chats::{Chats, Turn},
+    api::{SentMessage, TelegramApi, TelegramCall, TelegramCallError},
+    chats::{Chats, TelegramChatLock},
 };
 use crate::{pace::Pacer, recovery::Recovery};
 use std::{sync::Arc, time::Duration};
@@ -14,55 +14,55 @@ const GROUP: Duration = Duration::from_secs(3);
 
 /// State that the replies of one account share.
 #[derive(Clone)]
-pub(super) struct Office {
-    pub(super) api: Arc<dyn Api>,
+pub(super) struct TelegramAccountState {
+    pub(super) api: Arc<dyn TelegramApi>,
     pub(super) pacer: Arc<Pacer<i64>>,
     pub(super) chats: Arc<Chats>,
     pub(super) recovery: Recovery,
 }
 
-/// An office's calls for one chat.
+/// Calls of one account for one chat.
 #[derive(Clone)]
-pub(super) struct Desk {
-    office: Office,
+pub(super) struct TelegramChatClient {
+    state: TelegramAccountState,
     pub(super) chat: i64,
     interval: Duration,
 }
 
-impl Desk {
-    pub(super) fn new(office: Office, chat: i64, private: bool) -> Self {
-        Self { office, chat, interval: if private { PRIVATE } else { GROUP } }
+impl TelegramChatClient {
+    pub(super) fn new(state: TelegramAccountState, chat: i64, private: bool) -> Self {
+        Self { state, chat, interval: if private { PRIVATE } else { GROUP } }
     }
 
     /// Returns what tells when Telegram takes messages again.
     pub(super) fn recovery(&self) -> Recovery {
-        self.office.recovery.clone()
+        self.state.recovery.clone()
     }
 
     /// Waits until an unfinished view may be shown.
     pub(super) async fn ready(&self) {
-        self.office.pacer.ready(&self.chat, self.interval).await;
+        self.state.pacer.ready(&self.chat, self.interval).await;
     }
 
     /// Waits for the turn to send.
-    pub(super) async fn turn(&self) -> Turn {
-        self.office.chats.turn(self.chat).await
+    pub(super) async fn lock_chat(&self) -> TelegramChatLock {
+        self.state.chats.turn(self.chat).await
     }
 
     /// Returns the newest message that was seen in the chat's sequence.
     pub(super) fn newest(&self) -> Option<i64> {
-        self.office.chats.newest(self.chat)
+        self.state.chats.newest(self.chat)
     }
 
     /// A message of the chat's sequence is known.
     pub(super) fn saw(&self, id: i64) {
-        self.office.chats.saw(self.chat, id);
+        self.state.chats.saw(self.chat, id);
     }
 
     /// Makes a call, unless the chat has to wait.
-    pub(super) async fn call(&mut self, call: &Call) -> Result<Posted, CallError> {
+    pub(super) async fn call(&mut self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
         match self.once(call).await {
-            Err(CallError::Migrated(chat)) if chat != self.chat => {
+            Err(TelegramCallError::Migrated(chat)) if chat != self.chat => {
                 tracing::info!(
                     from = self.chat,
                     to = chat,
@@ -76,26 +76,29 @@ impl Desk {
     }
 
     /// Fails while the chat has to wait: nothing needs to be written down for a call that is not made.
-    pub(super) fn free(&self) -> Result<(), CallError> {
-        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    pub(super) fn check_rate_limit(&self) -> Result<(), TelegramCallError> {
+        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(TelegramCallError::Wait(left)))
     }
 
-    async fn once(&self, call: &Call) -> Result<Posted, CallError> {
-        let Office { api, pacer, chats, recovery } = &self.office;
-        self.free()?;
-        if matches!(call, Call::Send { .. } | Call::Edit { .. } | Call::Upload { .. }) {
+    async fn once(&self, call: &TelegramCall) -> Result<SentMessage, TelegramCallError> {
+        let TelegramAccountState { api, pacer, chats, recovery } = &self.state;
+        self.check_rate_limit()?;
+        if matches!(call, TelegramCall::Send { .. } | TelegramCall::Edit { .. } | TelegramCall::Upload { .. })
+        {
             pacer.spend(&self.chat, self.interval);
         }
         let result = api.call(self.chat, call).await;
         match (call, &result) {
             // A file that cannot be read makes no call.
-            (_, Err(CallError::File(_))) => {}
-            (Call::Typing { .. } | Call::Seen { .. }, _) => recovery.note_read(&result, CallError::is_outage),
-            _ => recovery.note(&result, CallError::is_outage),
+            (_, Err(TelegramCallError::File(_))) => {}
+            (TelegramCall::Typing { .. } | TelegramCall::Seen { .. }, _) => {
+                recovery.note_read(&result, TelegramCallError::is_outage)
+            }
+            _ => recovery.note(&result, TelegramCallError::is_outage),
         }
         match &result {
             Ok(posted) if posted.id > 0 => chats.saw(self.chat, posted.id),
-            Err(CallError::Wait(after)) => pacer.hold(&self.chat, *after),
+            Err(TelegramCallError::Wait(after)) => pacer.hold(&self.chat, *after),
             _ => {}
         }
         result

@@ -199,8 +199,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if tries.times == 0 {
             return Ok(FoundFile::Perhaps);
         }
-        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
-        self.messages.find_file(tries.since, file, size, &ledger).await
+        let history = MessageHistory::new(&*self.store, self.record.ids().collect());
+        self.messages.find_file(tries.since, file, size, &history).await
     }
 
     /// Fails while the last try that a file has is to wait. A restart forgets that.

@@ -4,8 +4,8 @@
 //! chat is private or who wrote. That comes from the platform's own record of the message, never from the
 //! contents of a card. A place that cannot be looked up is not guessed.
 
-use super::{client::Client, failure::Failure};
-use crate::live::CallError;
+use super::{client::FeishuClient, failure::FeishuError};
+use crate::reply::CallError;
 use pudu_net::reqwest::Method;
 use serde_json::Value;
 use std::{
@@ -27,7 +27,7 @@ const MAX_CACHE_ENTRIES: usize = 4096;
 
 /// Place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MessageInfo {
     pub(super) chat: String,
     pub(super) topic: Option<String>,
     pub(super) private: bool,
@@ -37,7 +37,7 @@ pub(super) struct Place {
 
 /// Kind of chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum ChatKind {
     Private,
     /// Threads open under messages of it.
     Group,
@@ -48,9 +48,9 @@ pub(super) enum Room {
 /// How a message stands in its chat, as the platform tells it. Whether its thread is a conversation of its own
 /// does not follow from that alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stand {
+pub(super) struct MessageLocation {
     pub(super) chat: String,
-    pub(super) room: Room,
+    pub(super) room: ChatKind,
     pub(super) thread: Option<String>,
     /// The message that the thread, or a row of answers, is under.
     pub(super) root: Option<String>,
@@ -60,9 +60,9 @@ pub(super) struct Stand {
 
 /// Cache of messages, chats and names, the newest of each.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    messages: Recent<Place>,
-    rooms: Recent<Room>,
+pub(super) struct ChatCache {
+    messages: Recent<MessageInfo>,
+    rooms: Recent<ChatKind>,
     names: Recent<String>,
     /// Whether a message is part of a conversation: to the bot, or of it.
     talked: Recent<bool>,
@@ -72,19 +72,19 @@ pub(super) struct Places {
     asked: Mutex<HashMap<String, Weak<OnceCell<()>>>>,
 }
 
-impl Places {
+impl ChatCache {
     /// A message was seen or sent.
-    pub(super) fn saw(&self, message: &str, place: Place) {
+    pub(super) fn saw(&self, message: &str, place: MessageInfo) {
         self.messages.put(message, place);
     }
 
     /// Returns where a message stands, if that is remembered.
-    pub(super) fn place(&self, message: &str) -> Option<Place> {
+    pub(super) fn place(&self, message: &str) -> Option<MessageInfo> {
         self.messages.get(message)
     }
 
     /// It was told what sort of chat one is.
-    pub(super) fn entered(&self, chat: &str, room: Room) {
+    pub(super) fn entered(&self, chat: &str, room: ChatKind) {
         self.rooms.put(chat, room);
     }
 
@@ -111,7 +111,7 @@ impl Places {
 
     /// Returns somebody's name; it is asked for if it is not known and the app may. Who asks for the same person
     /// meanwhile waits for the same answer, and nobody else waits.
-    pub(super) async fn ask_name(&self, client: &Client, person: &str) -> String {
+    pub(super) async fn ask_name(&self, client: &FeishuClient, person: &str) -> String {
         if self.names.get(person).is_none() && self.may_ask() {
             let question = self.question(person);
             question.get_or_init(|| self.learn_name(client, person)).await;
@@ -137,7 +137,7 @@ impl Places {
         question
     }
 
-    async fn learn_name(&self, client: &Client, person: &str) {
+    async fn learn_name(&self, client: &FeishuClient, person: &str) {
         match timeout(NAME, look_up_name(client, person)).await {
             Ok(Some(name)) => self.named(person, &name),
             Ok(None) | Err(_) => {
@@ -148,7 +148,11 @@ impl Places {
     }
 
     /// Asks the platform where a message stands; `None` if it does not say so.
-    pub(super) async fn look_up(&self, client: &Client, message: &str) -> Result<Option<Stand>, Failure> {
+    pub(super) async fn look_up(
+        &self,
+        client: &FeishuClient,
+        message: &str,
+    ) -> Result<Option<MessageLocation>, FeishuError> {
         let Some(path) = plain(message).map(|id| format!("im/v1/messages/{id}")) else { return Ok(None) };
         let Some(told) = passed(client.call(Method::GET, &path, None).await)? else { return Ok(None) };
         let Some((chat, sender)) = written(&told, client.app_id()) else { return Ok(None) };
@@ -156,10 +160,10 @@ impl Places {
         let id = |field: &str| told.pointer(field).and_then(Value::as_str).filter(|id| !id.is_empty());
         let thread = id("/items/0/thread_id").map(str::to_owned);
         let root = id("/items/0/root_id").map(str::to_owned);
-        Ok(Some(Stand { chat, room, thread, root, sender }))
+        Ok(Some(MessageLocation { chat, room, thread, root, sender }))
     }
 
-    async fn room(&self, client: &Client, chat: &str) -> Result<Option<Room>, Failure> {
+    async fn room(&self, client: &FeishuClient, chat: &str) -> Result<Option<ChatKind>, FeishuError> {
         if let Some(room) = self.rooms.get(chat) {
             return Ok(Some(room));
         }
@@ -167,9 +171,9 @@ impl Places {
         let Some(told) = passed(client.call(Method::GET, &path, None).await)? else { return Ok(None) };
         let room = match (told["chat_mode"].as_str(), told["group_message_type"].as_str()) {
             (None, _) => return Ok(None),
-            (Some("p2p"), _) => Room::Private,
-            (Some("group"), form) if form != Some("thread") => Room::Group,
-            _ => Room::Topics,
+            (Some("p2p"), _) => ChatKind::Private,
+            (Some("group"), form) if form != Some("thread") => ChatKind::Group,
+            _ => ChatKind::Topics,
         };
         self.rooms.put(chat, room);
         Ok(Some(room))
@@ -177,7 +181,7 @@ impl Places {
 }
 
 /// Maps a look-up that the platform refuses to `None`; one that fails for now stays a failure.
-fn passed(told: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
+fn passed(told: Result<Value, FeishuError>) -> Result<Option<Value>, FeishuError> {
     match told {
         Ok(told) => Ok(Some(told)),
         Err(failure) => {
@@ -199,7 +203,7 @@ fn written(told: &Value, app: &str) -> Option<(String, Option<String>)> {
     }
 }
 
-async fn look_up_name(client: &Client, person: &str) -> Option<String> {
+async fn look_up_name(client: &FeishuClient, person: &str) -> Option<String> {
     let path = format!("contact/v3/users/{}?user_id_type=open_id", plain(person)?);
     let told = client.call(Method::GET, &path, None).await;
     let told =

@@ -15,7 +15,7 @@
 
 mod ask;
 mod messages;
-mod offers;
+mod numbered_choices;
 mod outgoing;
 mod pages;
 mod record;
@@ -24,7 +24,7 @@ mod typing;
 pub(crate) use messages::{
     CallError, ChatLock, FoundFile, MessageHistory, MessageRef, PlatformMessages, SendIntent,
 };
-pub(crate) use offers::NumberedChoices;
+pub(crate) use numbered_choices::NumberedChoices;
 pub(crate) use pages::{MessageDraft, SIGN};
 pub(crate) use typing::Typing;
 
@@ -35,7 +35,7 @@ use crate::{
     recovery::Backoff,
     render::{Rich, parse},
 };
-use offers::NumberedPrompt;
+use numbered_choices::NumberedPrompt;
 use record::{RecordPart, ReplyRecord, fresh_key};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,9 +51,9 @@ const KEEPS: usize = 8;
 pub(crate) struct PlatformReply<M: PlatformMessages> {
     messages: M,
     address: Address,
-    record: ReplyRecord<M::Sent, M::Mark>,
-    journal: Box<dyn ReplyStore>,
-    /// Whether the record is ahead of the journal.
+    record: ReplyRecord<M::Ref, M::DedupKey>,
+    store: Box<dyn ReplyStore>,
+    /// Whether the record is ahead of the store.
     unsaved: bool,
     /// The page that each part shows, as far as this process knows.
     shown: Vec<Option<M::Page>>,
@@ -110,21 +110,21 @@ impl<M: PlatformMessages> LiveReply for PlatformReply<M> {
 }
 
 impl<M: PlatformMessages> PlatformReply<M> {
-    /// Starts a reply, or takes up the one that `placement` saved.
-    pub(crate) fn open(mut messages: M, placement: &ReplyTarget, journal: Box<dyn ReplyStore>) -> Self {
+    /// Starts a reply, or takes up the one that `target` saved.
+    pub(crate) fn open(mut messages: M, target: &ReplyTarget, store: Box<dyn ReplyStore>) -> Self {
         let restore = |handle: &ReplyHandle| ReplyRecord::restore(handle, M::upgrade);
-        let record = placement.saved.as_ref().map(restore).unwrap_or_default();
+        let record = target.saved.as_ref().map(restore).unwrap_or_default();
         messages.restore_platform_state(&record.platform_state);
         // One that is taken up may be finished already: it types when it grows.
-        let typing = placement.saved.is_none().then(|| messages.typing()).flatten();
-        let (address, shown) = (placement.address.clone(), Vec::new());
+        let typing = target.saved.is_none().then(|| messages.typing()).flatten();
+        let (address, shown) = (target.address.clone(), Vec::new());
         let offer = Self::asked_before(&messages, &record, &address);
         let taken_up = offer.is_some();
         Self {
             messages,
             address,
             record,
-            journal,
+            store,
             unsaved: false,
             shown,
             offer,
@@ -316,13 +316,13 @@ impl<M: PlatformMessages> PlatformReply<M> {
         if let Some(sent) = self.find(n).await? {
             return self.sent(n, sent, None).await;
         }
-        let slot = self.intend(n).await?;
-        match self.messages.post(&slot, page).await {
+        let intent = self.intend(n).await?;
+        match self.messages.post(&intent, page).await {
             // One that was there already shows what was sent first.
-            Ok(sent) => self.sent(n, sent, (!slot.again).then(|| page.clone())).await,
+            Ok(sent) => self.sent(n, sent, (!intent.again).then(|| page.clone())).await,
             Err(error) => {
                 // What was perhaps sent before is perhaps there, whatever became of this try.
-                if !error.may_be_done() && !slot.again {
+                if !error.may_be_done() && !intent.again {
                     self.record.parts.truncate(n);
                     self.unsaved = true;
                 }
@@ -331,27 +331,27 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    async fn intend(&mut self, n: usize) -> Result<SendIntent<M::Mark>, SendError> {
+    async fn intend(&mut self, n: usize) -> Result<SendIntent<M::DedupKey>, SendError> {
         let before = self.record.intended(n).cloned();
         let since = now() - millis(MARGIN);
-        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
-        let slot = match before {
+        let history = MessageHistory::new(&*self.store, self.record.ids().collect());
+        let intent = match before {
             Some(SendIntent { key, since, dedup_key: mark, .. }) => {
-                let mark = self.messages.dedup_key(Some(mark), since, &ledger).await?;
+                let mark = self.messages.dedup_key(Some(mark), since, &history).await?;
                 SendIntent { n, again: true, key, since, dedup_key: mark }
             }
             None => {
-                let mark = self.messages.dedup_key(None, since, &ledger).await?;
+                let mark = self.messages.dedup_key(None, since, &history).await?;
                 SendIntent { n, again: false, key: fresh_key(), since, dedup_key: mark }
             }
         };
-        self.record.set(n, RecordPart::Intended(slot.clone()));
+        self.record.set(n, RecordPart::Intended(intent.clone()));
         self.unsaved = true;
         self.save().await?;
-        Ok(slot)
+        Ok(intent)
     }
 
-    async fn sent(&mut self, n: usize, sent: M::Sent, page: Option<M::Page>) -> Result<(), SendError> {
+    async fn sent(&mut self, n: usize, sent: M::Ref, page: Option<M::Page>) -> Result<(), SendError> {
         self.record.set(n, RecordPart::Sent(sent));
         self.unsaved = true;
         self.tell_who_lists();
@@ -360,7 +360,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// Updates the record of a sent message, which may change with an edit.
-    fn now_is_sent(&mut self, n: usize, sent: M::Sent) {
+    fn now_is_sent(&mut self, n: usize, sent: M::Ref) {
         if let Some(RecordPart::Sent(known)) = self.record.parts.get_mut(n)
             && *known != sent
         {
@@ -380,27 +380,27 @@ impl<M: PlatformMessages> PlatformReply<M> {
     }
 
     /// Looks for a part that was perhaps sent. Needs the turn.
-    async fn find(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
-        let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
-        let slot = SendIntent { n, ..slot };
-        let ledger = MessageHistory::new(&*self.journal, self.record.ids().collect());
-        self.messages.find(&slot, &ledger).await
+    async fn find(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
+        let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
+        let intent = SendIntent { n, ..intent };
+        let history = MessageHistory::new(&*self.store, self.record.ids().collect());
+        self.messages.find(&intent, &history).await
     }
 
     /// Finds a part that was perhaps sent; where a key makes one of two, by sending it once more.
-    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Sent>, SendError> {
-        let Some(slot) = self.record.intended(n).cloned() else { return Ok(None) };
+    async fn get_hold_of(&mut self, n: usize) -> Result<Option<M::Ref>, SendError> {
+        let Some(intent) = self.record.intended(n).cloned() else { return Ok(None) };
         let found = self.find(n).await?;
         if found.is_some() || !self.messages.idempotent_send() {
             return Ok(found);
         }
         if !self.messages.erases() {
-            self.messages.abandon(&SendIntent { n, ..slot }).await;
+            self.messages.abandon(&SendIntent { n, ..intent }).await;
             return Ok(None);
         }
         let page = self.sign(true);
-        let slot = SendIntent { n, again: true, ..slot };
-        Ok(Some(self.messages.post(&slot, &page).await?))
+        let intent = SendIntent { n, again: true, ..intent };
+        Ok(Some(self.messages.post(&intent, &page).await?))
     }
 
     /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after a
@@ -443,7 +443,7 @@ impl<M: PlatformMessages> PlatformReply<M> {
         self.save().await
     }
 
-    async fn delete(&mut self, sent: &M::Sent) -> Result<(), SendError> {
+    async fn delete(&mut self, sent: &M::Ref) -> Result<(), SendError> {
         match self.messages.delete(sent).await {
             Ok(()) | Err(CallError::Gone) => Ok(()),
             Err(CallError::Refused(error)) => {
@@ -454,14 +454,14 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Brings the journal up to the record.
+    /// Brings the store up to the record.
     async fn save(&mut self) -> Result<(), SendError> {
         let memo = self.messages.platform_state();
         self.unsaved |= memo != self.record.platform_state;
         self.record.platform_state = memo;
         if self.unsaved {
             let handle = self.record.handle().map_err(|error| ReplyStoreError(error.to_string()))?;
-            self.journal.save(&handle).await?;
+            self.store.save(&handle).await?;
             self.unsaved = false;
         }
         Ok(())

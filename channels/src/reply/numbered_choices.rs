@@ -63,7 +63,7 @@ struct OpenPrompt {
 /// A question that can be answered by number until this is dropped.
 #[derive(Debug)]
 pub(crate) struct NumberedPrompt {
-    offers: Arc<NumberedChoices>,
+    numbered: Arc<NumberedChoices>,
     place: String,
     /// The number of its first choice.
     pub(crate) first: usize,
@@ -71,7 +71,7 @@ pub(crate) struct NumberedPrompt {
 
 impl Drop for NumberedPrompt {
     fn drop(&mut self) {
-        if let Some(place) = self.offers.places().kept.get_mut(&self.place) {
+        if let Some(place) = self.numbered.places().kept.get_mut(&self.place) {
             place.open.retain(|open| open.first != self.first);
             place.at = Instant::now();
         }
@@ -137,7 +137,7 @@ impl NumberedChoices {
         place.list = None;
         place.shows(first + actions.len() - usize::from(!actions.is_empty()));
         place.open.push(OpenPrompt { first, actions });
-        NumberedPrompt { offers: Arc::clone(self), place: key, first }
+        NumberedPrompt { numbered: Arc::clone(self), place: key, first }
     }
 
     /// A finished message stands in a place now, with these choices or none. Returns the number of the first:
@@ -263,8 +263,8 @@ mod tests {
     }
 
     /// Returns the meaning of typed text: words, or a press.
-    fn means(offers: &NumberedChoices, inbound: Inbound) -> String {
-        match offers.resolve(inbound).kind {
+    fn means(numbered: &NumberedChoices, inbound: Inbound) -> String {
+        match numbered.resolve(inbound).kind {
             InboundKind::Message { text, .. } => text,
             InboundKind::Press { action } => format!("press {action}"),
             other => panic!("{other:?}"),
@@ -281,115 +281,115 @@ mod tests {
 
     #[test]
     fn a_number_means_what_was_listed_last_and_only_once() {
-        let offers = NumberedChoices::default();
-        assert_eq!(offers.list(&place("a"), &choices(&["/retry", "/stop"])), Some(1));
-        let says = |key: &str, text: &str| means(&offers, typed("a", key, text));
+        let numbered = NumberedChoices::default();
+        assert_eq!(numbered.list(&place("a"), &choices(&["/retry", "/stop"])), Some(1));
+        let says = |key: &str, text: &str| means(&numbered, typed("a", key, text));
         for other in ["0", "3", "2 apples", "-1", "+1", "two", "", "99999999999999999999999", "١"] {
             assert_eq!(says("k", other), other);
         }
-        assert_eq!(means(&offers, typed("b", "k", "1")), "1");
+        assert_eq!(means(&numbered, typed("b", "k", "1")), "1");
         assert_eq!(says("k", " 2. "), "/stop");
         assert_eq!(says("k", " 2. "), "/stop", "the same event that comes again");
         assert_eq!(says("l", "1"), "1");
-        offers.list(&place("a"), &choices(&["/retry"]));
-        offers.listed_by(&place("a"), "m");
-        let pressed = offers.resolve(typed("a", "k", "1"));
+        numbered.list(&place("a"), &choices(&["/retry"]));
+        numbered.listed_by(&place("a"), "m");
+        let pressed = numbered.resolve(typed("a", "k", "1"));
         assert_eq!(
             (pressed.kind, pressed.message.as_str()),
             (InboundKind::Press { action: "/retry".into() }, "m"),
             "below a message that is there it is the press"
         );
-        offers.list(&place("a"), &choices(&["/retry"]));
-        offers.list(&place("a"), &[]);
+        numbered.list(&place("a"), &choices(&["/retry"]));
+        numbered.list(&place("a"), &[]);
         assert_eq!(says("k", "1"), "1");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_question_is_answered_by_its_own_numbers_until_it_is_over() {
-        let offers = Arc::new(NumberedChoices::default());
-        let says = |text: &str| means(&offers, typed("a", "k", text));
-        let first = offers.ask(&place("a"), 0, actions("A"));
+        let numbered = Arc::new(NumberedChoices::default());
+        let says = |text: &str| means(&numbered, typed("a", "k", text));
+        let first = numbered.ask(&place("a"), 0, actions("A"));
         assert_eq!(
             (first.first, says("1"), says("2")),
             (1, "press /approve A".into(), "press /deny A".into())
         );
         assert_eq!(says("1"), "press /approve A", "whoever may not has not used it up");
-        assert_eq!(offers.list(&place("a"), &choices(&["/retry"])), None, "its numbers are not mistaken");
-        let other = offers.ask(&place("a"), 0, actions("B"));
+        assert_eq!(numbered.list(&place("a"), &choices(&["/retry"])), None, "its numbers are not mistaken");
+        let other = numbered.ask(&place("a"), 0, actions("B"));
         assert_eq!((says("1"), says("3")), ("press /approve A".into(), "press /approve B".into()));
         drop(first);
         assert_eq!((says("1"), says("4")), ("1".into(), "press /deny B".into()));
         drop(other);
-        let next = offers.ask(&place("a"), 0, actions("C"));
+        let next = numbered.ask(&place("a"), 0, actions("C"));
         assert_eq!((next.first, says("1"), says("3")), (5, "1".into(), "3".into()));
         drop(next);
         tokio::time::advance(STALE).await;
-        assert_eq!(offers.ask(&place("a"), 0, actions("D")).first, 1);
-        assert_eq!(offers.ask(&place("b"), 7, actions("E")).first, 7, "as its reply remembers");
+        assert_eq!(numbered.ask(&place("a"), 0, actions("D")).first, 1);
+        assert_eq!(numbered.ask(&place("b"), 7, actions("E")).first, 7, "as its reply remembers");
     }
 
     #[test]
     fn what_is_asked_after_a_list_has_other_numbers() {
-        let offers = Arc::new(NumberedChoices::default());
-        offers.list(&place("a"), &choices(&["/retry", "/new"]));
-        let asked = offers.ask(&place("a"), 0, actions("A"));
-        assert_eq!((asked.first, means(&offers, typed("a", "k", "1"))), (3, "1".into()));
+        let numbered = Arc::new(NumberedChoices::default());
+        numbered.list(&place("a"), &choices(&["/retry", "/new"]));
+        let asked = numbered.ask(&place("a"), 0, actions("A"));
+        assert_eq!((asked.first, means(&numbered, typed("a", "k", "1"))), (3, "1".into()));
     }
 
     #[test]
     fn a_restart_keeps_the_numbers_unless_they_mean_something_else_by_then() {
-        let offers = Arc::new(NumberedChoices::default());
-        let kept = offers.renew(&place("a"), 3, actions("A"));
-        assert_eq!(means(&offers, typed("a", "k", "4")), "press /deny A");
-        assert!(offers.renew(&place("a"), 4, actions("B")).is_none());
-        assert!(offers.renew(&place("a"), 2, actions("B")).is_none());
-        assert!(offers.renew(&place("a"), 1, actions("B")).is_some());
+        let numbered = Arc::new(NumberedChoices::default());
+        let kept = numbered.renew(&place("a"), 3, actions("A"));
+        assert_eq!(means(&numbered, typed("a", "k", "4")), "press /deny A");
+        assert!(numbered.renew(&place("a"), 4, actions("B")).is_none());
+        assert!(numbered.renew(&place("a"), 2, actions("B")).is_none());
+        assert!(numbered.renew(&place("a"), 1, actions("B")).is_some());
         assert_eq!(
-            (kept.map(|kept| kept.first), offers.ask(&place("a"), 0, actions("C")).first),
+            (kept.map(|kept| kept.first), numbered.ask(&place("a"), 0, actions("C")).first),
             (Some(3), 5)
         );
     }
 
     #[test]
     fn only_a_number_alone_that_is_meant_for_the_bot_is_an_answer() {
-        let offers = Arc::new(NumberedChoices::default());
-        let _asked = offers.ask(&place("a"), 0, actions("A"));
+        let numbered = Arc::new(NumberedChoices::default());
+        let _asked = numbered.ask(&place("a"), 0, actions("A"));
         let aside = Inbound { addressed: false, ..typed("a", "k", "1") };
         let file = Attachment { handle: "h".into(), name: "a.txt".into(), size: None };
         let kind = InboundKind::Message { text: "1".into(), attachments: vec![file], album: None };
         let edited = Inbound { kind: InboundKind::Edit { text: "1".into() }, ..typed("a", "k", "") };
         for inbound in [aside, Inbound { kind, ..typed("a", "k", "") }, edited, typed("a", "k", "/approve A")]
         {
-            assert_eq!(offers.resolve(inbound.clone()), inbound);
+            assert_eq!(numbered.resolve(inbound.clone()), inbound);
         }
     }
 
     /// A number that is typed late must not decide another question, however many chats there are.
     #[tokio::test(start_paused = true)]
     async fn a_place_that_was_forgotten_does_not_count_from_the_beginning() {
-        let offers = Arc::new(NumberedChoices::default());
-        drop(offers.ask(&place("a"), 0, actions("A")));
+        let numbered = Arc::new(NumberedChoices::default());
+        drop(numbered.ask(&place("a"), 0, actions("A")));
         for n in 0..2 * MAX_TRACKED_CHATS {
-            drop(offers.ask(&place(&n.to_string()), 0, actions("B")));
+            drop(numbered.ask(&place(&n.to_string()), 0, actions("B")));
         }
-        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
-        let again = offers.ask(&place("a"), 0, actions("C"));
+        assert!(numbered.places().kept.len() <= MAX_TRACKED_CHATS);
+        let again = numbered.ask(&place("a"), 0, actions("C"));
         assert!(again.first > 2, "{}", again.first);
-        assert_eq!(means(&offers, typed("a", "k", "1")), "1");
+        assert_eq!(means(&numbered, typed("a", "k", "1")), "1");
         drop(again);
         tokio::time::advance(STALE).await;
-        assert_eq!(offers.ask(&place("new"), 0, actions("D")).first, 1);
+        assert_eq!(numbered.ask(&place("new"), 0, actions("D")).first, 1);
     }
 
     #[test]
     fn what_is_remembered_is_bounded_and_no_question_is_forgotten() {
-        let offers = Arc::new(NumberedChoices::default());
-        let asked = offers.ask(&place("a"), 0, actions("A"));
+        let numbered = Arc::new(NumberedChoices::default());
+        let asked = numbered.ask(&place("a"), 0, actions("A"));
         for n in 0..5000 {
-            offers.list(&place(&n.to_string()), &choices(&["/x"]));
+            numbered.list(&place(&n.to_string()), &choices(&["/x"]));
         }
-        assert!(offers.places().kept.len() <= MAX_TRACKED_CHATS);
-        assert_eq!(means(&offers, typed("a", "k", "1")), "press /approve A");
+        assert!(numbered.places().kept.len() <= MAX_TRACKED_CHATS);
+        assert_eq!(means(&numbered, typed("a", "k", "1")), "press /approve A");
         drop(asked);
     }
 }

@@ -5,15 +5,15 @@
 //! message's id.
 
 use super::{
-    client::Client,
-    content::{self, Mention, Said},
-    event::{Envelope, Pressed, Recalled, Received, Told, millis},
-    lanes::Lanes,
-    places::{Place, Places, Room, Stand, plain},
+    chat_cache::{ChatCache, ChatKind, MessageInfo, MessageLocation, plain},
+    client::FeishuClient,
+    content::{self, Mention, MessageContent},
+    event::{CardPress, EventEnvelope, FeishuEvent, Recalled, Received, millis},
+    lanes::ChatLanes,
 };
 use crate::{
     AcceptError, Address, Attachment, EventKey, EventSink, HealthCell, Inbound, InboundKind, ReplyStoreError,
-    Sender, clock::now, live::NumberedChoices,
+    Sender, clock::now, reply::NumberedChoices,
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -30,21 +30,21 @@ const BUNDLE: usize = 100;
 
 /// Takes the events of one account.
 #[derive(Clone)]
-pub(super) struct Inlet {
+pub(super) struct FeishuEventParser {
     pub(super) account: String,
-    pub(super) client: Arc<Client>,
-    pub(super) places: Arc<Places>,
-    pub(super) offers: Arc<NumberedChoices>,
+    pub(super) client: Arc<FeishuClient>,
+    pub(super) places: Arc<ChatCache>,
+    pub(super) numbered: Arc<NumberedChoices>,
     /// The bot's own id.
     pub(super) me: Arc<OnceLock<String>>,
     pub(super) require_mention: bool,
     pub(super) health: HealthCell,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: ChatLanes,
 }
 
 /// An event is not taken: it has to come again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotTaken {
+pub(super) enum FeishuAcceptError {
     #[error(transparent)]
     Refused(#[from] AcceptError),
     #[error("the conversations cannot be read: {0}")]
@@ -53,37 +53,37 @@ pub(super) enum NotTaken {
     Unfound,
 }
 
-impl Inlet {
+impl FeishuEventParser {
     /// Keeps what an event tells; returns what the platform is to be told. Events of one chat are kept in the
     /// order in which this is first polled.
     pub(super) async fn take(
         &self,
-        event: &Envelope,
-        intake: &dyn EventSink,
-    ) -> Result<Option<Value>, NotTaken> {
+        event: &EventEnvelope,
+        sink: &dyn EventSink,
+    ) -> Result<Option<Value>, FeishuAcceptError> {
         self.health.event(now());
         let told = event.told();
         let _turn = match told.chat() {
             Some(chat) => Some(self.lanes.turn(chat).await.ok_or(AcceptError::Full)?),
             None => None,
         };
-        let pressed = matches!(told, Told::Press(_));
+        let pressed = matches!(told, FeishuEvent::Press(_));
         let inbound = match told {
-            Told::Message(received) => self.message(received, intake).await,
-            Told::Recall(recalled) => within(self.recall(recalled, intake)).await,
-            Told::Press(pressed) => within(self.press(&event.header.event_id, pressed, intake)).await,
-            Told::Other => Ok(None),
+            FeishuEvent::Message(received) => self.message(received, sink).await,
+            FeishuEvent::Recall(recalled) => within(self.recall(recalled, sink)).await,
+            FeishuEvent::Press(pressed) => within(self.press(&event.header.event_id, pressed, sink)).await,
+            FeishuEvent::Other => Ok(None),
         };
         let inbound = match inbound {
             // A press does not come again by itself: the person is asked to do it.
-            Err(NotTaken::Unfound | NotTaken::Unread(_)) if pressed => {
+            Err(FeishuAcceptError::Unfound | FeishuAcceptError::Unread(_)) if pressed => {
                 return Ok(Some(toast("warning", "Please try again in a moment.")));
             }
             inbound => inbound?,
         };
         let known = inbound.is_some();
         if let Some(inbound) = inbound {
-            intake.accept(self.offers.resolve(inbound)).await?;
+            sink.accept(self.numbered.resolve(inbound)).await?;
         }
         Ok(pressed.then(|| {
             if known { toast("info", "👌") } else { toast("warning", "This button is not in use.") }
@@ -93,8 +93,8 @@ impl Inlet {
     async fn message(
         &self,
         Received { sender, message }: Received,
-        intake: &dyn EventSink,
-    ) -> Result<Option<Inbound>, NotTaken> {
+        sink: &dyn EventSink,
+    ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let from = sender.sender_id.open_id.filter(|id| !id.is_empty());
         let ids = (self.me.get(), from, plain(&message.chat_id), plain(&message.message_id));
         let (Some(me), Some(from), Some(chat), Some(id)) = ids else { return Ok(None) };
@@ -102,13 +102,13 @@ impl Inlet {
             return Ok(None);
         }
         let room = match message.chat_type.as_str() {
-            "p2p" => Room::Private,
-            "group" => Room::Group,
-            _ => Room::Topics,
+            "p2p" => ChatKind::Private,
+            "group" => ChatKind::Group,
+            _ => ChatKind::Topics,
         };
-        let private = room == Room::Private;
+        let private = room == ChatKind::Private;
         // A group that shows all as threads calls itself a group here: only the chat itself tells which it is.
-        if room != Room::Group {
+        if room != ChatKind::Group {
             self.places.entered(chat, room);
         }
         let thread = message.thread_id.filter(|thread| !thread.is_empty());
@@ -128,14 +128,14 @@ impl Inlet {
             said.files.extend(self.files_of(parent).await);
         }
         let root = message.root_id.filter(|id| !id.is_empty());
-        let stand = Stand {
+        let stand = MessageLocation {
             chat: chat.to_owned(),
             room,
             thread: thread.clone(),
             root: root.clone(),
             sender: Some(from.clone()),
         };
-        let chain = self.is_chain(&stand, intake).await?;
+        let chain = self.is_chain(&stand, sink).await?;
         let place = place(stand, chain);
         let topic = place.topic.clone();
         if addressed {
@@ -164,41 +164,50 @@ impl Inlet {
     }
 
     /// Returns where a message stands; `None` if that cannot be found out.
-    async fn find(&self, id: &str, intake: &dyn EventSink) -> Result<Option<Place>, NotTaken> {
+    async fn find(&self, id: &str, sink: &dyn EventSink) -> Result<Option<MessageInfo>, FeishuAcceptError> {
         if let Some(place) = self.places.place(id) {
             return Ok(Some(place));
         }
-        let stand = self.places.look_up(&self.client, id).await.map_err(|_| NotTaken::Unfound)?;
+        let stand = self.places.look_up(&self.client, id).await.map_err(|_| FeishuAcceptError::Unfound)?;
         let Some(stand) = stand else { return Ok(None) };
         // In a group what a thread opened under stands in the group itself.
-        let first = stand.room == Room::Group && stand.root.is_none();
-        let place = place(stand.clone(), first || self.is_chain(&stand, intake).await?);
+        let first = stand.room == ChatKind::Group && stand.root.is_none();
+        let place = place(stand.clone(), first || self.is_chain(&stand, sink).await?);
         self.places.saw(id, place.clone());
         Ok(Some(place))
     }
 
     /// Returns whether a message stands in a thread that continues a conversation of its group: one under a
     /// message of it. Any other thread is a conversation of its own.
-    async fn is_chain(&self, stand: &Stand, intake: &dyn EventSink) -> Result<bool, NotTaken> {
-        let threaded = stand.thread.is_some() && stand.room == Room::Group;
+    async fn is_chain(
+        &self,
+        stand: &MessageLocation,
+        sink: &dyn EventSink,
+    ) -> Result<bool, FeishuAcceptError> {
+        let threaded = stand.thread.is_some() && stand.room == ChatKind::Group;
         let Some(root) = stand.root.as_deref().filter(|_| threaded) else { return Ok(false) };
         // A group that is shown as topics calls itself a group: what opened a topic stands in the topic itself,
         // and not in the group.
         let opened = self.places.place(root).is_some_and(|place| place.topic == stand.thread);
-        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, intake).await? {
+        if opened || self.knows(&self.address(&stand.chat, stand.thread.clone()), root, sink).await? {
             return Ok(false);
         }
         if let Some(part) = self.places.has_talked(root) {
             return Ok(part);
         }
-        let part = self.knows(&self.address(&stand.chat, None), root, intake).await?;
+        let part = self.knows(&self.address(&stand.chat, None), root, sink).await?;
         self.places.talked(root, part);
         Ok(part)
     }
 
-    async fn knows(&self, at: &Address, message: &str, intake: &dyn EventSink) -> Result<bool, NotTaken> {
-        let known = intake.knows(at, message).await;
-        known.map_err(|ReplyStoreError(why)| NotTaken::Unread(why))
+    async fn knows(
+        &self,
+        at: &Address,
+        message: &str,
+        sink: &dyn EventSink,
+    ) -> Result<bool, FeishuAcceptError> {
+        let known = sink.knows(at, message).await;
+        known.map_err(|ReplyStoreError(why)| FeishuAcceptError::Unread(why))
     }
 
     /// Returns the files of a message that is answered. In a group a file cannot mention the bot: who wants it
@@ -217,9 +226,13 @@ impl Inlet {
         content::read(text("/items/0/msg_type"), text("/items/0/body/content"), id, &[], "").files
     }
 
-    async fn recall(&self, recalled: Recalled, intake: &dyn EventSink) -> Result<Option<Inbound>, NotTaken> {
+    async fn recall(
+        &self,
+        recalled: Recalled,
+        sink: &dyn EventSink,
+    ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let Some(id) = plain(&recalled.message_id) else { return Ok(None) };
-        let place = self.find(id, intake).await?.filter(|place| place.chat == recalled.chat_id);
+        let place = self.find(id, sink).await?.filter(|place| place.chat == recalled.chat_id);
         Ok(place.and_then(|place| {
             let sender = place.sender.clone()?;
             Some(self.about(format!("r:{id}"), id, place, sender, InboundKind::Recall))
@@ -231,9 +244,9 @@ impl Inlet {
     async fn press(
         &self,
         event: &str,
-        pressed: Pressed,
-        intake: &dyn EventSink,
-    ) -> Result<Option<Inbound>, NotTaken> {
+        pressed: CardPress,
+        sink: &dyn EventSink,
+    ) -> Result<Option<Inbound>, FeishuAcceptError> {
         let action = pressed.action.action().map(str::to_owned);
         let person = pressed.operator.open_id.filter(|id| !id.is_empty());
         let (Some(action), Some(person), Some(id)) =
@@ -241,7 +254,7 @@ impl Inlet {
         else {
             return Ok(None);
         };
-        let Some(place) = self.find(id, intake).await? else { return Ok(None) };
+        let Some(place) = self.find(id, sink).await? else { return Ok(None) };
         if place.sender.is_some() || place.chat != pressed.context.open_chat_id || event.is_empty() {
             tracing::warn!("a press is dropped: it is not under a message of ours in its chat");
             return Ok(None);
@@ -250,7 +263,14 @@ impl Inlet {
     }
 
     /// Somebody did something with a message.
-    fn about(&self, key: String, message: &str, place: Place, person: String, kind: InboundKind) -> Inbound {
+    fn about(
+        &self,
+        key: String,
+        message: &str,
+        place: MessageInfo,
+        person: String,
+        kind: InboundKind,
+    ) -> Inbound {
         Inbound {
             key: EventKey(key),
             address: self.address(&place.chat, place.topic),
@@ -280,7 +300,7 @@ impl Inlet {
     fn quoted(&self, item: &Value) -> String {
         let mentions: Vec<Mention> = serde_json::from_value(item["mentions"].clone()).unwrap_or_default();
         let text = |at: &str| item.pointer(at).and_then(Value::as_str).unwrap_or_default();
-        let Said { text: said, files } =
+        let MessageContent { text: said, files } =
             content::read(text("/msg_type"), text("/body/content"), text("/message_id"), &mentions, "");
         let names: Vec<String> = files.iter().map(|file| format!("[{}]", file.name)).collect();
         format!("{}: {said}{}", self.places.name(text("/sender/id")), names.join(" "))
@@ -292,19 +312,19 @@ impl Inlet {
 }
 
 /// Gives a lookup its time.
-async fn within<T>(work: impl Future<Output = Result<T, NotTaken>>) -> Result<T, NotTaken> {
-    timeout(LOOKUP, work).await.unwrap_or(Err(NotTaken::Unfound))
+async fn within<T>(work: impl Future<Output = Result<T, FeishuAcceptError>>) -> Result<T, FeishuAcceptError> {
+    timeout(LOOKUP, work).await.unwrap_or(Err(FeishuAcceptError::Unfound))
 }
 
 /// Returns where a message stands whose thread goes on with a conversation of the chat, or does not.
-fn place(stand: Stand, chain: bool) -> Place {
-    let private = stand.room == Room::Private;
+fn place(stand: MessageLocation, chain: bool) -> MessageInfo {
+    let private = stand.room == ChatKind::Private;
     let topic = stand.thread.filter(|_| !private && !chain);
-    Place { chat: stand.chat, topic, private, sender: stand.sender }
+    MessageInfo { chat: stand.chat, topic, private, sender: stand.sender }
 }
 
 /// Files come one by one and before the words that belong to them: alone with the bot they wait for each other.
-fn kind(said: Said, private: bool, from: &str) -> InboundKind {
+fn kind(said: MessageContent, private: bool, from: &str) -> InboundKind {
     let alone = private && said.text.is_empty() && !said.files.is_empty();
     InboundKind::Message { album: alone.then(|| from.to_owned()), text: said.text, attachments: said.files }
 }

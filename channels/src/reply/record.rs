@@ -154,7 +154,7 @@ impl<S: MessageRef, M: Clone + Serialize + DeserializeOwned> ReplyRecord<S, M> {
     /// Returns a part that may be there or not.
     pub(super) fn intended(&self, n: usize) -> Option<&SendIntent<M>> {
         match self.parts.get(n) {
-            Some(RecordPart::Intended(slot)) => Some(slot),
+            Some(RecordPart::Intended(intent)) => Some(intent),
             _ => None,
         }
     }
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn the_record_is_stored_like_this() {
-        let slot = SendIntent { n: 0, again: false, key: "k1".into(), since: 1, dedup_key: 5 };
+        let intent = SendIntent { n: 0, again: false, key: "k1".into(), since: 1, dedup_key: 5 };
         let record: ReplyRecord<CardRecord, i64> = ReplyRecord {
             parts: vec![
                 RecordPart::Sent(CardRecord { id: "m5".into(), page: 2 }),
-                RecordPart::Intended(slot),
+                RecordPart::Intended(intent),
             ],
             files: vec![
                 Sending::Tried { times: 1, key: "k2".into(), since: 7 },

@@ -5,7 +5,7 @@
 
 use super::{
     PlatformMessages, PlatformReply,
-    offers::NumberedPrompt,
+    numbered_choices::NumberedPrompt,
     pages,
     record::{PromptRecord, RecordPart, ReplyRecord},
 };
@@ -15,12 +15,12 @@ impl<M: PlatformMessages> PlatformReply<M> {
     /// Takes up what was asked before a restart: its numbers count before it is shown again.
     pub(super) fn asked_before(
         messages: &M,
-        record: &ReplyRecord<M::Sent, M::Mark>,
+        record: &ReplyRecord<M::Ref, M::DedupKey>,
         address: &Address,
     ) -> Option<NumberedPrompt> {
         let PromptRecord { first, actions, .. } = &record.asked;
-        let offers = messages.numbered_choices().filter(|_| !actions.is_empty())?;
-        offers.renew(address, *first, actions.clone())
+        let numbered = messages.numbered_choices().filter(|_| !actions.is_empty())?;
+        numbered.renew(address, *first, actions.clone())
     }
 
     /// Gives what a view asks its numbers, and takes back those of what is not asked any more.
@@ -38,8 +38,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
             return Ok(());
         }
         self.withdraw().await?;
-        if let Some(offers) = self.messages.numbered_choices().filter(|_| !actions.is_empty()) {
-            let offer = offers.ask(&self.address, self.record.asked.first, actions.clone());
+        if let Some(numbered) = self.messages.numbered_choices().filter(|_| !actions.is_empty()) {
+            let offer = numbered.ask(&self.address, self.record.asked.first, actions.clone());
             self.record.asked = PromptRecord { first: offer.first, actions, at: None };
             self.offer = Some(offer);
             self.unsaved = true;
@@ -110,10 +110,10 @@ impl<M: PlatformMessages> PlatformReply<M> {
 
     /// Registers the message that lists the choices, as soon as one is there: any of them names the reply.
     pub(super) fn tell_who_lists(&self) {
-        if let (true, Some(offers), Some(id)) =
+        if let (true, Some(numbered), Some(id)) =
             (self.lists, self.messages.numbered_choices(), self.record.ids().next())
         {
-            offers.listed_by(&self.address, &id);
+            numbered.listed_by(&self.address, &id);
         }
     }
 }

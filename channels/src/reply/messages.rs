@@ -12,9 +12,9 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Content of one message, ready to be sent. Equal pages need no call.
     type Page: Clone + PartialEq + Send + Sync;
     /// Record of a message that is there.
-    type Sent: MessageRef;
+    type Ref: MessageRef;
     /// Record of a message before it is sent, by which it can be found again; `()` where a key does it.
-    type Mark: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
+    type DedupKey: Clone + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync;
 
     /// The platform's name, for people.
     const PLATFORM: &'static str;
@@ -48,7 +48,7 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     }
 
     /// Ends a message that was perhaps sent, where it cannot be deleted and is not needed.
-    fn abandon(&mut self, _slot: &SendIntent<Self::Mark>) -> impl Future<Output = ()> + Send {
+    fn abandon(&mut self, _slot: &SendIntent<Self::DedupKey>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -99,18 +99,18 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// sent already, and not found.
     fn dedup_key(
         &mut self,
-        before: Option<Self::Mark>,
+        before: Option<Self::DedupKey>,
         since: i64,
-        ledger: &MessageHistory<'_>,
-    ) -> impl Future<Output = Result<Self::Mark, SendError>> + Send;
+        history: &MessageHistory<'_>,
+    ) -> impl Future<Output = Result<Self::DedupKey, SendError>> + Send;
 
     /// Looks for a message that was perhaps sent. `None` where it is not there, or where sending again under
     /// the same key makes no second one.
     fn find(
         &mut self,
-        slot: &SendIntent<Self::Mark>,
-        ledger: &MessageHistory<'_>,
-    ) -> impl Future<Output = Result<Option<Self::Sent>, SendError>> + Send;
+        intent: &SendIntent<Self::DedupKey>,
+        history: &MessageHistory<'_>,
+    ) -> impl Future<Output = Result<Option<Self::Ref>, SendError>> + Send;
 
     /// Returns whether sending again under the same key makes no second message.
     fn idempotent_send(&self) -> bool {
@@ -125,20 +125,20 @@ pub(crate) trait PlatformMessages: Send + Sync + 'static {
     /// Makes a message.
     fn post(
         &mut self,
-        slot: &SendIntent<Self::Mark>,
+        intent: &SendIntent<Self::DedupKey>,
         page: &Self::Page,
-    ) -> impl Future<Output = Result<Self::Sent, CallError>> + Send;
+    ) -> impl Future<Output = Result<Self::Ref, CallError>> + Send;
 
     /// Makes a message show a page; `Ok` if it does already. What is kept of it may change; where that has to be
     /// kept before a call is made it answers [`CallError::Keep`], and is asked again.
     fn edit(
         &mut self,
-        sent: &mut Self::Sent,
+        sent: &mut Self::Ref,
         page: &Self::Page,
     ) -> impl Future<Output = Result<(), CallError>> + Send;
 
     /// Deletes a message.
-    fn delete(&mut self, sent: &Self::Sent) -> impl Future<Output = Result<(), CallError>> + Send;
+    fn delete(&mut self, sent: &Self::Ref) -> impl Future<Output = Result<(), CallError>> + Send;
 
     /// Looks for a file that was perhaps sent, first at `since`, in milliseconds since 1970.
     fn find_file(
@@ -222,19 +222,19 @@ pub(crate) struct SendIntent<M> {
 
 /// View of the known messages in the chats of this account.
 pub(crate) struct MessageHistory<'a> {
-    journal: &'a dyn ReplyStore,
+    store: &'a dyn ReplyStore,
     /// The ids of this reply's own messages.
     pub(crate) own: Vec<String>,
 }
 
 impl<'a> MessageHistory<'a> {
-    pub(crate) fn new(journal: &'a dyn ReplyStore, own: Vec<String>) -> Self {
-        Self { journal, own }
+    pub(crate) fn new(store: &'a dyn ReplyStore, own: Vec<String>) -> Self {
+        Self { store, own }
     }
 
     /// Returns all messages that were seen or sent since `since`, in milliseconds since 1970.
     pub(crate) async fn known(&self, since: i64) -> Result<Vec<KnownMessage>, SendError> {
-        Ok(self.journal.known(since).await?)
+        Ok(self.store.known(since).await?)
     }
 }
 

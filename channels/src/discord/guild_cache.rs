@@ -2,7 +2,7 @@
 //!
 //! Bounded: what does not fit is asked for when it is needed.
 
-use super::wire::{ChannelInfo, Guild, Role};
+use super::wire::{ChannelInfo, DiscordRole, Guild};
 use std::{
     collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -18,15 +18,15 @@ const PARENTS: [u64; 2] = [0, 5];
 
 /// Cache of the servers and their channels.
 #[derive(Debug)]
-pub(super) struct Places {
-    known: Mutex<Known>,
+pub(super) struct GuildCache {
+    known: Mutex<CachedGuilds>,
     /// How many servers have not told of themselves yet.
     expected: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    channels: HashMap<String, Place>,
+struct CachedGuilds {
+    channels: HashMap<String, CachedChannel>,
     /// The servers that told of themselves, or were asked.
     guilds: HashSet<String>,
     roles: HashMap<String, String>,
@@ -35,7 +35,7 @@ struct Known {
 
 /// A channel or a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CachedChannel {
     pub(super) guild: Option<String>,
     pub(super) name: String,
     /// The channel in which a thread is, and who began it.
@@ -47,13 +47,13 @@ pub(super) struct Place {
     pub(super) newest: u64,
 }
 
-impl Default for Places {
+impl Default for GuildCache {
     fn default() -> Self {
         Self { known: Mutex::default(), expected: watch::Sender::new(0) }
     }
 }
 
-impl Places {
+impl GuildCache {
     /// A session begins: so many servers will tell of themselves.
     pub(super) fn expect(&self, guilds: usize) {
         // Until then something may have been said anywhere.
@@ -94,17 +94,17 @@ impl Places {
     }
 
     /// A channel or thread is new or changed.
-    pub(super) fn channel(&self, channel: ChannelInfo) -> Place {
+    pub(super) fn channel(&self, channel: ChannelInfo) -> CachedChannel {
         let mut known = self.lock();
         known.keep(channel, None)
     }
 
     /// A role is new or changed.
-    pub(super) fn role(&self, role: Role, me: &str) {
+    pub(super) fn role(&self, role: DiscordRole, me: &str) {
         self.lock().keep_role(role, me);
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Place> {
+    pub(super) fn get(&self, id: &str) -> Option<CachedChannel> {
         self.lock().channels.get(id).cloned()
     }
 
@@ -139,15 +139,15 @@ impl Places {
         of.map(|(thread, _)| thread.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedGuilds> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn keep(&mut self, told: ChannelInfo, guild: Option<&str>) -> Place {
+impl CachedGuilds {
+    fn keep(&mut self, told: ChannelInfo, guild: Option<&str>) -> CachedChannel {
         let thread = THREADS.contains(&told.kind);
-        let place = Place {
+        let place = CachedChannel {
             guild: told.guild_id.or_else(|| guild.map(str::to_owned)),
             name: told.name,
             // The parent of a channel is a category, which is no place to talk.
@@ -162,7 +162,7 @@ impl Known {
         place
     }
 
-    fn keep_role(&mut self, role: Role, me: &str) {
+    fn keep_role(&mut self, role: DiscordRole, me: &str) {
         let own = role.tags.and_then(|tags| tags.bot_id).is_some_and(|bot| bot == me);
         if own && self.own_roles.len() < MAX_CACHE_ENTRIES {
             self.own_roles.insert(role.id.clone());
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn servers_tell_of_their_channels_threads_and_roles() {
-        let places = Places::default();
+        let places = GuildCache::default();
         places.expect(1);
         let waits = tokio::time::timeout(std::time::Duration::from_secs(1), places.complete());
         assert!(waits.await.is_err(), "it has not told yet");
@@ -196,12 +196,12 @@ mod tests {
         });
         places.guild(serde_json::from_value(guild).unwrap(), "7");
         places.complete().await;
-        let team = Place {
+        let team = CachedChannel {
             guild: Some("1".into()),
             name: "team".into(),
             threads: true,
             newest: 50,
-            ..Place::default()
+            ..CachedChannel::default()
         };
         assert_eq!(places.get("2"), Some(team));
         let story = places.get("3").unwrap();

@@ -1,17 +1,17 @@
 //! Calls for one reply: where it goes, how often, and under which keys.
 
 use super::{
-    card::{ELEMENT, Page},
-    client::Client,
-    failure::Failure,
-    places::{Place, Places, plain},
+    card::{ELEMENT, FeishuPage},
+    chat_cache::{ChatCache, MessageInfo, plain},
+    client::FeishuClient,
+    failure::FeishuError,
 };
 use crate::{
     ReplyTarget,
     bucket::Bucket,
-    live::{CallError, NumberedChoices},
     pace::Pacer,
     recovery::Recovery,
+    reply::{CallError, NumberedChoices},
 };
 use pudu_net::reqwest::Method;
 use serde_json::{Value, json};
@@ -32,22 +32,22 @@ pub(super) fn bucket() -> Bucket {
 
 /// State that the replies of one account share.
 #[derive(Clone)]
-pub(super) struct Office {
-    pub(super) client: Arc<Client>,
+pub(super) struct FeishuAccountState {
+    pub(super) client: Arc<FeishuClient>,
     pub(super) pacer: Arc<Pacer<String>>,
     /// Rate limit that all chats share.
     pub(super) bucket: Arc<Bucket>,
-    pub(super) places: Arc<Places>,
-    pub(super) offers: Arc<NumberedChoices>,
+    pub(super) places: Arc<ChatCache>,
+    pub(super) numbered: Arc<NumberedChoices>,
     pub(super) recovery: Recovery,
     /// How often an unfinished reply may change.
     pub(super) interval: Duration,
 }
 
-/// An office's calls for one reply.
+/// Calls of one account for one reply.
 #[derive(Clone)]
-pub(super) struct Desk {
-    pub(super) office: Office,
+pub(super) struct FeishuChatClient {
+    pub(super) state: FeishuAccountState,
     chat: String,
     topic: Option<String>,
     private: bool,
@@ -62,34 +62,34 @@ pub(super) enum Operation<'a> {
     /// Another text of the element that streams.
     Text(&'a str),
     /// Another card.
-    Whole(&'a Page),
+    Whole(&'a FeishuPage),
     /// The stream opens.
     Open,
     /// The stream closes, and the list of chats shows the words.
-    Close(&'a Page),
+    Close(&'a FeishuPage),
 }
 
-impl Desk {
-    pub(super) fn new(office: Office, placement: &ReplyTarget) -> Self {
-        let hinted = placement.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
-        let topic = placement.address.topic.clone();
+impl FeishuChatClient {
+    pub(super) fn new(state: FeishuAccountState, target: &ReplyTarget) -> Self {
+        let hinted = target.hint.as_ref().is_some_and(|hint| hint["thread"].is_string());
+        let topic = target.address.topic.clone();
         Self {
-            office,
-            chat: placement.address.chat.clone(),
+            state,
+            chat: target.address.chat.clone(),
             threaded: topic.is_some() || hinted,
             topic,
-            private: placement.private,
-            answered: placement.reply_to.clone().filter(|id| plain(id).is_some()),
+            private: target.private,
+            answered: target.reply_to.clone().filter(|id| plain(id).is_some()),
         }
     }
 
     pub(super) async fn ready(&self) {
-        self.office.pacer.ready(&self.chat, self.office.interval).await;
-        self.office.bucket.ready().await;
+        self.state.pacer.ready(&self.chat, self.state.interval).await;
+        self.state.bucket.ready().await;
     }
 
-    pub(super) fn free(&self) -> Result<(), CallError> {
-        self.office.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
+    pub(super) fn check_rate_limit(&self) -> Result<(), CallError> {
+        self.state.pacer.held(&self.chat).map_or(Ok(()), |left| Err(CallError::Wait(left)))
     }
 
     /// Sends a message; returns its id. `first` is whether it is the reply's first.
@@ -99,7 +99,7 @@ impl Desk {
         content: &Value,
         key: &str,
         first: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, FeishuError> {
         // Alone with the bot everybody knows what it answers.
         let answers = self.answered.as_ref().filter(|_| self.threaded || (first && !self.private));
         let body = json!({"msg_type": kind, "content": content.to_string(), "uuid": key});
@@ -114,39 +114,43 @@ impl Desk {
         if id.is_empty() {
             return Err(CallError::Unknown("the platform does not say which message it is".to_owned()).into());
         }
-        let place =
-            Place { chat: self.chat.clone(), topic: self.topic.clone(), private: self.private, sender: None };
-        self.office.places.saw(&id, place);
-        self.office.places.talked(&id, true);
+        let place = MessageInfo {
+            chat: self.chat.clone(),
+            topic: self.topic.clone(),
+            private: self.private,
+            sender: None,
+        };
+        self.state.places.saw(&id, place);
+        self.state.places.talked(&id, true);
         Ok(id)
     }
 
-    async fn reply(&self, message: &str, body: &Value) -> Result<Value, Failure> {
+    async fn reply(&self, message: &str, body: &Value) -> Result<Value, FeishuError> {
         let mut body = body.clone();
         body["reply_in_thread"] = self.topic.is_some().into();
         self.call(Method::POST, &format!("im/v1/messages/{message}/reply"), Some(&body)).await
     }
 
-    async fn create(&self, mut body: Value) -> Result<Value, Failure> {
+    async fn create(&self, mut body: Value) -> Result<Value, FeishuError> {
         body["receive_id"] = self.chat.as_str().into();
         self.call(Method::POST, "im/v1/messages?receive_id_type=chat_id", Some(&body)).await
     }
 
     /// Puts another card in place of the one that a message shows.
-    pub(super) async fn patch(&self, message: &str, page: &Page) -> Result<(), Failure> {
+    pub(super) async fn patch(&self, message: &str, page: &FeishuPage) -> Result<(), FeishuError> {
         let path = format!("im/v1/messages/{}", checked(message)?);
         let body = json!({"content": page.card(false).to_string()});
         self.call(Method::PATCH, &path, Some(&body)).await.map(drop)
     }
 
-    pub(super) async fn delete(&self, message: &str) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, message: &str) -> Result<(), FeishuError> {
         let path = format!("im/v1/messages/{}", checked(message)?);
         self.call(Method::DELETE, &path, None).await.map(drop)
     }
 
     /// Makes a card whose text streams in; returns its id.
-    pub(super) async fn make_card(&self) -> Result<String, Failure> {
-        let body = json!({"type": "card_json", "data": Page::sign().card(true).to_string()});
+    pub(super) async fn make_card(&self) -> Result<String, FeishuError> {
+        let body = json!({"type": "card_json", "data": FeishuPage::sign().card(true).to_string()});
         let made = self.call(Method::POST, "cardkit/v1/cards", Some(&body)).await?;
         let id = made["card_id"].as_str().and_then(plain);
         id.map(str::to_owned).ok_or_else(|| CallError::Refused("the platform gave no card".to_owned()).into())
@@ -158,7 +162,7 @@ impl Desk {
         card: &str,
         operation: &Operation<'_>,
         sequence: i32,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FeishuError> {
         let card = checked(card)?;
         let settings = |config: Value| {
             let settings = json!({"config": config}).to_string();
@@ -184,7 +188,7 @@ impl Desk {
     }
 
     /// Returns the messages of this bot in the chat between two times in milliseconds, oldest first.
-    pub(super) async fn own_between(&self, from: i64, to: i64) -> Result<Vec<String>, Failure> {
+    pub(super) async fn own_between(&self, from: i64, to: i64) -> Result<Vec<String>, FeishuError> {
         let chat = checked(&self.chat)?;
         let base = format!(
             "im/v1/messages?container_id_type=chat&container_id={chat}&sort_type=ByCreateTimeAsc\
@@ -200,7 +204,7 @@ impl Desk {
             let told = self.call(Method::GET, &format!("{base}{next}"), None).await?;
             let items = told["items"].as_array().into_iter().flatten();
             let own =
-                items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.office.client.app_id())));
+                items.filter(|item| item.pointer("/sender/id") == Some(&json!(self.state.client.app_id())));
             found.extend(own.filter_map(|item| item["message_id"].as_str().map(str::to_owned)));
             page = told["page_token"].as_str().unwrap_or_default().to_owned();
             if told["has_more"] != true || page.is_empty() {
@@ -217,24 +221,24 @@ impl Desk {
         form: pudu_net::reqwest::multipart::Form,
         field: &str,
         patience: Duration,
-    ) -> Result<String, Failure> {
-        self.free()?;
-        let told = self.note(self.office.client.post_form(path, form, patience).await)?;
+    ) -> Result<String, FeishuError> {
+        self.check_rate_limit()?;
+        let told = self.note(self.state.client.post_form(path, form, patience).await)?;
         let key = told[field].as_str().map(str::to_owned);
         key.ok_or_else(|| CallError::Unknown("the platform did not say where the file is".to_owned()).into())
     }
 
     /// Makes a call, unless the chat has to wait. What was perhaps made by one try stays so whatever the next
     /// ones say: only doing it again under its key, or looking, can tell.
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        self.free()?;
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, FeishuError> {
+        self.check_rate_limit()?;
         if method != Method::GET {
-            self.office.pacer.spend(&self.chat, self.office.interval);
-            self.office.bucket.spend();
+            self.state.pacer.spend(&self.chat, self.state.interval);
+            self.state.bucket.spend();
         }
         let (mut pauses, mut doubt) = (PAUSES.iter(), None);
         loop {
-            let result = self.office.client.call(method.clone(), path, body).await;
+            let result = self.state.client.call(method.clone(), path, body).await;
             let pause = pauses.next().filter(|_| result.as_ref().is_err_and(is_outage));
             let result = self.note(result);
             // Only what is posted comes into being; anything else is simply done again.
@@ -250,12 +254,12 @@ impl Desk {
     }
 
     /// Notes what a call that was made says of the platform.
-    fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
-        self.office.recovery.note(&result, is_outage);
-        if let Err(failure @ Failure { error: CallError::Wait(pause), .. }) = &result {
-            self.office.pacer.hold(&self.chat, *pause);
+    fn note<T>(&self, result: Result<T, FeishuError>) -> Result<T, FeishuError> {
+        self.state.recovery.note(&result, is_outage);
+        if let Err(failure @ FeishuError { error: CallError::Wait(pause), .. }) = &result {
+            self.state.pacer.hold(&self.chat, *pause);
             if failure.is_everybodys() {
-                self.office.bucket.hold(*pause);
+                self.state.bucket.hold(*pause);
             }
         }
         result
@@ -263,11 +267,11 @@ impl Desk {
 }
 
 /// Returns whether the platform, or the way to it, fails.
-fn is_outage(failure: &Failure) -> bool {
+fn is_outage(failure: &FeishuError) -> bool {
     matches!(failure.error, CallError::Unknown(_) | CallError::Unconnected(_))
 }
 
 /// An id that goes into a path.
-fn checked(id: &str) -> Result<&str, Failure> {
+fn checked(id: &str) -> Result<&str, FeishuError> {
     plain(id).ok_or_else(|| CallError::Refused("there is no such message".to_owned()).into())
 }

@@ -29,28 +29,28 @@ impl EventSink for Tray {
     }
 }
 
-/// An inlet whose platform is out of reach: what is not remembered cannot be found out.
-fn inlet() -> Inlet {
+/// An event parser whose platform is out of reach: what is not remembered cannot be found out.
+fn parser() -> FeishuEventParser {
     inlet_of("http://127.0.0.1:1")
 }
 
-fn inlet_of(url: &str) -> Inlet {
-    let client = Client::new(url.parse().unwrap(), "cli".into(), "s".into()).unwrap();
+fn inlet_of(url: &str) -> FeishuEventParser {
+    let client = FeishuClient::new(url.parse().unwrap(), "cli".into(), "s".into()).unwrap();
     let me = OnceLock::new();
     me.set("ou_me".to_owned()).unwrap();
-    Inlet {
+    FeishuEventParser {
         account: "feishu".into(),
         client: Arc::new(client),
-        places: Arc::new(Places::default()),
-        offers: Arc::default(),
+        places: Arc::new(ChatCache::default()),
+        numbered: Arc::default(),
         me: Arc::new(me),
         require_mention: true,
         health: HealthCell::default(),
-        lanes: Lanes::default(),
+        lanes: ChatLanes::default(),
     }
 }
 
-fn event(kind: &str, event: &Value) -> Envelope {
+fn event(kind: &str, event: &Value) -> EventEnvelope {
     let header = json!({"event_id": "e1", "event_type": kind, "token": "t"});
     serde_json::from_value(json!({"schema": "2.0", "header": header, "event": event})).unwrap()
 }
@@ -79,9 +79,9 @@ fn message(changes: &Value) -> Value {
     told
 }
 
-async fn kept(inlet: &Inlet, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
+async fn kept(parser: &FeishuEventParser, kind: &str, told: Value) -> (Vec<Inbound>, Option<Value>) {
     let tray = Tray::default();
-    let answer = inlet.take(&event(kind, &told), &tray).await.unwrap();
+    let answer = parser.take(&event(kind, &told), &tray).await.unwrap();
     (tray.0.into_inner().unwrap(), answer)
 }
 
@@ -109,7 +109,7 @@ async fn platform(answers: &[(&'static str, Value)]) -> (String, Arc<Mutex<Vec<S
 }
 
 async fn one(changes: Value) -> Option<Inbound> {
-    kept(&inlet(), "im.message.receive_v1", message(&changes)).await.0.pop()
+    kept(&parser(), "im.message.receive_v1", message(&changes)).await.0.pop()
 }
 
 fn inbound() -> Inbound {
@@ -157,10 +157,10 @@ async fn a_message_is_decoded_with_its_place() {
 
 #[tokio::test]
 async fn a_thread_under_a_known_message_goes_on_with_its_conversation() {
-    let inlet = inlet();
-    inlet.places.talked("om_root", true);
+    let parser = parser();
+    parser.places.talked("om_root", true);
     let threaded = |root: &str| json!({"thread_id": "omt_1", "root_id": root, "parent_id": "om_0"});
-    let take = async |changes: Value| kept(&inlet, "im.message.receive_v1", message(&changes)).await.0.pop();
+    let take = async |changes: Value| kept(&parser, "im.message.receive_v1", message(&changes)).await.0.pop();
     for root in ["om_root", "om_kept"] {
         let hint = Some(json!({"thread": "omt_1"}));
         let chain = Inbound { reply_to: Some(root.into()), hint, ..inbound() };
@@ -200,9 +200,9 @@ async fn bots_and_what_is_strange_are_passed_over() {
         assert_eq!(one(changes.clone()).await, None, "{changes}");
     }
     for strange in [json!(null), json!([]), json!("x"), json!({"message": []})] {
-        assert_eq!(kept(&inlet(), "im.message.receive_v1", strange).await, (vec![], None));
+        assert_eq!(kept(&parser(), "im.message.receive_v1", strange).await, (vec![], None));
     }
-    assert_eq!(kept(&inlet(), "im.chat.disbanded_v1", json!({})).await, (vec![], None));
+    assert_eq!(kept(&parser(), "im.chat.disbanded_v1", json!({})).await, (vec![], None));
     for content in [json!("?"), json!(5), json!(null)] {
         assert!(
             one(json!({"content": content, "mentions": null})).await.is_some(),
@@ -222,10 +222,11 @@ fn press(message: &str, chat: &str) -> Value {
 
 #[tokio::test]
 async fn a_press_is_where_its_message_is() {
-    let inlet = inlet();
-    let place = Place { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
-    inlet.places.saw("om_card", place);
-    let (mut presses, answer) = kept(&inlet, "card.action.trigger", press("om_card", "oc_1")).await;
+    let parser = parser();
+    let place =
+        MessageInfo { chat: "oc_1".into(), topic: Some("omt_1".into()), private: false, sender: None };
+    parser.places.saw("om_card", place);
+    let (mut presses, answer) = kept(&parser, "card.action.trigger", press("om_card", "oc_1")).await;
     let found = presses.pop().unwrap();
     let expected = Inbound {
         key: EventKey("p:e1".into()),
@@ -244,10 +245,10 @@ async fn a_press_is_where_its_message_is() {
 #[tokio::test]
 async fn a_press_or_recall_without_a_known_room_is_dropped() {
     let (url, _) = platform(&[("om_unknown", json!({"code": 230_110, "msg": "deleted"}))]).await;
-    let inlet = inlet_of(&url);
-    let theirs = Place { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
-    inlet.places.saw("om_theirs", theirs.clone());
-    inlet.places.saw("om_card", Place { sender: None, ..theirs });
+    let parser = inlet_of(&url);
+    let theirs = MessageInfo { chat: "oc_1".into(), topic: None, private: true, sender: Some("ou_a".into()) };
+    parser.places.saw("om_theirs", theirs.clone());
+    parser.places.saw("om_card", MessageInfo { sender: None, ..theirs });
     let no_action = json!({"operator": {"open_id": "ou_b"}, "context": {"open_message_id": "om_card"}});
     let cases = [
         press("om_unknown", "oc_1"),
@@ -258,15 +259,15 @@ async fn a_press_or_recall_without_a_known_room_is_dropped() {
         no_action,
     ];
     for told in cases {
-        let (presses, answer) = kept(&inlet, "card.action.trigger", told.clone()).await;
+        let (presses, answer) = kept(&parser, "card.action.trigger", told.clone()).await;
         assert_eq!((presses.len(), answer.is_some()), (0, true), "{told}");
     }
     for (message, chat) in [("om_unknown", "oc_1"), ("om_theirs", "oc_2"), ("om_card", "oc_1")] {
         let told = json!({"message_id": message, "chat_id": chat});
-        assert_eq!(kept(&inlet, "im.message.recalled_v1", told).await.0, vec![], "{message}");
+        assert_eq!(kept(&parser, "im.message.recalled_v1", told).await.0, vec![], "{message}");
     }
     let told = json!({"message_id": "om_theirs", "chat_id": "oc_1"});
-    let found = kept(&inlet, "im.message.recalled_v1", told).await.0.pop().unwrap();
+    let found = kept(&parser, "im.message.recalled_v1", told).await.0.pop().unwrap();
     assert_eq!((found.kind, found.sender.id.as_str(), found.private), (InboundKind::Recall, "ou_a", true));
 }
 
@@ -320,11 +321,14 @@ async fn where_something_was_that_cannot_be_looked_up_now_is_asked_again() {
     ];
     for answers in cases {
         let (url, _) = platform(&answers).await;
-        let (inlet, tray) = (inlet_of(&url), Tray::default());
+        let (parser, tray) = (inlet_of(&url), Tray::default());
         let told = json!({"message_id": "om_card", "chat_id": "oc_1"});
-        let recalled = inlet.take(&event("im.message.recalled_v1", &told), &tray).await;
-        assert!(matches!(recalled, Err(NotTaken::Unfound | NotTaken::Unread(_))), "{recalled:?} {answers:?}");
-        let (presses, answer) = kept(&inlet, "card.action.trigger", press("om_card", "oc_1")).await;
+        let recalled = parser.take(&event("im.message.recalled_v1", &told), &tray).await;
+        assert!(
+            matches!(recalled, Err(FeishuAcceptError::Unfound | FeishuAcceptError::Unread(_))),
+            "{recalled:?} {answers:?}"
+        );
+        let (presses, answer) = kept(&parser, "card.action.trigger", press("om_card", "oc_1")).await;
         let again = Some(toast("warning", "Please try again in a moment."));
         assert_eq!((presses.len(), answer), (0, again), "{answers:?}");
     }
@@ -335,14 +339,14 @@ async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
     let item = json!({"upper_message_id": "om_1", "message_id": "om_9", "msg_type": "text",
         "body": {"content": "{\"text\":\"quoted\"}"}, "sender": {"id": "ou_b"}});
     let (url, _) = platform(&[("om_1", json!({"code": 0, "data": {"items": [item]}}))]).await;
-    let (inlet, tray) = (inlet_of(&url), Tray::default());
+    let (parser, tray) = (inlet_of(&url), Tray::default());
     let told = [
         json!({"chat_type": "p2p", "message_type": "merge_forward"}),
         json!({"chat_type": "p2p", "message_id": "om_2"}),
         json!({"chat_type": "p2p", "message_id": "om_3", "chat_id": "oc_2"}),
     ];
     let events = told.map(|changes| event("im.message.receive_v1", &message(&changes)));
-    futures_util::future::join_all(events.iter().map(|event| inlet.take(event, &tray))).await;
+    futures_util::future::join_all(events.iter().map(|event| parser.take(event, &tray))).await;
     let order: Vec<String> = tray.0.into_inner().unwrap().into_iter().map(|one| one.message).collect();
     assert_eq!(order, ["om_3", "om_1", "om_2"], "another chat does not wait");
 }
@@ -351,8 +355,8 @@ async fn a_message_is_not_overtaken_by_the_next_of_its_chat() {
 async fn a_name_is_asked_for_once_and_holds_up_nobody_else() {
     let answers = [("ou_slow", Value::Null), ("ou_a", json!({"code": 0, "data": {"user": {"name": "Ada"}}}))];
     let (url, asked) = platform(&answers).await;
-    let inlet = inlet_of(&url);
-    let ask = |person: &'static str| inlet.places.ask_name(&inlet.client, person);
+    let parser = inlet_of(&url);
+    let ask = |person: &'static str| parser.places.ask_name(&parser.client, person);
     let slow = ask("ou_slow");
     let others = async {
         let names = futures_util::future::join_all((0..5).map(|_| ask("ou_a"))).await;

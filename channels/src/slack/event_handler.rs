@@ -1,11 +1,11 @@
 //! Handling of an event from socket or webhook: it is decoded, completed by look-ups, and stored.
 
 use super::{
-    decode::{Context, Decoder, Heard, Me},
-    failure::ApiError,
-    office::Office,
-    turns::Turns,
-    wire::{Actions, Callback, Message, Slash},
+    account_state::SlackAccountState,
+    decode::{DecodeContext, SlackDecoder, SlackEvent, SlackIdentity},
+    failure::SlackApiError,
+    turns::ChatLocks,
+    wire::{Actions, Callback, SlackMessage, Slash},
 };
 use crate::{AcceptError, ChatCommand, EventSink, HealthCell, Inbound, InboundKind, clock::now};
 use serde::de::DeserializeOwned;
@@ -14,24 +14,24 @@ use std::sync::Arc;
 
 /// Event handler of one account.
 #[derive(Clone)]
-pub(super) struct Ears {
+pub(super) struct SlackEventHandler {
     pub(super) account: Arc<str>,
-    pub(super) office: Arc<Office>,
+    pub(super) state: Arc<SlackAccountState>,
     pub(super) require_mention: bool,
     pub(super) commands: Arc<[ChatCommand]>,
     pub(super) health: HealthCell,
     /// Events of one chat are kept in the order in which they came, however long each waits for a name: what
     /// takes a message back has to find it.
-    pub(super) order: Arc<Turns>,
+    pub(super) order: Arc<ChatLocks>,
 }
 
 /// An event was not kept: Slack has to bring it again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotKept {
+pub(super) enum SlackAcceptError {
     #[error(transparent)]
     Refused(#[from] AcceptError),
     #[error("what it needs could not be asked for: {0}")]
-    Unknown(#[from] ApiError),
+    Unknown(#[from] SlackApiError),
     #[error("the bot does not know yet who it is")]
     Early,
 }
@@ -44,21 +44,21 @@ pub(super) enum Source {
     Command,
 }
 
-impl Ears {
+impl SlackEventHandler {
     /// Keeps what an event tells. What cannot be read or does not concern the bot is passed over.
     pub(super) async fn keep(
         &self,
         source: Source,
         payload: Value,
-        intake: &dyn EventSink,
-    ) -> Result<(), NotKept> {
+        sink: &dyn EventSink,
+    ) -> Result<(), SlackAcceptError> {
         self.health.event(now());
         let me = self.me()?;
         let inbound = match source {
             Source::Event => {
                 let Some(callback) = read::<Callback>(payload, "event") else { return Ok(()) };
-                let Some(message) = read::<Message>(callback.event, "message") else { return Ok(()) };
-                return self.message(&message, callback.team_id.as_deref(), intake).await;
+                let Some(message) = read::<SlackMessage>(callback.event, "message") else { return Ok(()) };
+                return self.message(&message, callback.team_id.as_deref(), sink).await;
             }
             Source::Action => {
                 let pressed = read::<Actions>(payload, "action");
@@ -73,9 +73,9 @@ impl Ears {
             // A button is ours and waits for nobody's words.
             let typed = source == Source::Command;
             let chat = inbound.address.chat.clone();
-            let turn = async { if typed { self.order.turn(&chat).await } else { None } };
+            let turn = async { if typed { self.order.lock_chat(&chat).await } else { None } };
             let (_turn, inbound) = tokio::join!(turn, self.known(inbound));
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Ears {
     /// Gives its sender the name by which their messages go: commands and presses tell another.
     async fn known(&self, mut inbound: Inbound) -> Inbound {
         let id = inbound.sender.id.clone();
-        let mut names = self.office.people.names(&self.office.client, std::slice::from_ref(&id)).await;
+        let mut names = self.state.people.names(&self.state.client, std::slice::from_ref(&id)).await;
         if let Some(name) = names.remove(&id) {
             inbound.sender.name = name;
         }
@@ -93,28 +93,28 @@ impl Ears {
     /// Keeps a message, an edit or a deletion.
     pub(super) async fn message(
         &self,
-        message: &Message,
+        message: &SlackMessage,
         team: Option<&str>,
-        intake: &dyn EventSink,
-    ) -> Result<(), NotKept> {
+        sink: &dyn EventSink,
+    ) -> Result<(), SlackAcceptError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
         let Some(heard) = decoder.hear(message, team) else { return Ok(()) };
         // What is asked for is asked side by side; only the keeping takes turns.
-        let (_turn, inbound) = tokio::join!(self.order.turn(&heard.channel), self.complete(&heard));
+        let (_turn, inbound) = tokio::join!(self.order.lock_chat(&heard.channel), self.complete(&heard));
         if let Some(inbound) = inbound? {
-            intake.accept(inbound).await?;
+            sink.accept(inbound).await?;
         }
         Ok(())
     }
 
     /// Makes an inbound of what was heard, with what has to be asked for.
-    async fn complete(&self, heard: &Heard) -> Result<Option<Inbound>, NotKept> {
+    async fn complete(&self, heard: &SlackEvent) -> Result<Option<Inbound>, SlackAcceptError> {
         let me = self.me()?;
         let decoder = self.decoder(me);
-        let mut context = Context::default();
+        let mut context = DecodeContext::default();
         if let Some((channel, thread)) = heard.thread(me).filter(|_| self.require_mention) {
-            let Office { client, threads, .. } = &*self.office;
+            let SlackAccountState { client, threads, .. } = &*self.state;
             context.ours = threads.ours(client, me, channel, thread).await?;
         }
         let Some(mut inbound) = decoder.decode(heard, &context) else { return Ok(None) };
@@ -124,18 +124,18 @@ impl Ears {
         }
         if inbound.addressed {
             // Names are asked for only where somebody will read them.
-            context.names = self.office.people.names(&self.office.client, &heard.people(me)).await;
+            context.names = self.state.people.names(&self.state.client, &heard.people(me)).await;
             inbound = decoder.decode(heard, &context).unwrap_or(inbound);
         }
         Ok(Some(inbound))
     }
 
-    pub(super) fn me(&self) -> Result<&Me, NotKept> {
-        self.office.me.get().ok_or(NotKept::Early)
+    pub(super) fn me(&self) -> Result<&SlackIdentity, SlackAcceptError> {
+        self.state.me.get().ok_or(SlackAcceptError::Early)
     }
 
-    fn decoder<'a>(&'a self, me: &'a Me) -> Decoder<'a> {
-        Decoder {
+    fn decoder<'a>(&'a self, me: &'a SlackIdentity) -> SlackDecoder<'a> {
+        SlackDecoder {
             account: &self.account,
             me,
             require_mention: self.require_mention,
