@@ -5,7 +5,7 @@ use crate::{
     bus::{Inbox, InboxItem, Outbox},
     clock,
     config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
-    dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
+    dispatch::{Account, Accounts, Dispatcher, Known, Refusals, Rules, Shared},
     extensions::{self, Extensions},
     gateway::{self, Gateway, Token},
     home::Home,
@@ -140,18 +140,16 @@ impl Daemon {
             rules: RwLock::new(Arc::new(rules(&live))),
             drain: CancellationToken::new(),
             tasks: turns,
-            conversations: Conversations::default(),
             refusals: Refusals::default(),
             known,
             links,
-            stranded: Mutex::default(),
             extended: CancellationToken::new(),
-            homeless: Mutex::default(),
         });
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
-        let lines = Arc::new(Lines::new(shared.clone(), stop.clone()));
+        let dispatcher = Dispatcher::new(shared.clone());
+        let lines = Arc::new(Lines::new(shared.clone(), dispatcher.clone(), stop.clone()));
         let extensions = Arc::default();
         let daemon = Self {
             _home: home,
@@ -166,14 +164,14 @@ impl Daemon {
             stop,
             tasks,
         };
-        daemon.shared.recover().await?;
+        dispatcher.recover().await?;
         let address = match listener.zip(token) {
             Some((listener, token)) => Some(daemon.serve(listener, token)?),
             None => None,
         };
         daemon.lines.open(wanted, daemon.local.clone()).await;
         daemon.extend(start, file, machine.clone());
-        daemon.dispatch(arrivals, machine.clone(), scope);
+        daemon.dispatch(dispatcher, arrivals, machine.clone(), scope);
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
@@ -203,7 +201,13 @@ impl Daemon {
 
     /// Takes what arrives, and follows edits of the configuration: each message counts with the newest one,
     /// and accounts that were edited connect anew.
-    fn dispatch(&self, arrivals: Receiver<InboxItem>, machine: Arc<Machine>, scope: Scope) {
+    fn dispatch(
+        &self,
+        dispatcher: Dispatcher,
+        arrivals: Receiver<InboxItem>,
+        machine: Arc<Machine>,
+        scope: Scope,
+    ) {
         let (shared, watcher, extensions) =
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());
@@ -217,7 +221,7 @@ impl Daemon {
             live
         });
         let (lines, stop, look) = (self.lines.clone(), self.stop.clone(), refresh.clone());
-        self.tasks.spawn(self.shared.clone().run(arrivals, move || drop(refresh())));
+        self.tasks.spawn(dispatcher.run(arrivals, move || drop(refresh())));
         if scope == Scope::Whole {
             self.tasks.spawn(async move {
                 while stop.run_until_cancelled(tokio::time::sleep(CONFIG_POLL_INTERVAL)).await.is_some() {

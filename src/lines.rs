@@ -3,7 +3,7 @@
 use crate::{
     bus::Inbox,
     config::{self, FollowUps, Live, Manners},
-    dispatch::{Access, Account, Policy, Shared, command},
+    dispatch::{Access, Account, Dispatcher, Policy, Shared, commands},
     local::{self, Local},
 };
 use anyhow::{Context, Result, bail};
@@ -19,6 +19,7 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The connections of the accounts.
 pub(crate) struct Lines {
     shared: Arc<Shared>,
+    dispatcher: Dispatcher,
     /// Ends them all.
     stop: CancellationToken,
     /// One edit is followed at a time.
@@ -52,8 +53,8 @@ struct Listener {
 }
 
 impl Lines {
-    pub(crate) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        Self { shared, stop, book: Mutex::default() }
+    pub(crate) fn new(shared: Arc<Shared>, dispatcher: Dispatcher, stop: CancellationToken) -> Self {
+        Self { shared, dispatcher, stop, book: Mutex::default() }
     }
 
     /// Starts to listen on every account that there is. `wanted` is what they were made from.
@@ -115,7 +116,7 @@ impl Lines {
         book.failed.remove(name);
         tracing::info!(account = name, "connecting");
         book.open.insert(name.clone(), self.line(account, channel));
-        self.shared.clone().welcome_back(name).await;
+        self.dispatcher.welcome_back(name).await;
         Ok(())
     }
 
@@ -179,7 +180,7 @@ fn engage(book: &mut Book, name: &str, channel: Arc<dyn Channel>, live: &Live) -
 
 /// Makes an account's channel.
 pub(crate) fn channel(account: &config::Account) -> Result<Arc<dyn Channel>> {
-    let menu = command::TABLE.iter().map(|row| ChatCommand {
+    let menu = commands::TABLE.iter().map(|row| ChatCommand {
         name: row.name.to_owned(),
         argument: row.argument.to_owned(),
         help: row.help.to_owned(),

@@ -128,3 +128,28 @@ async fn what_somebody_who_sent_a_file_has_yet_to_approve_is_asked_again_after_a
     ada.reads_so(|text| text.contains(" approved write_file ")).await;
     assert_eq!(house.model.requests()[1].last_tool(), "OK");
 }
+
+#[tokio::test]
+async fn files_are_fetched_when_their_run_may_work_and_not_before() {
+    let rest = "  max_concurrency: 1\napprovals: {dangerous: allow}\nsandbox: {allow_host_bash: true}\n";
+    let mut house = House::furnish(Default::default(), "", rest).await;
+    house.start();
+    let (ada, bob) = (Talker::new(&house, "Ada"), Talker::new(&house, "Bob"));
+    house.model.next(Reply::tool("bash", &json!({"command": "sleep 600"})));
+    bob.say("work");
+    bob.reads_so(|text| text.contains("bash")).await;
+    let post = Post::text("look").file(Upload::document("a.csv", "text/csv", "1,2"));
+    house.telegram.post(ada.chat, ada.person, &post).unwrap();
+    let store = house.database().await;
+    let deadline = std::time::Instant::now() + SOON;
+    while store.open_turns().await.unwrap().len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "{}", house.log());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    ada.reads_so(|text| text.contains("…")).await;
+    ada.says("/usage", "Tokens in this conversation: 0 read, 0 written, 0 in all, in 0 run(s).").await;
+    assert_eq!(house.telegram.count("getFile"), 0, "one run may work, and it does");
+    bob.say("/stop");
+    ada.reads_so(|text| text.starts_with("echo: look")).await;
+    assert_eq!(house.telegram.count("getFile"), 1);
+}

@@ -147,7 +147,7 @@ fn list(agents: &Agents) -> String {
     let mut out = String::new();
     let width = roster.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
     for CustomAgent { name, profile, legacy, odd } in &roster.agents {
-        let about = crate::dispatch::command::brief(&profile.about);
+        let about = crate::dispatch::commands::brief(&profile.about);
         let legacy = if *legacy { " (in the older folder)" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{name:width$}  {about}{legacy}");

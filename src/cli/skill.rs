@@ -123,7 +123,7 @@ fn list(skills: &Skills) -> String {
     let width = catalog.entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     for CatalogEntry { name, about, category, enabled, .. } in &catalog.entries {
         let state = if *enabled { "on " } else { "off" };
-        let about = crate::dispatch::command::brief(about);
+        let about = crate::dispatch::commands::brief(about);
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{state}  {:6}  {name:width$}  {about}", category.name());
     }
@@ -164,7 +164,7 @@ fn install(skills: &Skills, file: &std::path::Path, replace: bool) -> Result<Str
             let _ = writeln!(out, "the scan found what a person should look at:\n{}", installed.report);
         }
     }
-    if let Some(row) = crate::dispatch::command::TABLE.iter().find(|row| row.name == installed.name) {
+    if let Some(row) = crate::dispatch::commands::TABLE.iter().find(|row| row.name == installed.name) {
         let _ = writeln!(
             out,
             "/{} stays the command of that name: the agent uses the skill by itself only",

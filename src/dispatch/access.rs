@@ -2,9 +2,10 @@
 
 use crate::config::Allow;
 use pudu_channels::Inbound;
+use pudu_client::store::{Db, StoreError};
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
@@ -69,6 +70,33 @@ impl Access {
             // In a group a refusal would only make noise for those who may speak.
             (false, false) => Verdict::Ignore,
         }
+    }
+}
+
+/// People known to each account, as the store has them.
+#[derive(Default)]
+pub(crate) struct Known(RwLock<BTreeSet<(String, String)>>);
+
+impl Known {
+    /// Reads who is known.
+    pub(crate) async fn read(db: &Db) -> Result<Self, StoreError> {
+        let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
+        Ok(Self(RwLock::new(paired.collect())))
+    }
+
+    pub(super) fn has(&self, account: &str, person: &str) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.contains(&(account.to_owned(), person.to_owned()))
+    }
+
+    pub(super) fn add(&self, account: &str, person: &str) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert((account.to_owned(), person.to_owned()));
+    }
+
+    pub(super) fn remove(&self, account: &str, person: &str) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&(account.to_owned(), person.to_owned()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The accounts that there are, and how each treats people.
 
-use super::{Access, Mode};
+use super::{access::Access, mode::Mode};
 use crate::{
     clock,
     config::{self, Choosing},

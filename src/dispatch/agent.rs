@@ -3,42 +3,33 @@
 //! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
 //! one from before neither.
 
-use super::{Policy, Session, Shared, command, conversation::ConversationActor};
-use crate::{
-    bus::{InboxItem, retry_until_stored},
-    config::Choosing,
+use super::{
+    account::{Policy, Session},
+    shared::Shared,
 };
-use pudu_channels::{Choice as Button, FinalView};
+use crate::{bus::retry_until_stored, config::Choosing};
 use pudu_client::{
     Authoring,
-    agents::{CustomAgent, LEAD, Roster, is_lead},
+    agents::{CustomAgent, LEAD},
     base::Skill,
     harness::middleware::named,
-    store::StoreError,
 };
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
-/// So many agents, or models, become buttons.
-pub(super) const BUTTONS: usize = 8;
-/// The longest action that a button can carry, in bytes.
-pub(super) const ACTION: usize = 64;
 /// What stands before the name of an agent that is being made, where the choice is stored.
 const NEW: &str = "new:";
-/// Said where people may not choose.
-const FIXED: &str = "Who answers here is fixed by whoever runs this bot.";
-
 /// The agent chosen in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Choice {
+pub(super) enum AgentChoice {
     Lead,
     Named(String),
     /// An agent that is being made: from the moment it is there it answers.
     New(String),
 }
 
-impl Choice {
+impl AgentChoice {
     /// Reads what is stored.
-    fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         match text.strip_prefix(NEW) {
             Some(name) => Self::New(name.to_owned()),
             None if text == LEAD => Self::Lead,
@@ -46,7 +37,7 @@ impl Choice {
         }
     }
 
-    fn stored(&self) -> String {
+    pub(super) fn stored(&self) -> String {
         match self {
             Self::Lead => LEAD.to_owned(),
             Self::Named(name) => name.clone(),
@@ -64,196 +55,52 @@ pub(super) async fn settle(
     person: &str,
 ) -> Session {
     let (session, choosing) = (policy.session(person), policy.choosing(person));
-    let Some(choice) = chosen.map(Choice::parse).filter(|_| choosing != Choosing::Fixed) else {
+    let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
         return session;
     };
     match choice {
-        Choice::Lead => Session { agent: None, ..session },
-        Choice::Named(name) => Session { agent: Some(name), ..session },
-        Choice::New(name) if shared.client.has_agent(&name).await => {
+        AgentChoice::Lead => Session { agent: None, ..session },
+        AgentChoice::Named(name) => Session { agent: Some(name), ..session },
+        AgentChoice::New(name) if shared.client.has_agent(&name).await => {
             // It was made: from now on it is a choice like any other.
             let named = || shared.db.set_agent(key, Some(&name));
             retry_until_stored("a new agent could not be chosen", named).await;
             Session { agent: Some(name), ..session }
         }
-        Choice::New(name) if choosing == Choosing::Create => {
+        AgentChoice::New(name) if choosing == Choosing::Create => {
             Session { agent: None, authoring: Authoring::New(name), ..session }
         }
-        Choice::New(_) => session,
+        AgentChoice::New(_) => session,
     }
 }
 
-impl ConversationActor {
-    /// Lists the agents, switches to one, or begins to make one.
-    pub(super) async fn agent(&mut self, arrival: InboxItem, words: Option<String>) {
-        let person = arrival.inbound.sender.id.clone();
-        let words = words.unwrap_or_default();
-        let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((&words, ""));
-        let choosing = self.account.policy().choosing(&person);
-        match (first.to_lowercase().as_str(), choosing) {
-            ("" | "list", _) => {
-                let view = self.agents(&person, choosing).await;
-                self.answer_with(arrival, view, Vec::new());
-            }
-            (_, Choosing::Fixed) => self.answer(arrival, FIXED),
-            ("new", Choosing::Choose) => {
-                self.answer(
-                    arrival,
-                    "New agents are made by whoever runs this bot. /agent lists those there are.",
-                );
-            }
-            ("new", Choosing::Create) => {
-                let name = rest.split_whitespace().next().unwrap_or_default().to_owned();
-                self.make(arrival, &name).await;
-            }
-            ("-" | "default", _) => self.switch(arrival, None).await,
-            (name, _) if is_lead(name) => self.switch(arrival, Some(Choice::Lead)).await,
-            _ => self.choose(arrival, first).await,
-        }
-    }
+/// Returns the custom agent of a session, if it is one and can be read.
+pub(super) async fn custom(shared: &Shared, session: &Session) -> Option<CustomAgent> {
+    shared.client.persona(session.agent.as_ref()?).await.ok()
+}
 
-    async fn choose(&self, arrival: InboxItem, name: &str) {
-        match self.shared.client.persona(name).await {
-            Ok(persona) => self.switch(arrival, Some(Choice::Named(persona.name))).await,
-            Err(why) => {
-                let roster = self.shared.client.roster().await;
-                let near = roster.agents.iter().map(|agent| agent.name.as_str());
-                let near = near.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
-                let meant = match near {
-                    Some((1..=2, known)) => format!(" Did you mean `{known}`?"),
-                    _ => String::new(),
-                };
-                self.answer(arrival, format!("{why}{meant} /agent lists those there are."));
-            }
-        }
+/// Returns the skills of a session's agent.
+pub(super) async fn skills(shared: &Shared, session: &Session) -> Arc<[Skill]> {
+    if let Authoring::New(_) = session.authoring {
+        return Arc::default();
     }
+    let catalog = shared.client.catalog().await;
+    match custom(shared, session).await {
+        Some(agent) => agent.profile.skills_of(&catalog),
+        None => catalog.enabled(),
+    }
+}
 
-    /// Switches the conversation; back to the account's default for none.
-    async fn switch(&self, arrival: InboxItem, choice: Option<Choice>) {
-        let text = match self.keep(&arrival, choice).await {
-            Ok(()) => self.introduce(&arrival.inbound.sender.id).await,
-            Err(error) => super::answer::not_kept(&error),
-        };
-        self.answer(arrival, text);
+/// Returns the refusal of a skill that a message asks for and a session's agent does not have.
+pub(super) async fn withheld(shared: &Shared, session: &Session, text: &str) -> Option<String> {
+    let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    let all = shared.client.catalog().await.enabled();
+    let skill = named(&all, word)?;
+    if skills(shared, session).await.iter().any(|own| own.name == skill.name) {
+        return None;
     }
-
-    async fn keep(&self, arrival: &InboxItem, choice: Option<Choice>) -> Result<(), StoreError> {
-        self.thread(arrival).await;
-        let stored = choice.map(|choice| choice.stored());
-        self.shared.db.set_agent(&self.key, stored.as_deref()).await
-    }
-
-    /// Returns the message that introduces the agent from now on, with its problems.
-    async fn introduce(&self, person: &str) -> String {
-        let Some(persona) = self.persona(person).await else {
-            return format!("`{}` answers here from now on.", self.session(person).await.agent_name());
-        };
-        let about = about(&persona);
-        let mut text = format!("`{}` answers here from now on{about}.", persona.name);
-        for note in self.shared.client.notes(&persona).await {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\n- ⚠️ {note}");
-        }
-        text
-    }
-
-    /// Begins a conversation in which an agent is made. The command is what is said first in it.
-    async fn make(&mut self, arrival: InboxItem, name: &str) {
-        let name = match self.shared.client.vacant(name).await {
-            Ok(name) => name,
-            Err(why) => {
-                let text = format!("{why}. Write `/agent new NAME`, and behind it what the agent is for.");
-                self.answer(arrival, text);
-                return;
-            }
-        };
-        self.begin_anew(&arrival).await;
-        match self.keep(&arrival, Some(Choice::New(name))).await {
-            Ok(()) => self.waiting.push_back(arrival),
-            Err(error) => self.answer(arrival, super::answer::not_kept(&error)),
-        }
-    }
-
-    /// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
-    pub(super) async fn give_up_making(&self) -> bool {
-        let chosen = self.record().await.and_then(|record| record.agent);
-        let Some(Choice::New(name)) = chosen.as_deref().map(Choice::parse) else { return false };
-        let made = self.shared.client.has_agent(&name).await;
-        let choice = made.then_some(name.as_str());
-        let store = || self.shared.db.set_agent(&self.key, choice);
-        retry_until_stored("a choice could not be taken back", store).await;
-        !made
-    }
-
-    /// Returns who answers a person here.
-    pub(super) async fn session(&self, person: &str) -> Session {
-        let chosen = self.record().await.and_then(|record| record.agent);
-        settle(&self.shared, &self.account.policy(), &self.key, chosen.as_deref(), person).await
-    }
-
-    /// Returns the custom agent that answers a person here, if it is one and can be read.
-    pub(super) async fn persona(&self, person: &str) -> Option<CustomAgent> {
-        self.shared.client.persona(&self.session(person).await.agent?).await.ok()
-    }
-
-    /// Returns the skills of who answers a person here.
-    pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
-        let (session, catalog) = (self.session(person).await, self.shared.client.catalog().await);
-        if let Authoring::New(_) = session.authoring {
-            return Arc::default();
-        }
-        match self.persona(person).await {
-            Some(persona) => persona.profile.skills_of(&catalog),
-            None => catalog.enabled(),
-        }
-    }
-
-    /// Returns the refusal of a skill that a message asks for and the agent does not have.
-    pub(super) async fn withheld(&self, text: &str, person: &str) -> Option<String> {
-        let word = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
-        let catalog = self.shared.client.catalog().await;
-        let all = catalog.enabled();
-        let skill = named(&all, word)?;
-        if self.skills(person).await.iter().any(|own| own.name == skill.name) {
-            return None;
-        }
-        let name = self.session(person).await.agent_name();
-        let (skill, rest) = (&skill.name, "/skills lists those that are.");
-        Some(format!("The skill `/{skill}` is not available to `{name}`. {rest}"))
-    }
-
-    async fn agents(&self, person: &str, choosing: Choosing) -> FinalView {
-        let session = self.session(person).await;
-        let now = session.agent_name();
-        if choosing == Choosing::Fixed {
-            return FinalView { text: format!("`{now}` answers here. {FIXED}"), ..FinalView::default() };
-        }
-        let roster = self.shared.client.roster().await;
-        let mut text = "Agents:\n".to_owned();
-        let mark = |name: &str| if name == now { " ← answers here" } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n- `{LEAD}`: the usual one{}", mark(LEAD));
-        for persona in &roster.agents {
-            let _ = write!(text, "\n- `{}`{}{}", persona.name, about(persona), mark(&persona.name));
-            for note in self.shared.client.notes(persona).await {
-                let _ = write!(text, "\n  - ⚠️ {note}");
-            }
-        }
-        for broken in &roster.broken {
-            let _ = write!(text, "\n- ⚠️ `{}` answers nobody: {}", broken.name, broken.why);
-        }
-        if let Authoring::New(name) = &session.authoring {
-            let _ = write!(text, "\n- `{name}` is being made here");
-        }
-        if roster.more > 0 {
-            let _ = write!(text, "\n- and {} more", roster.more);
-        }
-        text.push_str("\n\n`/agent NAME` switches this conversation, `/agent default` back.");
-        if choosing == Choosing::Create {
-            text.push_str(" `/agent new NAME` makes one.");
-        }
-        FinalView { text, choices: buttons(&roster, &now), ..FinalView::default() }
-    }
+    let (name, skill, rest) = (session.agent_name(), &skill.name, "/skills lists those that are.");
+    Some(format!("The skill `/{skill}` is not available to `{name}`. {rest}"))
 }
 
 impl Session {
@@ -267,21 +114,6 @@ impl Session {
     }
 }
 
-/// Returns an agent's purpose, to stand behind its name.
-fn about(persona: &CustomAgent) -> String {
-    match command::brief(&persona.profile.about) {
-        about if about.is_empty() => String::new(),
-        about => format!(": {about}"),
-    }
-}
-
-fn buttons(roster: &Roster, now: &str) -> Vec<Button> {
-    let names = std::iter::once(LEAD).chain(roster.agents.iter().map(|persona| persona.name.as_str()));
-    let button = |name: &str| Button { label: name.to_owned(), action: format!("/agent {name}") };
-    let buttons = names.filter(|name| *name != now).map(button);
-    buttons.filter(|button| button.action.len() <= ACTION).take(BUTTONS).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,11 +121,11 @@ mod tests {
     #[test]
     fn what_is_stored_is_read_back() {
         for (choice, text) in [
-            (Choice::Lead, "lead_agent"),
-            (Choice::Named("poet".into()), "poet"),
-            (Choice::New("poet".into()), "new:poet"),
+            (AgentChoice::Lead, "lead_agent"),
+            (AgentChoice::Named("poet".into()), "poet"),
+            (AgentChoice::New("poet".into()), "new:poet"),
         ] {
-            assert_eq!((choice.stored().as_str(), &Choice::parse(text)), (text, &choice));
+            assert_eq!((choice.stored().as_str(), &AgentChoice::parse(text)), (text, &choice));
         }
     }
 }

@@ -5,9 +5,9 @@
 //! hands in the press that an offered number stands for. What is decided on is the stored question, not what the
 //! press says.
 
-use super::{Account, Shared, conversation::ConversationActor};
+use super::{account::Account, reply, shared::Shared};
 use crate::bus::InboxItem;
-use pudu_channels::{FinalView, InboundKind};
+use pudu_channels::InboundKind;
 use pudu_client::store::{Approval, TurnId};
 use std::{sync::Arc, time::Instant};
 
@@ -96,9 +96,7 @@ impl Shared {
             self.ignore(&arrival);
             return;
         }
-        let view = FinalView { text: why.to_owned(), ..FinalView::default() };
-        let answer = ConversationActor::new(self.clone(), account.clone(), inbound.address.key());
-        answer.answer_with(arrival, view, Vec::new());
+        reply::say(self, account, arrival, why);
     }
 }
 

@@ -6,7 +6,7 @@
 //! that a crash cut finds its own record and goes on. Deliberately absent: what is asked while a run waits
 //! (`approval.rs`).
 
-use super::{Account, Shared, turn};
+use super::{account::Account, reply, shared::Shared};
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
@@ -66,7 +66,7 @@ impl Shared {
         let (shared, account) = (self.clone(), account.clone());
         self.tasks.spawn(async move {
             let reply_target = ReplyTarget { saved, ..reply_target };
-            turn::deliver(&shared, &account, &item, reply_target, &view, &Hurry::default()).await;
+            reply::deliver(&shared, &account, &item, reply_target, &view, &Hurry::default()).await;
         });
     }
 }

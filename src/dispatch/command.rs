@@ -1,109 +1,15 @@
-//! The slash commands: one table, from which help, menus and suggestions are made. Skills are asked for in the
-//! same way, and are named behind them.
+//! Slash commands as people give them.
 
-use pudu_client::base::Skill;
-use std::fmt::Write;
+use pudu_channels::InboundKind;
 
 /// A slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// `/new`
-    New,
-    /// `/status`
-    Status,
-    /// `/models [NAME]`
-    Models(Option<String>),
-    /// `/memory`
-    Memory,
-    /// `/help`
-    Help,
-    /// `/stop`
-    Stop,
-    /// `/retry`
-    Retry,
-    /// `/usage`
-    Usage,
-    /// `/skills`
-    Skills,
-    /// `/agent [NAME]`
-    Agent(Option<String>),
-    /// `/mode [NAME]`
-    Mode(Option<String>),
-    /// `/connect CODE`
-    Connect(Option<String>),
-    /// `/start [CODE]`, which Telegram sends at first contact.
-    Start(Option<String>),
-    /// Something else with a slash.
-    Unknown(String),
+pub(crate) struct Command {
+    /// Its name, in lower case and without the slash. No command need have it.
+    pub(crate) name: String,
+    /// The text behind it.
+    pub(crate) argument: Option<String>,
 }
-
-/// One row of the table.
-pub(crate) struct Row {
-    /// The command without its slash.
-    pub(crate) name: &'static str,
-    /// Placeholder for its argument.
-    pub(crate) argument: &'static str,
-    /// Its help text.
-    pub(crate) help: &'static str,
-    make: Make,
-}
-
-/// Makes a command of what stands behind it.
-type Make = fn(Option<String>) -> Command;
-
-/// The table, in the order in which help shows it.
-pub(crate) const TABLE: &[Row] = &[
-    Row { name: "new", argument: "", help: "Start a new conversation", make: |_| Command::New },
-    Row { name: "stop", argument: "", help: "Stop what is being worked on", make: |_| Command::Stop },
-    Row { name: "retry", argument: "", help: "Ask the last question again", make: |_| Command::Retry },
-    Row {
-        name: "status",
-        argument: "",
-        help: "Show what this conversation is at",
-        make: |_| Command::Status,
-    },
-    Row {
-        name: "models",
-        argument: "[name]",
-        help: "List the models, or switch to one",
-        make: Command::Models,
-    },
-    Row {
-        name: "agent",
-        argument: "[name|new name]",
-        help: "List the agents, switch to one, or make one",
-        make: Command::Agent,
-    },
-    Row {
-        name: "mode",
-        argument: "[queue|steer|interrupt]",
-        help: "Choose what a message does while I work",
-        make: Command::Mode,
-    },
-    Row {
-        name: "skills",
-        argument: "",
-        help: "List the skills; /name asks for one",
-        make: |_| Command::Skills,
-    },
-    Row { name: "usage", argument: "", help: "Show the tokens spent here", make: |_| Command::Usage },
-    Row {
-        name: "memory",
-        argument: "",
-        help: "Count the facts of a DeerFlow memory (not used yet)",
-        make: |_| Command::Memory,
-    },
-    Row {
-        name: "connect",
-        argument: "[code]",
-        help: "Make yourself known by a code",
-        make: Command::Connect,
-    },
-    Row { name: "help", argument: "", help: "Show this help", make: |_| Command::Help },
-];
-
-/// Names that mean something but need no line in the help.
-const HIDDEN: &[(&str, Make)] = &[("start", Command::Start)];
 
 impl Command {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
@@ -116,83 +22,17 @@ impl Command {
             return None;
         }
         let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
-        let row = TABLE.iter().find(|row| row.name == name).map(|row| row.make);
-        let hidden = HIDDEN.iter().find(|(hidden, _)| *hidden == name).map(|(_, make)| *make);
-        Some(row.or(hidden).map_or(Self::Unknown(name), |make| make(argument)))
+        Some(Self { name, argument })
     }
-}
 
-/// So many skills are listed.
-const MOST_SKILLS: usize = 60;
-/// Maximum length of a skill's description in the menu, in characters.
-const MAX_DESCRIPTION_CHARS: usize = 160;
-
-/// Returns the help.
-pub(crate) fn help(skills: &[Skill]) -> String {
-    let line = |row: &Row| {
-        let space = if row.argument.is_empty() { "" } else { " " };
-        format!("- `/{}{space}{}` — {}", row.name, row.argument, row.help)
-    };
-    let lines: Vec<String> = TABLE.iter().map(line).collect();
-    let names: Vec<String> =
-        skills.iter().take(MOST_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
-    let skills = match names.as_slice() {
-        [] => String::new(),
-        names => format!("\n\nSkills, each with your request behind it: {}", names.join(", ")),
-    };
-    format!(
-        "Available commands:\n\n{}{skills}\n\nAnything else you write is for the assistant.",
-        lines.join("\n")
-    )
-}
-
-/// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
-pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static str, String)> {
-    let row = |row: &'static Row| (row.name, row.argument, row.help.to_owned());
-    TABLE
-        .iter()
-        .map(row)
-        .chain(skills.iter().map(|skill| (skill.name.as_str(), "[request]", brief(&skill.about))))
-}
-
-/// Lists the skills.
-pub(crate) fn skills(skills: &[Skill]) -> String {
-    if skills.is_empty() {
-        return "There are no skills here.".to_owned();
-    }
-    let mut text = "Skills:\n".to_owned();
-    for skill in skills.iter().take(MOST_SKILLS) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n- `/{}` — {}", skill.name, brief(&skill.about));
-    }
-    if let Some(more @ 1..) = skills.len().checked_sub(MOST_SKILLS) {
-        let _ = write!(text, "\n- and {more} more");
-    }
-    text.push_str("\n\nBegin a message with one of them, and say behind it what you want. I also use them by myself where they fit.");
-    text
-}
-
-/// Returns the first sentence of what a skill is for.
-pub(crate) fn brief(about: &str) -> String {
-    let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
-    let first = words.split_once(". ").map_or(words.as_str(), |(first, _)| first).trim_end_matches('.');
-    let cut: String = first.chars().take(MAX_DESCRIPTION_CHARS).collect();
-    if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
-}
-
-/// Returns the answer to an unknown command, with the nearest command or skill.
-pub(crate) fn unknown(name: &str, skills: &[Skill]) -> String {
-    let names = || TABLE.iter().map(|row| row.name);
-    let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
-    let nearest = all.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
-    let meant = match nearest {
-        Some((distance, known)) if distance <= 2 && distance < name.len() => {
-            format!(" Did you mean `/{known}`?")
+    /// Reads the command of an event. An edit may have made one of a message.
+    pub(super) fn of(kind: &InboundKind) -> Option<Self> {
+        match kind {
+            InboundKind::Message { text, .. } | InboundKind::Edit { text } => Self::parse(text),
+            InboundKind::Press { action } => Self::parse(action),
+            InboundKind::Recall => None,
         }
-        _ => String::new(),
-    };
-    let all: Vec<String> = names().map(|name| format!("/{name}")).collect();
-    format!("Unknown command: /{name}.{meant} Available commands: {}", all.join(" | "))
+    }
 }
 
 #[cfg(test)]
@@ -201,60 +41,18 @@ mod tests {
 
     #[test]
     fn only_a_plain_word_behind_the_first_slash_is_a_command() {
-        let check =
-            |text: &str, expect: Option<Command>| assert_eq!(Command::parse(text), expect, "{text:?}");
-        check("/new", Some(Command::New));
-        check("/HELP now", Some(Command::Help));
-        check("/models", Some(Command::Models(None)));
-        check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
-        check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
-        check("/agent new poet", Some(Command::Agent(Some("new poet".into()))));
-        check("/start abc", Some(Command::Start(Some("abc".into()))));
-        check("/connect abc", Some(Command::Connect(Some("abc".into()))));
-        check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
+        let check = |text: &str, name: &str, argument: Option<&str>| {
+            let command = Command { name: name.into(), argument: argument.map(str::to_owned) };
+            assert_eq!(Command::parse(text), Some(command), "{text:?}");
+        };
+        check("/new", "new", None);
+        check("/HELP now", "help", Some("now"));
+        check("/models  gpt-5 ", "models", Some("gpt-5"));
+        check("/mode\nsteer", "mode", Some("steer"));
+        check("/agent new poet", "agent", Some("new poet"));
+        check("/data-analysis x", "data-analysis", Some("x"));
         for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
-            check(talk, None);
+            assert_eq!(Command::parse(talk), None, "{talk:?}");
         }
-    }
-
-    #[test]
-    fn every_row_parses_to_its_own_command_and_has_a_line_in_the_help() {
-        let mut seen = Vec::new();
-        for row in TABLE {
-            let command = Command::parse(&format!("/{}", row.name));
-            assert_eq!(command, Some((row.make)(None)), "{}", row.name);
-            assert!(!seen.contains(&command), "{} stands for two", row.name);
-            seen.push(command);
-            assert!(help(&[]).contains(&format!("`/{}", row.name)), "{}", row.name);
-            assert!(
-                row.name.len() <= 32 && (3..=256).contains(&row.help.len()),
-                "Telegram's limits of a menu"
-            );
-        }
-    }
-
-    #[test]
-    fn an_unknown_command_gets_a_suggestion() {
-        assert!(
-            unknown("sotp", &[])
-                .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
-        );
-        assert!(unknown("dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
-        let skills = [skill("data-analysis", "x")];
-        assert!(unknown("data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
-    }
-
-    fn skill(name: &str, about: &str) -> Skill {
-        Skill { name: name.into(), about: about.into(), path: String::new(), tools: None, text: "".into() }
-    }
-
-    #[test]
-    fn skills_are_listed_by_their_first_sentence() {
-        assert_eq!(skills(&[]), "There are no skills here.");
-        let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
-        let lines =
-            format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
-        assert!(skills(&some).starts_with(&lines), "{}", skills(&some));
-        assert!(help(&some).contains("\n\nSkills, each with your request behind it: `/a`, `/b`\n\n"));
     }
 }

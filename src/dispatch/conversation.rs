@@ -3,8 +3,15 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    Account, Mode, Policy, Session, Shared, agent,
+    account::{Account, Policy, Session},
+    agent,
     command::Command,
+    input,
+    mailboxes::Mailboxes,
+    mode::Mode,
+    reply,
+    running::{RunningTurn, over},
+    shared::Shared,
     turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
 };
 use crate::{
@@ -14,8 +21,8 @@ use crate::{
 use pudu_channels::{FinalView, InboundKind, ReplyTarget};
 use pudu_client::{
     Control,
-    base::{MessageId, RunId, ThreadId},
-    store::{self, InboxItemId, NewTurn, TurnId},
+    base::{BoxFuture, Message, RunId, Skill, ThreadId},
+    store::{ConversationRow, InboxItemId, NewTurn, TurnId},
 };
 use std::{
     collections::VecDeque,
@@ -33,15 +40,24 @@ const ALBUM: Duration = Duration::from_millis(600);
 pub(super) enum ConversationEvent {
     /// Somebody said something.
     Say(Box<InboxItem>),
-    /// Somebody changed or took back a message.
-    Change(Box<InboxItem>),
+    /// Somebody changed or took back a message. The change may make a command of it.
+    Change(Box<InboxItem>, Option<CommandCall>),
     /// Somebody gave a command.
-    Command(Box<InboxItem>, Command),
+    Command(Box<InboxItem>, CommandCall),
     /// A turn that a restart cut goes on.
     Resume(Box<TurnJob>),
     /// A reply that a restart cut is delivered before anything else is said.
     Redeliver(Box<KnownReply>),
 }
+
+/// A command with its work.
+pub(super) struct CommandCall {
+    pub(super) command: Command,
+    pub(super) run: CommandFn,
+}
+
+/// The work of a command: it answers the event that gave it.
+pub(super) type CommandFn = for<'a> fn(&'a mut ConversationActor, InboxItem, Command) -> BoxFuture<'a, ()>;
 
 /// A reply that is known, and where it goes.
 pub(super) type KnownReply = (OutboxItem, ReplyTarget, FinalView);
@@ -59,38 +75,6 @@ pub(super) struct ConversationActor {
     later: VecDeque<ConversationEvent>,
     /// Whether what waits came while a run was at work.
     follow_up: bool,
-}
-
-/// The turn at work.
-pub(super) struct RunningTurn {
-    pub(super) turn: TurnId,
-    pub(super) control: Control,
-    pub(super) since: Instant,
-    /// Agent and settings; `None` if a reply is only delivered.
-    session: Option<Session>,
-    /// Arrivals that were handed to the run while it works.
-    steered: Vec<InboxItem>,
-    /// How far the delivery of its reply is.
-    delivering: Arc<Delivering>,
-    over: oneshot::Receiver<TurnEnd>,
-}
-
-impl RunningTurn {
-    /// Returns whether the run works, and not only its reply is being delivered.
-    pub(super) fn works(&self) -> bool {
-        !self.delivering.has_begun()
-    }
-
-    /// Somebody waits for its end: a reply that cannot be delivered whole is held up no longer than it must.
-    fn hurry(&self) {
-        self.delivering.hurry.wait();
-    }
-
-    /// Stops the run, whose reply is shown as far as it is, with no more than a grace for what holds it up.
-    fn stop(&self) {
-        self.control.cancel.cancel();
-        self.hurry();
-    }
 }
 
 /// Cause of the actor's next step.
@@ -116,7 +100,11 @@ impl ConversationActor {
     }
 
     /// Lives until nothing is left to do, or the daemon drains.
-    pub(super) async fn live(mut self, mut mail: mpsc::Receiver<ConversationEvent>) {
+    pub(super) async fn live(
+        mut self,
+        mut mail: mpsc::Receiver<ConversationEvent>,
+        mailboxes: Arc<Mailboxes<ConversationEvent>>,
+    ) {
         let drain = self.shared.drain.clone();
         loop {
             let starts = self.starts();
@@ -134,7 +122,7 @@ impl ConversationActor {
                 Wake::Mail(None) => return,
                 Wake::Over(end) => self.ended(end),
                 Wake::Due => self.begin().await,
-                Wake::Idle if self.shared.retire(&self.key, &mail) => return,
+                Wake::Idle if mailboxes.retire(&self.key, &mail) => return,
                 Wake::Idle => {}
             }
         }
@@ -143,8 +131,10 @@ impl ConversationActor {
     async fn take(&mut self, mail: ConversationEvent) {
         match mail {
             ConversationEvent::Say(arrival) => self.hear(*arrival).await,
-            ConversationEvent::Change(arrival) => self.change(*arrival).await,
-            ConversationEvent::Command(arrival, command) => self.command(*arrival, command).await,
+            ConversationEvent::Change(arrival, command) => self.change(*arrival, command).await,
+            ConversationEvent::Command(arrival, CommandCall { command, run }) => {
+                run(self, *arrival, command).await;
+            }
             ConversationEvent::Resume(job) => self.start(*job),
             ConversationEvent::Redeliver(reply) => self.redeliver(*reply),
         }
@@ -152,16 +142,16 @@ impl ConversationActor {
 
     /// Takes a message, unless it asks for a skill that the agent here does not have.
     async fn hear(&mut self, arrival: InboxItem) {
-        let withheld = match &arrival.inbound.kind {
-            InboundKind::Message { text, .. } if text.starts_with('/') => {
-                self.withheld(text, &arrival.inbound.sender.id).await
+        if let InboundKind::Message { text, .. } = &arrival.inbound.kind
+            && text.starts_with('/')
+        {
+            let session = self.session(&arrival.inbound.sender.id).await;
+            if let Some(refusal) = agent::withheld(&self.shared, &session, text).await {
+                self.answer(arrival, refusal);
+                return;
             }
-            _ => None,
-        };
-        match withheld {
-            Some(text) => self.answer(arrival, text),
-            None => self.say(arrival).await,
         }
+        self.say(arrival).await;
     }
 
     /// Takes a message: it starts a turn, waits, steers or interrupts.
@@ -205,34 +195,35 @@ impl ConversationActor {
             && let Some(slot) = running.control.steering.reserve()
             && self.shared.db.join_turn(&running.turn, &[arrival.id]).await.is_ok()
         {
-            slot.fill(turn::human(&arrival, &text, &self.account.policy()));
+            slot.fill(input::human(&arrival, &text, &self.account.policy()));
             running.steered.push(arrival);
             return;
         }
         self.wait(arrival);
     }
 
-    /// Changes or drops a message that waits. One that is being answered stays as it was.
-    async fn change(&mut self, change: InboxItem) {
+    /// Changes or drops a message that waits; one that has become a command waits no longer. One that is being
+    /// answered stays as it was.
+    async fn change(&mut self, change: InboxItem, command: Option<CommandCall>) {
         let at = self.waiting.iter().position(|waiting| waiting.inbound.message == change.inbound.message);
         let mut done = vec![change.id];
-        match (&change.inbound.kind, at) {
-            (InboundKind::Edit { text }, Some(at)) => self.amend(at, text).await,
-            (InboundKind::Recall, Some(at)) => done.extend(self.waiting.remove(at).map(|taken| taken.id)),
+        match (&change.inbound.kind, at, command) {
+            (InboundKind::Edit { .. }, Some(at), Some(CommandCall { command, run })) => {
+                if let Some(arrival) = self.waiting.remove(at) {
+                    run(self, arrival, command).await;
+                }
+            }
+            (InboundKind::Edit { text }, Some(at), None) => {
+                if let Some(waiting) = self.waiting.get_mut(at) {
+                    input::amend(&self.shared, waiting, text).await;
+                }
+            }
+            (InboundKind::Recall, Some(at), _) => {
+                done.extend(self.waiting.remove(at).map(|taken| taken.id));
+            }
             _ => {}
         }
         self.shared.inbox.finish(&done).await;
-    }
-
-    /// Changes the words of a message that waits; one that has become a command waits no longer.
-    async fn amend(&mut self, at: usize, text: &str) {
-        if let Some(command) = self.shared.command(text).await {
-            if let Some(arrival) = self.waiting.remove(at) {
-                self.command(arrival, command).await;
-            }
-        } else if let Some(waiting) = self.waiting.get_mut(at) {
-            amend(&self.shared, waiting, text).await;
-        }
     }
 
     /// Stops the run; what it said so far is kept and shown. Tells whether there was one.
@@ -287,17 +278,18 @@ impl ConversationActor {
         }
         self.follow_up = false;
         let policy = self.account.policy();
-        let said = self.together(&policy).await;
-        self.open(said, &policy, false).await;
+        let record = self.record().await;
+        let said = self.together(&policy, record.as_ref()).await;
+        self.open(said, &policy, record, false).await;
     }
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
     /// person's agent by speaking beside them.
-    async fn together(&mut self, policy: &Policy) -> Vec<InboxItem> {
-        let chosen = self.record().await.and_then(|record| record.agent);
+    async fn together(&mut self, policy: &Policy, record: Option<&ConversationRow>) -> Vec<InboxItem> {
+        let chosen = record.and_then(|record| record.agent.as_deref());
         let settle = async |arrival: &InboxItem| {
             let person = &arrival.inbound.sender.id;
-            agent::settle(&self.shared, policy, &self.key, chosen.as_deref(), person).await
+            agent::settle(&self.shared, policy, &self.key, chosen, person).await
         };
         let Some(first) = self.waiting.front() else { return Vec::new() };
         let (session, mut count) = (settle(first).await, 1);
@@ -312,17 +304,26 @@ impl ConversationActor {
     }
 
     /// Opens a turn for what was said and starts it.
-    pub(super) async fn open(&mut self, said: Vec<InboxItem>, policy: &Policy, again: bool) {
+    async fn open(
+        &mut self,
+        said: Vec<InboxItem>,
+        policy: &Policy,
+        record: Option<ConversationRow>,
+        again: bool,
+    ) {
         let Some(newest) = said.last() else { return };
-        let reply_target = reply_target(newest);
-        let item = self.item(&reply_target);
-        let (thread, model, chosen) = self.thread(newest).await;
+        let reply_target = reply::target(newest);
+        let item = reply::outbox_item(&self.key, &reply_target);
+        let (thread, model, chosen) = match record {
+            Some(known) => (known.thread, known.model, known.agent),
+            None => (self.bind(newest).await, None, None),
+        };
         let run = RunId::fresh();
         let items: Vec<InboxItemId> = said.iter().map(|arrival| arrival.id).collect();
         let turn = NewTurn {
             thread: Some(thread.clone()),
             run: Some(run.clone()),
-            ..new_turn(&item, &reply_target, items.clone(), None)
+            ..reply::new_turn(&item, &reply_target, items.clone(), None)
         };
         if !self.shared.outbox.open(&turn).await {
             // Some are settled. The inbox hands the others out again.
@@ -358,7 +359,7 @@ impl ConversationActor {
         let (shared, account) = (self.shared.clone(), self.account.clone());
         self.run(item.turn.clone(), Control::default(), None, |delivering| async move {
             delivering.begin();
-            turn::deliver(&shared, &account, &item, reply_target, &view, &delivering.hurry).await;
+            reply::deliver(&shared, &account, &item, reply_target, &view, &delivering.hurry).await;
             TurnEnd::default()
         });
     }
@@ -388,7 +389,7 @@ impl ConversationActor {
     fn ended(&mut self, end: Option<TurnEnd>) {
         let Some(running) = self.running.take() else { return };
         let unused = end.map(|end| end.unused).unwrap_or_default();
-        let late = running.steered.into_iter().filter(|arrival| unused.contains(&turn::message_id(arrival)));
+        let late = running.steered.into_iter().filter(|arrival| unused.contains(&input::message_id(arrival)));
         for arrival in late.collect::<Vec<_>>().into_iter().rev() {
             self.waiting.push_front(arrival);
         }
@@ -400,16 +401,53 @@ impl ConversationActor {
         }
     }
 
-    /// Returns the conversation's thread, made at first contact, and the model and the agent that people chose.
-    pub(super) async fn thread(&self, arrival: &InboxItem) -> (ThreadId, Option<String>, Option<String>) {
-        match self.record().await {
-            Some(known) => (known.thread, known.model, known.agent),
-            None => (self.bind(arrival).await, None, None),
+    /// Binds the conversation to a thread, if it has none yet.
+    pub(super) async fn ensure_thread(&self, arrival: &InboxItem) {
+        if self.record().await.is_none() {
+            self.bind(arrival).await;
         }
     }
 
+    /// Gives the conversation a new thread, and stops what works on the old one.
+    pub(super) async fn begin_anew(&mut self, arrival: &InboxItem) {
+        self.stop();
+        // What was to be asked again belongs to the old conversation.
+        if let Some(again) = self.again.take() {
+            self.shared.inbox.finish(&[again.id]).await;
+        }
+        self.bind(arrival).await;
+    }
+
+    /// Asks the last question again, when what runs is done.
+    pub(super) async fn retry(&mut self, arrival: InboxItem) {
+        if self.running.is_some() {
+            self.acknowledge(&arrival);
+            if let Some(before) = self.again.replace(arrival) {
+                self.shared.inbox.finish(&[before.id]).await;
+            }
+            return;
+        }
+        let record = self.record().await;
+        let asked = match &record {
+            Some(record) => self.asked(&record.thread).await,
+            None => false,
+        };
+        if asked {
+            let policy = self.account.policy();
+            self.open(vec![arrival], &policy, record, true).await;
+        } else {
+            self.answer(arrival, "There is nothing to ask again yet.");
+        }
+    }
+
+    /// Returns whether somebody has asked something in this thread.
+    async fn asked(&self, thread: &ThreadId) -> bool {
+        let state = self.shared.client.state(thread).await.unwrap_or_default();
+        state.messages.values().any(|message| matches!(**message, Message::Human(_)))
+    }
+
     /// Gives the conversation a new thread.
-    pub(super) async fn bind(&self, arrival: &InboxItem) -> ThreadId {
+    async fn bind(&self, arrival: &InboxItem) -> ThreadId {
         let (thread, address) = (ThreadId::fresh(), &arrival.inbound.address);
         let bind = || self.shared.db.bind(&self.key, &address.account, &address.chat, &thread, clock::now());
         retry_until_stored("a conversation could not be bound to its thread", bind).await;
@@ -417,7 +455,7 @@ impl ConversationActor {
     }
 
     /// Returns what is stored of the conversation.
-    pub(super) async fn record(&self) -> Option<store::ConversationRow> {
+    pub(super) async fn record(&self) -> Option<ConversationRow> {
         let read = || self.shared.db.conversation(&self.key);
         retry_until_stored("a conversation could not be read", read).await.flatten()
     }
@@ -428,66 +466,25 @@ impl ConversationActor {
         chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
-    pub(super) fn item(&self, reply_target: &ReplyTarget) -> OutboxItem {
-        OutboxItem {
-            turn: TurnId(MessageId::fresh().to_string()),
-            conversation: self.key.clone(),
-            account: reply_target.address.account.clone(),
-            chat: reply_target.address.chat.clone(),
-            created: clock::now(),
-            not_before: 0,
-        }
+    /// Returns agent and settings for a person.
+    pub(super) async fn session(&self, person: &str) -> Session {
+        let chosen = self.record().await.and_then(|record| record.agent);
+        agent::settle(&self.shared, &self.account.policy(), &self.key, chosen.as_deref(), person).await
     }
-}
 
-/// Returns where the answer to an arrival goes.
-pub(super) fn reply_target(arrival: &InboxItem) -> ReplyTarget {
-    let inbound = &arrival.inbound;
-    ReplyTarget {
-        address: inbound.address.clone(),
-        private: inbound.private,
-        reply_to: Some(inbound.message.clone()),
-        sender: inbound.sender.id.clone(),
-        hint: inbound.hint.clone(),
-        saved: None,
+    /// Returns the skills of the agent that answers a person here.
+    pub(super) async fn skills(&self, person: &str) -> Arc<[Skill]> {
+        agent::skills(&self.shared, &self.session(person).await).await
     }
-}
 
-/// Returns a turn's row.
-pub(super) fn new_turn(
-    item: &OutboxItem,
-    reply_target: &ReplyTarget,
-    items: Vec<InboxItemId>,
-    final_view: Option<String>,
-) -> NewTurn {
-    NewTurn {
-        id: item.turn.clone(),
-        conversation: item.conversation.clone(),
-        account: item.account.clone(),
-        thread: None,
-        run: None,
-        reply_target: serde_json::to_string(reply_target).unwrap_or_default(),
-        items,
-        final_view,
-        now: item.created,
+    /// Stores an answer and delivers it beside whatever runs.
+    pub(super) fn answer(&self, arrival: InboxItem, text: impl Into<String>) {
+        self.answer_with(arrival, FinalView { text: text.into(), ..FinalView::default() }, Vec::new());
     }
-}
 
-async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str) {
-    if let InboundKind::Message { text, .. } = &mut waiting.inbound.kind {
-        words.clone_into(text);
-    }
-    let payload = serde_json::to_string(&waiting.inbound).unwrap_or_default();
-    if let Err(error) = shared.db.amend(waiting.id, &payload).await {
-        tracing::error!(%error, "an edited message could not be kept");
-    }
-}
-
-/// Waits for the end of the turn at work; for ever if there is none.
-async fn over(running: &mut Option<RunningTurn>) -> Option<TurnEnd> {
-    match running {
-        Some(running) => (&mut running.over).await.ok(),
-        None => std::future::pending().await,
+    /// Like `answer`; other events are done with it.
+    pub(super) fn answer_with(&self, arrival: InboxItem, view: FinalView, items: Vec<InboxItemId>) {
+        reply::answer(&self.shared, &self.account, &self.key, arrival, view, items);
     }
 }
 

@@ -3,48 +3,19 @@
 //! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. Whoever
 //! runs the bot makes it (`pudu connect`, or the HTTP API) and hands it on.
 
-use super::{Account, Shared, command::Command, conversation::ConversationActor};
+use super::{account::Account, reply, shared::Shared};
 use crate::{bus::InboxItem, clock};
 use anyhow::{Context, Result};
-use pudu_channels::{FinalView, InboundKind};
-use pudu_client::store::{Db, Paired, StoreError};
+use pudu_client::store::{Paired, StoreError};
 use sha2::{Digest, Sha256};
 use std::{
-    collections::BTreeSet,
     fmt::Write,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 /// How long a code is good.
 pub(crate) const GOOD_FOR: Duration = Duration::from_secs(600);
-
-/// People known to each account, as the store has them.
-#[derive(Default)]
-pub(crate) struct Known(RwLock<BTreeSet<(String, String)>>);
-
-impl Known {
-    /// Reads who is known.
-    pub(crate) async fn read(db: &Db) -> Result<Self, StoreError> {
-        let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
-        Ok(Self(RwLock::new(paired.collect())))
-    }
-
-    pub(super) fn has(&self, account: &str, person: &str) -> bool {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.contains(&(account.to_owned(), person.to_owned()))
-    }
-
-    fn add(&self, account: &str, person: &str) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert((account.to_owned(), person.to_owned()));
-    }
-
-    fn remove(&self, account: &str, person: &str) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&(account.to_owned(), person.to_owned()));
-    }
-}
 
 impl Shared {
     /// Makes a code for an account; `None` when too many are unused.
@@ -89,29 +60,14 @@ impl Shared {
                 "I could not look that code up just now. Try again in a moment."
             }
         };
-        self.say(account, arrival, text);
-    }
-
-    /// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
-    /// cut the answer.
-    pub(super) fn greet(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem) {
-        self.say(account, arrival, "I know you already. Say hello!");
-    }
-
-    fn say(self: &Arc<Self>, account: &Arc<Account>, arrival: InboxItem, text: &str) {
-        let view = FinalView { text: text.to_owned(), ..FinalView::default() };
-        let answer = ConversationActor::new(self.clone(), account.clone(), arrival.inbound.address.key());
-        answer.answer_with(arrival, view, Vec::new());
+        reply::say(self, account, arrival, text);
     }
 }
 
-/// Returns the code that somebody shows with a message.
-pub(super) fn shown(kind: &InboundKind) -> Option<String> {
-    let InboundKind::Message { text, .. } = kind else { return None };
-    match Command::parse(text)? {
-        Command::Connect(code) | Command::Start(code) => code,
-        _ => None,
-    }
+/// Answers a code of somebody who needs none: listed, or known by one, this one perhaps, of which a restart
+/// cut the answer.
+pub(super) fn greet(shared: &Arc<Shared>, account: &Arc<Account>, arrival: InboxItem) {
+    reply::say(shared, account, arrival, "I know you already. Say hello!");
 }
 
 /// Makes a code: 22 letters, digits, `-` and `_`.
@@ -142,18 +98,5 @@ mod tests {
         assert_eq!(one.len(), 22);
         assert!(!hash(&one).contains(&one));
         assert_eq!(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    }
-
-    #[test]
-    fn a_code_is_shown_by_a_command_and_by_nothing_else() {
-        let said =
-            |text: &str| InboundKind::Message { text: text.into(), attachments: Vec::new(), album: None };
-        let check =
-            |text: &str, expect: Option<&str>| assert_eq!(shown(&said(text)).as_deref(), expect, "{text}");
-        check("/connect abc", Some("abc"));
-        check("/start abc", Some("abc"));
-        check("/connect", None);
-        check("connect abc", None);
-        assert_eq!(shown(&InboundKind::Press { action: "/connect abc".into() }), None);
     }
 }

@@ -2,10 +2,14 @@
 //! handled now.
 
 use super::{
-    Account, Shared, agent,
+    Dispatcher,
+    absent::Absent,
+    account::Account,
+    agent,
     command::Command,
     conversation::ConversationEvent,
-    turn::{self, Interruption, TurnJob},
+    reply,
+    turn::{Interruption, TurnJob},
 };
 use crate::bus::{InboxItem, OutboxItem, retry_until_stored};
 use pudu_channels::{FinalView, Hurry, InboundKind, ReplyTarget};
@@ -13,13 +17,7 @@ use pudu_client::{
     Control,
     store::{StoreError, TurnRow},
 };
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError},
-};
-
-/// A turn whose account is not there, and what people said to it.
-pub(crate) type Stranded = (TurnRow, Vec<InboxItem>);
+use std::{collections::HashMap, sync::Arc};
 
 /// A turn that was cut so often is taken to be the reason for it.
 const RESUMES: i64 = 12;
@@ -36,13 +34,13 @@ fn given_up() -> FinalView {
     FinalView { text, failed: true, ..FinalView::default() }
 }
 
-impl Shared {
+impl Dispatcher {
     /// Takes up what was left. Called once, before anything new is taken.
-    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
-        let turns = self.db.open_turns().await?;
+    pub(crate) async fn recover(&self) -> Result<(), StoreError> {
+        let turns = self.shared().db.open_turns().await?;
         let mut fresh = Vec::new();
         let mut claimed: HashMap<String, Vec<InboxItem>> = HashMap::new();
-        for (arrival, turn) in self.inbox.recover().await {
+        for (arrival, turn) in self.shared().inbox.recover().await {
             match turn.filter(|turn| turns.iter().any(|row| row.id.0 == *turn)) {
                 Some(turn) => claimed.entry(turn).or_default().push(arrival),
                 None => fresh.push(arrival),
@@ -62,31 +60,25 @@ impl Shared {
     }
 
     /// Takes up what waited for an account that is there now.
-    pub(crate) async fn welcome_back(self: Arc<Self>, name: &str) {
-        let back: Vec<Stranded> = {
-            let mut stranded = self.stranded.lock().unwrap_or_else(PoisonError::into_inner);
-            stranded.extract_if(.., |(row, _)| row.account == name).collect()
-        };
-        for (row, said) in back {
+    pub(crate) async fn welcome_back(&self, name: &str) {
+        let Absent { turns, events } = self.absent().take(name);
+        for (row, said) in turns {
             self.take_up(row, said).await;
         }
-        let events: Vec<InboxItem> = {
-            let mut homeless = self.homeless.lock().unwrap_or_else(PoisonError::into_inner);
-            homeless.extract_if(.., |arrival| arrival.inbound.address.account == name).collect()
-        };
         for arrival in events {
             self.receive(arrival).await;
         }
     }
 
-    async fn take_up(self: &Arc<Self>, row: TurnRow, said: Vec<InboxItem>) {
-        let Some(account) = self.accounts.get(&row.account) else {
+    async fn take_up(&self, row: TurnRow, said: Vec<InboxItem>) {
+        let shared = self.shared();
+        let Some(account) = shared.accounts.get(&row.account) else {
             tracing::warn!(
                 account = row.account,
                 turn = row.id.0,
                 "a reply waits for its account to be back"
             );
-            self.stranded.lock().unwrap_or_else(PoisonError::into_inner).push((row, said));
+            self.absent().turns.push((row, said));
             return;
         };
         let account = &account;
@@ -98,16 +90,16 @@ impl Shared {
             created: row.created,
             not_before: row.next_at,
         };
-        let Some(reply_target) = reply_target(&row) else {
-            self.outbox.park(&item(String::new()), "its record cannot be read").await;
+        let Some(reply_target) = reply::stored_target(&row) else {
+            shared.outbox.park(&item(String::new()), "its record cannot be read").await;
             return;
         };
         let item = item(reply_target.address.chat.clone());
         let view = row.final_view.as_deref().and_then(|text| serde_json::from_str::<FinalView>(text).ok());
-        let late = self.outbox.too_old(&item);
+        let late = shared.outbox.too_old(&item);
         // A word in its place would count as all of it.
         if late && view.as_ref().is_some_and(|view| view.whole) {
-            self.outbox.park(&item, "too old to be sent").await;
+            shared.outbox.park(&item, "too old to be sent").await;
             return;
         }
         let view = match late {
@@ -127,37 +119,38 @@ impl Shared {
 
     /// A command's answer is delivered beside whatever its conversation does.
     fn redeliver(
-        self: &Arc<Self>,
+        &self,
         account: &Arc<Account>,
         item: OutboxItem,
         reply_target: ReplyTarget,
         view: FinalView,
     ) {
-        let (shared, account) = (self.clone(), account.clone());
+        let (shared, account) = (self.shared().clone(), account.clone());
         let hurry = if view.whole { Hurry::waiting() } else { Hurry::default() };
-        self.tasks.spawn(async move {
-            turn::deliver(&shared, &account, &item, reply_target, &view, &hurry).await;
+        shared.clone().tasks.spawn(async move {
+            reply::deliver(&shared, &account, &item, reply_target, &view, &hurry).await;
         });
     }
 
     async fn resume(
-        self: &Arc<Self>,
+        &self,
         account: &Arc<Account>,
         row: TurnRow,
         item: OutboxItem,
         reply_target: ReplyTarget,
         said: Vec<InboxItem>,
     ) {
+        let shared = self.shared();
         let (Some(thread), Some(run)) = (row.thread, row.run) else {
-            self.outbox.park(&item, "its record is not whole").await;
+            shared.outbox.park(&item, "its record is not whole").await;
             return;
         };
-        retry_until_stored("a turn's resumption could not be noted", || self.db.resume(&row.id)).await;
-        let read = || self.db.conversation(&row.conversation);
+        retry_until_stored("a turn's resumption could not be noted", || shared.db.resume(&row.id)).await;
+        let read = || shared.db.conversation(&row.conversation);
         let known = retry_until_stored("a conversation could not be read", read).await.flatten();
         let chosen = known.as_ref().and_then(|known| known.agent.as_deref());
         let policy = account.policy();
-        let session = agent::settle(self, &policy, &row.conversation, chosen, &reply_target.sender).await;
+        let session = agent::settle(shared, &policy, &row.conversation, chosen, &reply_target.sender).await;
         let job = TurnJob {
             item,
             reply_target,
@@ -174,18 +167,8 @@ impl Shared {
     }
 }
 
-/// Returns where a turn's reply goes, with what is there of it.
-pub(super) fn reply_target(row: &TurnRow) -> Option<ReplyTarget> {
-    let reply_target: ReplyTarget = serde_json::from_str(&row.reply_target).ok()?;
-    let saved = row.handle.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Some(ReplyTarget { saved, ..reply_target })
-}
-
+/// Whether an event asks the last question again.
 fn asks_again(arrival: &InboxItem) -> bool {
-    let text = match &arrival.inbound.kind {
-        InboundKind::Message { text, .. } => text,
-        InboundKind::Press { action } => action,
-        InboundKind::Edit { .. } | InboundKind::Recall => return false,
-    };
-    Command::parse(text) == Some(Command::Retry)
+    let edited = matches!(arrival.inbound.kind, InboundKind::Edit { .. });
+    Command::of(&arrival.inbound.kind).is_some_and(|command| !edited && command.name == "retry")
 }

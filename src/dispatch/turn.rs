@@ -1,19 +1,22 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Policy, Session, Shared, approval, conversation::new_turn, recover, view};
+use super::{
+    account::{Account, Policy, Session},
+    approval,
+    input::{self, Input, item_id, message_id},
+    reply,
+    shared::Shared,
+    view,
+};
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
-    clock,
-    config::Uploads,
-    sent,
+    clock, sent,
 };
 use futures_util::FutureExt;
-use pudu_channels::{
-    Attachment, BoxFuture, FinalView, Hurry, InboundKind, LiveReply, OutFile, ReplyTarget, SendError,
-};
+use pudu_channels::{BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
     Asker, Control, Run, RunEnd, RunTask,
-    base::{Human, MessageId, ReadOutcome, RunId, SharedFile, ThreadId},
+    base::{Human, MessageId, RunId, ThreadId},
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
@@ -69,6 +72,15 @@ pub(super) struct TurnJob {
 }
 
 impl TurnJob {
+    /// Returns what was said that the thread may not have yet.
+    fn new_messages(&self) -> &[InboxItem] {
+        if self.again { &[] } else { &self.said }
+    }
+
+    fn brings_files(&self) -> bool {
+        self.new_messages().iter().any(input::has_attachments)
+    }
+
     /// The one who is answered.
     fn asker(&self, policy: &Policy) -> Asker {
         let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
@@ -119,16 +131,6 @@ pub(super) struct TurnEnd {
     pub(super) unused: Vec<MessageId>,
 }
 
-/// The id under which an arrival enters a thread: the same again after a restart.
-pub(super) fn message_id(arrival: &InboxItem) -> MessageId {
-    format!("in-{}", arrival.id.0).into()
-}
-
-/// Returns the inbox's number of a message of a thread, if it came from there.
-pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
-    id.as_str().strip_prefix("in-")?.parse().ok().map(InboxItemId)
-}
-
 /// Performs a turn, until people see its reply. `delivering` begins when only that is left. A turn that
 /// breaks down ends with a word of that.
 pub(super) async fn perform(
@@ -147,7 +149,7 @@ pub(super) async fn perform(
             let view = FinalView { text: text.to_owned(), failed: true, ..FinalView::default() };
             let view = shared.outbox.conclude(&job.item, view).await;
             let reply_target = shown(&shared.db, &job.item.turn, job.reply_target).await;
-            deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
+            reply::deliver(&shared, &account, &job.item, reply_target, &view, &delivering.hurry).await;
             TurnEnd::default()
         }
     }
@@ -157,7 +159,7 @@ pub(super) async fn perform(
 async fn shown(db: &Db, turn: &TurnId, reply_target: ReplyTarget) -> ReplyTarget {
     let turns = retry_until_stored("what a turn showed cannot be read", || db.open_turns()).await;
     let row = turns.unwrap_or_default().into_iter().find(|row| row.id == *turn);
-    row.and_then(|row| recover::reply_target(&row)).unwrap_or(reply_target)
+    row.and_then(|row| reply::stored_target(&row)).unwrap_or(reply_target)
 }
 
 async fn work(
@@ -168,15 +170,21 @@ async fn work(
 ) -> TurnEnd {
     let reply_store = shared.outbox.reply_store(&job.item);
     let mut reply = account.channel().open_reply(job.reply_target.clone(), reply_store);
-    let (input, notes) = hear(shared, account, job).await;
-    let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
+    // Files are fetched and read as a part of the run: no more of that at once than there may be runs.
+    let admission = match job.brings_files() {
+        true => shared.client.admit(&job.control.cancel).await,
+        false => None,
+    };
+    let Input { messages, notes } =
+        input::read(shared, account, job.new_messages(), &job.thread, &job.control.cancel).await;
+    let again = job.again.then(|| job.said.first().map(message_id)).flatten();
     let policy = account.policy();
     let others = policy.has_others_decide(&job.reply_target.sender);
-    let task = job.task(&policy, input, again);
-    let mut run = shared.client.start(task, job.control.clone());
+    let task = job.task(&policy, messages, again);
+    let mut run = shared.client.start_admitted(task, job.control.clone(), admission);
     let hand_over = |key: &str, whole: &str| hand_over(shared, account, job, key, whole);
     let shown = show(&mut run, &mut *reply, others, hand_over).await;
     let Some(ended) = shown else { return TurnEnd::default() };
@@ -272,14 +280,14 @@ fn hand_over<'a>(
         let view = FinalView { text, files, whole: true, ..FinalView::default() };
         let item = OutboxItem { turn, created: clock::now(), not_before: 0, ..job.item.clone() };
         let reply_target = account.channel().beside(&job.reply_target);
-        let row = new_turn(&item, &reply_target, Vec::new(), serde_json::to_string(&view).ok());
+        let row = reply::new_turn(&item, &reply_target, Vec::new(), serde_json::to_string(&view).ok());
         if !shared.outbox.open(&row).await {
             return;
         }
         let (shared, account) = (shared.clone(), account.clone());
         shared.tasks.clone().spawn(async move {
             // Who approves waits for it: what cannot be sent as a file is said in words.
-            deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
+            reply::deliver(&shared, &account, &item, reply_target, &view, &Hurry::waiting()).await
         });
     })
 }
@@ -338,124 +346,6 @@ fn fate_of(result: Result<(), SendError>) -> UpdateOutcome {
             }
         }
     }
-}
-
-/// Turns what arrived into messages for the thread, and fetches the files that came along. Returns also
-/// what people are to be told of files that could not be had.
-async fn hear(shared: &Shared, account: &Account, job: &TurnJob) -> (Vec<Human>, Vec<String>) {
-    let (mut input, mut notes) = (Vec::new(), Vec::new());
-    let mut basket = Basket::new(shared, account, job);
-    let policy = account.policy();
-    for arrival in job.said.iter().filter(|_| !job.again) {
-        let (text, attachments) = match &arrival.inbound.kind {
-            InboundKind::Message { text, attachments, .. } => (text, attachments.as_slice()),
-            InboundKind::Press { action } => (action, [].as_slice()),
-            InboundKind::Edit { .. } | InboundKind::Recall => continue,
-        };
-        let mut human = human(arrival, text, &policy);
-        if !attachments.is_empty() && known(shared, job, &human.id).await {
-            continue;
-        }
-        for attachment in attachments {
-            match basket.fetch(attachment).await {
-                Ok(file) => {
-                    notes.extend(unread(&file));
-                    human.files.push(file);
-                }
-                Err(reason) => {
-                    let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
-                    human.notes.push(note.clone());
-                    notes.push(note);
-                }
-            }
-        }
-        input.push(human);
-    }
-    (input, notes)
-}
-
-/// Returns the note on a document that could not be read.
-fn unread(file: &SharedFile) -> Option<String> {
-    let Some(ReadOutcome::Failed { reason }) = &file.reading else { return None };
-    Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
-}
-
-/// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
-async fn known(shared: &Shared, job: &TurnJob, id: &MessageId) -> bool {
-    shared.client.state(&job.thread).await.is_ok_and(|state| state.messages.contains_key(id))
-}
-
-/// Returns an arrival's words as a message of the thread.
-pub(super) fn human(arrival: &InboxItem, text: &str, policy: &Policy) -> Human {
-    let sender = &arrival.inbound.sender;
-    let (name, id) = (sender.name.clone(), sender.id.clone());
-    let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
-    Human { sender, person, at: Some(policy.now()), ..Human::new(message_id(arrival), text) }
-}
-
-/// The files that come with one turn, and how much of them is still taken.
-struct Basket<'a> {
-    shared: &'a Shared,
-    account: &'a Account,
-    job: &'a TurnJob,
-    files: u32,
-    bytes: u64,
-    largest: u64,
-    read: bool,
-}
-
-impl<'a> Basket<'a> {
-    fn new(shared: &'a Shared, account: &'a Account, job: &'a TurnJob) -> Self {
-        let Uploads { max_files, max_file_size, max_total_size, auto_convert_documents } =
-            shared.rules().uploads.clone();
-        let (files, bytes, largest, read) =
-            (max_files, max_total_size, max_file_size, auto_convert_documents);
-        Self { shared, account, job, files, bytes, largest, read }
-    }
-
-    /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
-    /// had.
-    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
-        self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
-        let channel = self.account.channel();
-        let limit = channel.limits().download.min(self.largest).min(self.bytes);
-        let folder = self.shared.home.join("tmp");
-        tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
-        let part = folder.join(format!("{}.part", MessageId::fresh()));
-        let fetch = channel.download(attachment, &part, limit);
-        let fetched = self.job.control.cancel.run_until_cancelled(fetch).await;
-        let kept = match fetched {
-            None => Err("stopped".to_owned()),
-            Some(Err(error)) => Err(error.to_string()),
-            Some(Ok(size)) => {
-                self.bytes = self.bytes.saturating_sub(size);
-                let adopt = self.shared.client.adopt(&self.job.thread, &part, &attachment.name);
-                adopt.await.map_err(|error| error.to_string())
-            }
-        };
-        // It was moved if all went well.
-        tokio::fs::remove_file(&part).await.ok();
-        let mut file = kept?;
-        if self.read {
-            let read = self.shared.client.read_document(&self.job.thread, &mut file);
-            // Who stops the turn does not want to wait for it.
-            self.job.control.cancel.run_until_cancelled(read).await;
-        }
-        Ok(file)
-    }
-}
-
-/// Delivers a view that is known already: a command's answer, or a reply that a restart cut.
-pub(super) async fn deliver(
-    shared: &Shared,
-    account: &Account,
-    item: &OutboxItem,
-    reply_target: ReplyTarget,
-    view: &FinalView,
-    hurry: &Hurry,
-) {
-    let reply = account.channel().open_reply(reply_target, shared.outbox.reply_store(item));
-    shared.outbox.deliver(item, reply, view, hurry).await;
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! People's view of a run: the fold of its events while it works, and its end in words.
 
-use super::{Shared, approval};
+use super::{approval, shared::Shared};
 use crate::{clock, sent};
 use pudu_channels::{ChannelLimits, Choice, FinalView, OutFile, Prompt, ReplyView, render::fenced};
 use pudu_client::{

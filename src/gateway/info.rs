@@ -1,7 +1,7 @@
 //! Lists of models, channels and commands.
 
 use super::Gateway;
-use crate::dispatch::command;
+use crate::dispatch::commands;
 use axum::{
     Json,
     extract::{Path, State},
@@ -58,5 +58,5 @@ pub(super) async fn restart(
 pub(super) async fn commands(State(gateway): State<Gateway>) -> Json<Value> {
     let skills = gateway.0.shared.client.catalog().await.enabled();
     let entry = |(name, argument, help)| json!({ "name": name, "argument": argument, "help": help });
-    Json(json!({ "commands": command::offered(&skills).map(entry).collect::<Vec<_>>() }))
+    Json(json!({ "commands": commands::offered(&skills).map(entry).collect::<Vec<_>>() }))
 }

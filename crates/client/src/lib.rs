@@ -51,12 +51,17 @@ use std::{
 };
 use store::Db;
 use threads::Threads;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The agent.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
+
+/// The right of one run to work, until it is dropped.
+pub struct Admission {
+    _permit: OwnedSemaphorePermit,
+}
 
 struct Inner {
     db: Db,
@@ -200,16 +205,30 @@ impl Client {
         Ok(deletion)
     }
 
+    /// Waits until one more run may work; `None` when `cancel` comes first. For callers that have work to do for a run
+    /// before it starts.
+    pub async fn admit(&self, cancel: &CancellationToken) -> Option<Admission> {
+        let permit = cancel.run_until_cancelled(self.0.admission.clone().acquire_owned()).await?;
+        Some(Admission { _permit: permit.ok()? })
+    }
+
     /// Starts a run. The caller sees to it that a thread has one run at a time; if two meet, the log stops
     /// the later one.
     #[must_use]
     pub fn start(&self, task: RunTask, control: Control) -> Run {
+        self.start_admitted(task, control, None)
+    }
+
+    /// Like [`Client::start`], for a run that was admitted already.
+    #[must_use]
+    pub fn start_admitted(&self, task: RunTask, control: Control, admission: Option<Admission>) -> Run {
         let (ended, done) = oneshot::channel();
         let run = Run { replay: Arc::new(Replay::default()), done };
         let (id, live) = (task.run.clone(), self.clone());
         self.0.live.open(id.clone(), run.replay.clone());
         let (replay, steering) = (run.replay.clone(), control.steering.clone());
-        let work = AssertUnwindSafe(run::work(self.clone(), task, replay.clone(), control)).catch_unwind();
+        let work = AssertUnwindSafe(run::work(self.clone(), task, replay.clone(), control, admission))
+            .catch_unwind();
         let suspend = self.0.suspend.clone();
         self.0.tasks.spawn(async move {
             // The one who started the run may have gone: the log has it all.

@@ -1,7 +1,7 @@
 //! One run, from the wish to its end.
 
 use crate::{
-    Client,
+    Admission, Client,
     cast::{self, AssembledAgent},
     now,
 };
@@ -135,10 +135,11 @@ pub(crate) async fn work(
     task: RunTask,
     replay: Arc<Replay>,
     Control { steering, cancel }: Control,
+    admission: Option<Admission>,
 ) -> RunEnd {
-    let admitted = tokio::select! {
-        permit = client.0.admission.clone().acquire_owned() => permit.ok(),
-        () = cancel.cancelled() => None,
+    let admission = match admission {
+        None => client.admit(&cancel).await,
+        admitted => admitted,
     };
     let (seq, state) = match client.0.threads.take(&task.thread).await {
         Ok(thread) => thread,
@@ -167,7 +168,7 @@ pub(crate) async fn work(
             }
         }
     };
-    drop(admitted);
+    drop(admission);
     let ended = RunEnd {
         text: words(turn.state()),
         finish: last_reply(turn.state()).map(|reply| reply.finish).unwrap_or_default(),

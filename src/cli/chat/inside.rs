@@ -2,7 +2,7 @@
 
 use super::wire::{Act, Entry, Letter, News, Unsent, Wire};
 use crate::{
-    dispatch::{Shared, command},
+    dispatch::{Shared, commands},
     local::{Change, Line, Local},
 };
 use futures_util::{StreamExt, stream, stream::BoxStream};
@@ -50,7 +50,7 @@ impl Wire for Inside {
                 argument: argument.to_owned(),
                 help,
             };
-            command::offered(&skills).map(entry).collect()
+            commands::offered(&skills).map(entry).collect()
         })
     }
 

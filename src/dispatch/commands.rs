@@ -1,0 +1,151 @@
+//! The slash commands: one file each, and one table, from which help, menus and suggestions are made. Skills are asked
+//! for in the same way, and are named behind them.
+//!
+//! To add a command: one file with its [`CommandSpec`], one line in [`TABLE`].
+
+mod agent;
+mod connect;
+mod help;
+mod memory;
+mod mode;
+mod models;
+mod new;
+mod retry;
+mod skills;
+mod start;
+mod status;
+mod stop;
+mod unknown;
+mod usage;
+
+use super::{
+    command::Command,
+    conversation::{CommandCall, CommandFn},
+};
+use pudu_client::{base::Skill, store::StoreError};
+
+/// A command, as help and menus show it, and its work.
+pub(crate) struct CommandSpec {
+    /// The command without its slash.
+    pub(crate) name: &'static str,
+    /// Placeholder for its argument.
+    pub(crate) argument: &'static str,
+    /// Its help text.
+    pub(crate) help: &'static str,
+    run: CommandFn,
+}
+
+/// The commands, in the order in which help shows them.
+pub(crate) const TABLE: &[CommandSpec] = &[
+    new::COMMAND,
+    stop::COMMAND,
+    retry::COMMAND,
+    status::COMMAND,
+    models::COMMAND,
+    agent::COMMAND,
+    mode::COMMAND,
+    skills::COMMAND,
+    usage::COMMAND,
+    memory::COMMAND,
+    connect::COMMAND,
+    help::COMMAND,
+];
+
+/// Commands that need no line in the help.
+const HIDDEN: &[CommandSpec] = &[start::COMMAND];
+
+/// Maximum number of agents, or models, that become buttons.
+const MAX_BUTTONS: usize = 8;
+/// Maximum length of the action that a button carries, in bytes.
+const MAX_ACTION_BYTES: usize = 64;
+/// Maximum number of skills that are listed.
+const MAX_LISTED_SKILLS: usize = 60;
+/// Maximum length of a skill's description in the menu, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 160;
+
+fn find(command: &Command) -> Option<&'static CommandSpec> {
+    TABLE.iter().chain(HIDDEN).find(|spec| spec.name == command.name)
+}
+
+/// Tells whether there is a command of this name.
+pub(super) fn exists(command: &Command) -> bool {
+    find(command).is_some()
+}
+
+/// Returns a command with its work; one that nobody knows is answered with a suggestion.
+pub(super) fn call(command: Command) -> CommandCall {
+    let run = find(&command).map_or(unknown::RUN, |spec| spec.run);
+    CommandCall { command, run }
+}
+
+/// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
+pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static str, String)> {
+    let row = |row: &'static CommandSpec| (row.name, row.argument, row.help.to_owned());
+    TABLE
+        .iter()
+        .map(row)
+        .chain(skills.iter().map(|skill| (skill.name.as_str(), "[request]", brief(&skill.about))))
+}
+
+/// Returns the first sentence of what a skill is for.
+pub(crate) fn brief(about: &str) -> String {
+    let words = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = words.split_once(". ").map_or(words.as_str(), |(first, _)| first).trim_end_matches('.');
+    let cut: String = first.chars().take(MAX_DESCRIPTION_CHARS).collect();
+    if cut.len() < first.len() { format!("{}…", cut.trim_end()) } else { cut }
+}
+
+/// Returns the answer where a choice could not be stored.
+fn not_stored(error: &StoreError) -> String {
+    tracing::error!(%error, "failed to store a choice");
+    "That could not be stored just now. Try again in a moment.".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_by_its_name_and_has_a_line_in_the_help() {
+        let mut seen = Vec::new();
+        for spec in TABLE.iter().chain(HIDDEN) {
+            let command = Command::parse(&format!("/{}", spec.name)).unwrap();
+            assert!(exists(&command), "{}", spec.name);
+            assert!(!seen.contains(&spec.name), "{} stands for two", spec.name);
+            seen.push(spec.name);
+        }
+        for spec in TABLE {
+            assert!(help::text(&[]).contains(&format!("`/{}", spec.name)), "{}", spec.name);
+            assert!(
+                spec.name.len() <= 32 && (3..=256).contains(&spec.help.len()),
+                "Telegram's limits of a menu"
+            );
+        }
+        assert!(!exists(&Command::parse("/data-analysis").unwrap()));
+    }
+
+    #[test]
+    fn an_unknown_command_gets_a_suggestion() {
+        assert!(
+            unknown::text("sotp", &[])
+                .starts_with("Unknown command: /sotp. Did you mean `/stop`? Available commands: /new | ")
+        );
+        assert!(unknown::text("dance", &[]).starts_with("Unknown command: /dance. Available commands: "));
+        let skills = [skill("data-analysis", "x")];
+        assert!(unknown::text("data-analyse", &skills).contains("Did you mean `/data-analysis`?"));
+    }
+
+    fn skill(name: &str, about: &str) -> Skill {
+        Skill { name: name.into(), about: about.into(), path: String::new(), tools: None, text: "".into() }
+    }
+
+    #[test]
+    fn skills_are_listed_by_their_first_sentence() {
+        assert_eq!(skills::text(&[]), "There are no skills here.");
+        let some = [skill("a", "Does this.\n Use it when asked."), skill("b", &"x".repeat(200))];
+        let lines =
+            format!("Skills:\n\n- `/a` — Does this\n- `/b` — {}…\n\nBegin a message", "x".repeat(160));
+        assert!(skills::text(&some).starts_with(&lines), "{}", skills::text(&some));
+        assert!(help::text(&some).contains("\n\nSkills, each with your request behind it: `/a`, `/b`\n\n"));
+    }
+}

@@ -1,0 +1,32 @@
+//! `/stop`: stops the run and drops what waits.
+
+use super::CommandSpec;
+use crate::bus::InboxItem;
+use crate::dispatch::conversation::ConversationActor;
+use pudu_channels::{FinalView, InboundKind};
+use pudu_client::store::InboxItemId;
+
+pub(super) const COMMAND: CommandSpec = CommandSpec {
+    name: "stop",
+    argument: "",
+    help: "Stop what is being worked on",
+    run: |actor, arrival, _| Box::pin(run(actor, arrival)),
+};
+
+/// A press of the button needs no answer besides: the message that it stood under shows what happened.
+async fn run(actor: &mut ConversationActor, arrival: InboxItem) {
+    let stopped = [actor.stop(), actor.stop_files()].contains(&true);
+    let waiting = actor.waiting.drain(..).chain(actor.again.take());
+    let dropped: Vec<InboxItemId> = waiting.map(|waiting| waiting.id).collect();
+    if matches!(arrival.inbound.kind, InboundKind::Press { .. }) && stopped && dropped.is_empty() {
+        actor.shared.inbox.finish(&[arrival.id]).await;
+        return;
+    }
+    let text = match (stopped, dropped.len()) {
+        (false, 0) => "Nothing is running here.".to_owned(),
+        (_, 0) => "Stopped.".to_owned(),
+        (_, 1) => "Stopped. One waiting message was dropped.".to_owned(),
+        (_, count) => format!("Stopped. {count} waiting messages were dropped."),
+    };
+    actor.answer_with(arrival, FinalView { text, ..FinalView::default() }, dropped);
+}

@@ -1,0 +1,38 @@
+//! A command that nobody knows: the answer suggests the nearest one.
+
+use super::TABLE;
+use crate::bus::InboxItem;
+use crate::dispatch::{
+    command::Command,
+    conversation::{CommandFn, ConversationActor},
+};
+use pudu_client::{base::Skill, model::Offline};
+
+pub(super) const RUN: CommandFn = |actor, arrival, command| Box::pin(run(actor, arrival, command));
+
+async fn run(actor: &mut ConversationActor, arrival: InboxItem, command: Command) {
+    let person = &arrival.inbound.sender.id;
+    // The model without a model calls tools by hand.
+    if command.name == "tool" && super::models::chosen(actor, person).await.as_deref() == Some(Offline::NAME)
+    {
+        actor.say(arrival).await;
+        return;
+    }
+    let text = text(&command.name, &actor.skills(person).await);
+    actor.answer(arrival, text);
+}
+
+/// Returns the answer to an unknown command, with the nearest command or skill.
+pub(super) fn text(name: &str, skills: &[Skill]) -> String {
+    let names = || TABLE.iter().map(|row| row.name);
+    let all = names().chain(skills.iter().map(|skill| skill.name.as_str()));
+    let nearest = all.map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+    let meant = match nearest {
+        Some((distance, known)) if distance <= 2 && distance < name.len() => {
+            format!(" Did you mean `/{known}`?")
+        }
+        _ => String::new(),
+    };
+    let all: Vec<String> = names().map(|name| format!("/{name}")).collect();
+    format!("Unknown command: /{name}.{meant} Available commands: {}", all.join(" | "))
+}

@@ -1,0 +1,162 @@
+//! Messages for a thread, made of what people said: their words, and the files that came along, which are fetched from
+//! the platform into the thread's uploads and read if they are documents.
+
+use super::{
+    account::{Account, Policy},
+    shared::Shared,
+};
+use crate::{bus::InboxItem, config::Uploads};
+use pudu_channels::{Attachment, InboundKind};
+use pudu_client::{
+    base::{Human, MessageId, ReadOutcome, SharedFile, ThreadId},
+    store::InboxItemId,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The id under which an arrival enters a thread: the same again after a restart.
+pub(super) fn message_id(arrival: &InboxItem) -> MessageId {
+    format!("in-{}", arrival.id.0).into()
+}
+
+/// Returns the inbox's number of a message of a thread, if it came from there.
+pub(super) fn item_id(id: &MessageId) -> Option<InboxItemId> {
+    id.as_str().strip_prefix("in-")?.parse().ok().map(InboxItemId)
+}
+
+/// Returns an arrival's words as a message of the thread.
+pub(super) fn human(arrival: &InboxItem, text: &str, policy: &Policy) -> Human {
+    let sender = &arrival.inbound.sender;
+    let (name, id) = (sender.name.clone(), sender.id.clone());
+    let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };
+    Human { sender, person, at: Some(policy.now()), ..Human::new(message_id(arrival), text) }
+}
+
+/// Changes the words of a message that waits.
+pub(super) async fn amend(shared: &Shared, waiting: &mut InboxItem, words: &str) {
+    if let InboundKind::Message { text, .. } = &mut waiting.inbound.kind {
+        words.clone_into(text);
+    }
+    let payload = serde_json::to_string(&waiting.inbound).unwrap_or_default();
+    if let Err(error) = shared.db.amend(waiting.id, &payload).await {
+        tracing::error!(%error, "an edited message could not be kept");
+    }
+}
+
+/// What a turn tells its run, and what people are to be told of files that could not be had.
+#[derive(Default)]
+pub(super) struct Input {
+    pub(super) messages: Vec<Human>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Tells whether files came with an arrival.
+pub(super) fn has_attachments(arrival: &InboxItem) -> bool {
+    matches!(&arrival.inbound.kind, InboundKind::Message { attachments, .. } if !attachments.is_empty())
+}
+
+/// Makes messages for the thread of what people said, and fetches the files that came along.
+pub(super) async fn read(
+    shared: &Shared,
+    account: &Account,
+    said: &[InboxItem],
+    thread: &ThreadId,
+    cancel: &CancellationToken,
+) -> Input {
+    let (mut input, policy) = (Input::default(), account.policy());
+    let mut basket = Basket::new(shared, account, thread, cancel);
+    for arrival in said {
+        let (text, attachments) = match &arrival.inbound.kind {
+            InboundKind::Message { text, attachments, .. } => (text, attachments.as_slice()),
+            InboundKind::Press { action } => (action, [].as_slice()),
+            InboundKind::Edit { .. } | InboundKind::Recall => continue,
+        };
+        let mut human = human(arrival, text, &policy);
+        if !attachments.is_empty() && known(shared, thread, &human.id).await {
+            continue;
+        }
+        for attachment in attachments {
+            match basket.fetch(attachment).await {
+                Ok(file) => {
+                    input.notes.extend(unread(&file));
+                    human.files.push(file);
+                }
+                Err(reason) => {
+                    let note = format!("⚠️ `{}` could not be fetched: {reason}", attachment.name);
+                    human.notes.push(note.clone());
+                    input.notes.push(note);
+                }
+            }
+        }
+        input.messages.push(human);
+    }
+    input
+}
+
+/// Returns the note on a document that could not be read.
+fn unread(file: &SharedFile) -> Option<String> {
+    let Some(ReadOutcome::Failed { reason }) = &file.reading else { return None };
+    Some(format!("⚠️ `{}` could not be read: {reason}", file.name))
+}
+
+/// Returns whether the thread has a message already: a restart cut the turn after its files were fetched.
+async fn known(shared: &Shared, thread: &ThreadId, id: &MessageId) -> bool {
+    shared.client.state(thread).await.is_ok_and(|state| state.messages.contains_key(id))
+}
+
+/// The files that come with one turn, and how much of them is still taken.
+struct Basket<'a> {
+    shared: &'a Shared,
+    account: &'a Account,
+    thread: &'a ThreadId,
+    cancel: &'a CancellationToken,
+    files: u32,
+    bytes: u64,
+    largest: u64,
+    read: bool,
+}
+
+impl<'a> Basket<'a> {
+    fn new(
+        shared: &'a Shared,
+        account: &'a Account,
+        thread: &'a ThreadId,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        let Uploads { max_files, max_file_size, max_total_size, auto_convert_documents } =
+            shared.rules().uploads.clone();
+        let (files, bytes, largest, read) =
+            (max_files, max_total_size, max_file_size, auto_convert_documents);
+        Self { shared, account, thread, cancel, files, bytes, largest, read }
+    }
+
+    /// Fetches a file into the thread's uploads and reads it if it is a document, or says why it cannot be
+    /// had.
+    async fn fetch(&mut self, attachment: &Attachment) -> Result<SharedFile, String> {
+        self.files = self.files.checked_sub(1).ok_or("too many files came together")?;
+        let channel = self.account.channel();
+        let limit = channel.limits().download.min(self.largest).min(self.bytes);
+        let folder = self.shared.home.join("tmp");
+        tokio::fs::create_dir_all(&folder).await.map_err(|error| error.to_string())?;
+        let part = folder.join(format!("{}.part", MessageId::fresh()));
+        let fetch = channel.download(attachment, &part, limit);
+        let fetched = self.cancel.run_until_cancelled(fetch).await;
+        let kept = match fetched {
+            None => Err("stopped".to_owned()),
+            Some(Err(error)) => Err(error.to_string()),
+            Some(Ok(size)) => {
+                self.bytes = self.bytes.saturating_sub(size);
+                let adopt = self.shared.client.adopt(self.thread, &part, &attachment.name);
+                adopt.await.map_err(|error| error.to_string())
+            }
+        };
+        // It was moved if all went well.
+        tokio::fs::remove_file(&part).await.ok();
+        let mut file = kept?;
+        if self.read {
+            let read = self.shared.client.read_document(self.thread, &mut file);
+            // Who stops the turn does not want to wait for it.
+            self.cancel.run_until_cancelled(read).await;
+        }
+        Ok(file)
+    }
+}

@@ -1,0 +1,63 @@
+//! The services that dispatching works with, and the rules for all accounts.
+
+use super::{
+    access::{Known, Refusals},
+    account::Accounts,
+};
+use crate::{
+    bus::{Inbox, InboxItem, Outbox},
+    config::Uploads,
+    links::Links,
+};
+use pudu_client::{Client, store::Db};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Rules for all accounts. A change takes effect with the next message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Follow-ups that come within this time of each other are answered together.
+    pub(crate) follow_up_window: Duration,
+    /// Limits of files that people send with one turn.
+    pub(crate) uploads: Uploads,
+}
+
+/// The services that all conversations share.
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) client: Client,
+    pub(crate) inbox: Inbox,
+    pub(crate) outbox: Outbox,
+    pub(crate) home: PathBuf,
+    pub(crate) accounts: Accounts,
+    /// Ends conversations: no new turns.
+    pub(crate) drain: CancellationToken,
+    /// Turns, deliveries and conversations.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) rules: RwLock<Arc<Rules>>,
+    pub(crate) refusals: Refusals,
+    pub(crate) known: Known,
+    pub(crate) links: Links,
+    /// Cancelled when it is known which tools of extensions there are: turns that a restart cut wait for that.
+    pub(crate) extended: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Gives an event no sign. Not waited for: strangers hold nobody up.
+    pub(super) fn ignore(&self, arrival: &InboxItem) {
+        let (inbox, id) = (self.inbox.clone(), arrival.id);
+        self.tasks.spawn(async move { inbox.finish(&[id]).await });
+    }
+}
