@@ -15,13 +15,14 @@ use crate::{
 use futures_util::FutureExt;
 use pudu_channels::{BoxFuture, FinalView, Hurry, LiveReply, OutFile, ReplyTarget, SendError};
 use pudu_client::{
-    Asker, Control, Run, RunEnd, RunTask,
+    Admission, Asker, Control, Run, RunEnd, RunTask,
     base::{Human, MessageId, RunId, ThreadId},
     net::scrub,
     store::{Db, InboxItemId, TurnId},
 };
 use std::{
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -173,9 +174,8 @@ async fn work(
     if job.cut != Interruption::Never && !extended(shared, job).await {
         return TurnEnd::default();
     }
-    // Files are fetched and read as a part of the run: no more of that at once than there may be runs.
     let admission = match job.brings_files() {
-        true => shared.client.admit(&job.control.cancel).await,
+        true => admit(shared, job, &mut *reply).await,
         false => None,
     };
     let Input { messages, notes } =
@@ -199,6 +199,21 @@ async fn work(
     let view = shared.outbox.conclude(&job.item, view).await;
     shared.outbox.deliver(&job.item, reply, &view, &delivering.hurry).await;
     TurnEnd { unused }
+}
+
+/// Waits until the run may work: its files are fetched and read as a part of it, no more of that at once than there may
+/// be runs. Whoever has to wait sees that.
+async fn admit(shared: &Shared, job: &TurnJob, reply: &mut dyn LiveReply) -> Option<Admission> {
+    let mut admit = pin!(shared.client.admit(&job.control.cancel));
+    match (&mut admit).now_or_never() {
+        Some(admission) => admission,
+        None => {
+            if let Err(error) = reply.update(&view::waiting()).await {
+                tracing::debug!(%error, "failed to show that a turn waits");
+            }
+            admit.await
+        }
+    }
 }
 
 /// Waits until the tools of extensions are there, or will probably not be. Tells whether the turn goes on: the
