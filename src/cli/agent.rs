@@ -167,9 +167,9 @@ fn list(agents: &Agents) -> String {
     out
 }
 
-fn show(persona: &CustomAgent) -> String {
-    let profile = &persona.profile;
-    let mut out = format!("{}\n  {}\n", persona.name, profile.about);
+fn show(custom: &CustomAgent) -> String {
+    let profile = &custom.profile;
+    let mut out = format!("{}\n  {}\n", custom.name, profile.about);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "  {name:11} {value}");
     };
@@ -181,7 +181,7 @@ fn show(persona: &CustomAgent) -> String {
     line("model", profile.model.as_deref().unwrap_or("the default"));
     line("tool groups", &some(&profile.tool_groups));
     line("skills", &some(&profile.skills));
-    persona.odd.iter().for_each(|note| line("note", note));
+    custom.odd.iter().for_each(|note| line("note", note));
     format!("{out}\n{}\n", profile.soul.trim_end())
 }
 

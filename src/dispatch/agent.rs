@@ -113,8 +113,8 @@ impl ConversationActor {
     }
 
     async fn choose(&self, arrival: InboxItem, name: &str) {
-        match self.shared.client.persona(name).await {
-            Ok(persona) => self.switch(arrival, Some(Choice::Named(persona.name))).await,
+        match self.shared.client.custom(name).await {
+            Ok(custom) => self.switch(arrival, Some(Choice::Named(custom.name))).await,
             Err(why) => {
                 let roster = self.shared.client.roster().await;
                 let near = roster.agents.iter().map(|agent| agent.name.as_str());
@@ -145,12 +145,12 @@ impl ConversationActor {
 
     /// Says who answers from now on, and what is odd about them.
     async fn introduce(&self, person: &str) -> String {
-        let Some(persona) = self.persona(person).await else {
+        let Some(custom) = self.custom(person).await else {
             return format!("`{}` answers here from now on.", self.session(person).await.agent_name());
         };
-        let about = about(&persona);
-        let mut text = format!("`{}` answers here from now on{about}.", persona.name);
-        for note in self.shared.client.notes(&persona).await {
+        let about = about(&custom);
+        let mut text = format!("`{}` answers here from now on{about}.", custom.name);
+        for note in self.shared.client.notes(&custom).await {
             // Writing to a String cannot fail.
             let _ = write!(text, "\n- ⚠️ {note}");
         }
@@ -192,8 +192,8 @@ impl ConversationActor {
     }
 
     /// Returns the custom agent that answers a person here, if it is one and can be read.
-    pub(super) async fn persona(&self, person: &str) -> Option<CustomAgent> {
-        self.shared.client.persona(&self.session(person).await.agent?).await.ok()
+    pub(super) async fn custom(&self, person: &str) -> Option<CustomAgent> {
+        self.shared.client.custom(&self.session(person).await.agent?).await.ok()
     }
 
     /// Returns the skills of who answers a person here.
@@ -202,8 +202,8 @@ impl ConversationActor {
         if let Authoring::New(_) = session.authoring {
             return Arc::default();
         }
-        match self.persona(person).await {
-            Some(persona) => persona.profile.skills_of(&catalog),
+        match self.custom(person).await {
+            Some(custom) => custom.profile.skills_of(&catalog),
             None => catalog.enabled(),
         }
     }
@@ -233,9 +233,9 @@ impl ConversationActor {
         let mark = |name: &str| if name == now { " ← answers here" } else { "" };
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- `{LEAD}`: the usual one{}", mark(LEAD));
-        for persona in &roster.agents {
-            let _ = write!(text, "\n- `{}`{}{}", persona.name, about(persona), mark(&persona.name));
-            for note in self.shared.client.notes(persona).await {
+        for custom in &roster.agents {
+            let _ = write!(text, "\n- `{}`{}{}", custom.name, about(custom), mark(&custom.name));
+            for note in self.shared.client.notes(custom).await {
                 let _ = write!(text, "\n  - ⚠️ {note}");
             }
         }
@@ -268,15 +268,15 @@ impl Session {
 }
 
 /// Says what an agent is for, behind its name.
-fn about(persona: &CustomAgent) -> String {
-    match command::brief(&persona.profile.about) {
+fn about(custom: &CustomAgent) -> String {
+    match command::brief(&custom.profile.about) {
         about if about.is_empty() => String::new(),
         about => format!(": {about}"),
     }
 }
 
 fn buttons(roster: &Roster, now: &str) -> Vec<Button> {
-    let names = std::iter::once(LEAD).chain(roster.agents.iter().map(|persona| persona.name.as_str()));
+    let names = std::iter::once(LEAD).chain(roster.agents.iter().map(|custom| custom.name.as_str()));
     let button = |name: &str| Button { label: name.to_owned(), action: format!("/agent {name}") };
     let buttons = names.filter(|name| *name != now).map(button);
     buttons.filter(|button| button.action.len() <= ACTION).take(BUTTONS).collect()

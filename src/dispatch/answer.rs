@@ -269,7 +269,7 @@ impl ConversationActor {
         let chosen = self.record().await.and_then(|record| record.model);
         let wanted = match chosen.or_else(|| self.account.policy().session(person).model) {
             Some(wanted) => Some(wanted),
-            None => self.persona(person).await.and_then(|persona| persona.profile.model),
+            None => self.custom(person).await.and_then(|custom| custom.profile.model),
         };
         let known = wanted.filter(|name| models.iter().any(|model| model.name == *name));
         known.or_else(|| models.first().map(|model| model.name.clone()))

@@ -145,15 +145,15 @@ async fn work<T: Send + 'static>(
 
 fn told(status: StatusCode, done: Result<CustomAgent, AgentError>) -> Told {
     match done {
-        Ok(persona) => (status, Json(shown(&persona))),
+        Ok(custom) => (status, Json(shown(&custom))),
         Err(error) => refused(&error),
     }
 }
 
-fn shown(persona: &CustomAgent) -> Value {
-    let profile = &persona.profile;
+fn shown(custom: &CustomAgent) -> Value {
+    let profile = &custom.profile;
     json!({
-        "name": persona.name,
+        "name": custom.name,
         "description": profile.about,
         "model": profile.model,
         "tool_groups": profile.tool_groups,

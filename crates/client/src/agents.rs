@@ -225,7 +225,7 @@ impl Agents {
                 continue;
             }
             match self.find(&name) {
-                Ok(persona) if persona.name == name => roster.agents.push(persona),
+                Ok(custom) if custom.name == name => roster.agents.push(custom),
                 Ok(_) | Err(AgentError::Unknown(_) | AgentError::Name { .. }) => {
                     let why = "a folder of agents has a name of small letters, digits and hyphens: rename it";
                     roster.broken.push(BrokenAgent { name, why: why.to_owned() });
@@ -314,7 +314,7 @@ impl Agents {
         let _alone = disk::alone(&root)?;
         // A broken one can be taken away too.
         let name = match self.editable(wanted) {
-            Ok(persona) => persona.name,
+            Ok(custom) => custom.name,
             Err(AgentError::Broken { name, .. }) if root.join(&name).is_dir() => name,
             Err(error) => return Err(error),
         };
@@ -324,8 +324,8 @@ impl Agents {
     }
 
     fn editable(&self, wanted: &str) -> Result<CustomAgent, AgentError> {
-        let persona = self.find(wanted)?;
-        if persona.legacy { Err(AgentError::Legacy(persona.name)) } else { Ok(persona) }
+        let custom = self.find(wanted)?;
+        if custom.legacy { Err(AgentError::Legacy(custom.name)) } else { Ok(custom) }
     }
 
     /// Returns an agent's folder and whether it is the older one.

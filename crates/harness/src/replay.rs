@@ -125,7 +125,7 @@ impl Progress {
                     }
                 }
             }
-            RunEvent::ApprovalRequested { call, key, wish, whole } => {
+            RunEvent::ApprovalRequested { call, key, request: wish, whole } => {
                 self.asked.retain(|asked| asked.call != *call);
                 let (call, key, wish) = (call.clone(), key.clone(), wish.clone());
                 self.asked.push(PendingCall { call, key, wish, whole: whole.clone() });

@@ -10,7 +10,6 @@
 //! What is deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
-mod cell;
 mod files;
 mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -22,8 +21,10 @@ mod init;
 #[cfg_attr(target_os = "linux", path = "jail.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "no_jail.rs")]
 mod jail;
+mod jail_spec;
 mod limits;
 mod local;
+mod monitor;
 mod mounts;
 mod names;
 mod prove;
@@ -31,21 +32,20 @@ mod results;
 mod rights;
 mod share;
 mod shell;
-mod watch;
 
 pub use capture::{Capture, END};
-pub use cell::Unconfined;
 pub use folders::{Folders, ThreadFiles};
 #[cfg(target_os = "linux")]
 pub use init::{enter, withdraw};
 pub use jail::Jail;
 #[cfg(not(target_os = "linux"))]
 pub use jail::{enter, withdraw};
+pub use jail_spec::Unconfined;
 pub use limits::CommandLimits;
 pub use local::{Egress, LocalSandboxes, MountSource, Options};
+pub use monitor::disk;
 pub use mounts::{ACP, Mount, ROOT, SKILLS};
 pub use prove::{Proof, prove, prove_in};
 pub use rights::can_change_user;
 pub use share::Upload;
 pub use shell::DRAIN;
-pub use watch::disk;

@@ -1,6 +1,6 @@
 //! What stands for namespaces on systems that have none: the word that they are not there.
 
-use crate::{Unconfined, cell::Cell};
+use crate::{Unconfined, jail_spec::Cell};
 use pudu_base::{Command, Exec, SandboxError};
 use std::path::PathBuf;
 

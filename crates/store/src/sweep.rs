@@ -48,7 +48,7 @@ pub struct Swept {
     /// What people approved or not.
     pub approvals: u64,
     /// Lines of the audit.
-    pub deeds: u64,
+    pub entries: u64,
 }
 
 impl Db {
@@ -59,8 +59,8 @@ impl Db {
         let parked = self.drop_older(PARKED, now - KEEP_PARKED).await?;
         let messages = self.drop_older(MESSAGES, now - KEEP_MESSAGES).await?;
         let approvals = self.drop_older(APPROVALS, now - KEEP_APPROVALS).await?;
-        let deeds = self.drop_older(AUDIT, now - KEEP_AUDIT).await?;
-        Ok(Swept { items, turns: delivered + parked, messages, approvals, deeds })
+        let entries = self.drop_older(AUDIT, now - KEEP_AUDIT).await?;
+        Ok(Swept { items, turns: delivered + parked, messages, approvals, entries })
     }
 
     async fn drop_older(&self, sql: &'static str, limit: i64) -> Result<u64, StoreError> {

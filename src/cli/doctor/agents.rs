@@ -15,8 +15,7 @@ use pudu_client::{
 pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
     let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
-    let mut checks: Vec<Check> =
-        roster.agents.iter().map(|persona| usable(persona, models, &groups)).collect();
+    let mut checks: Vec<Check> = roster.agents.iter().map(|custom| usable(custom, models, &groups)).collect();
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
@@ -38,10 +37,10 @@ pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
     checks
 }
 
-fn usable(persona: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
-    let lacks = persona.lacks(models.iter().map(|model| model.name.as_str()), groups);
+fn usable(custom: &CustomAgent, models: &[ModelConfig], groups: &ToolGroups) -> Check {
+    let lacks = custom.lacks(models.iter().map(|model| model.name.as_str()), groups);
     match lacks.as_slice() {
-        [] => Check::good(&persona.name, "can answer"),
-        lacks => Check::poor(&persona.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
+        [] => Check::good(&custom.name, "can answer"),
+        lacks => Check::poor(&custom.name, lacks.join("; "), "mend its config.yaml (docs/agents.md)"),
     }
 }

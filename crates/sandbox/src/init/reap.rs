@@ -36,7 +36,7 @@ pub(super) struct Children(SignalFd);
 
 impl Children {
     /// Begins to watch. Has to be done before there is a child.
-    pub(super) fn watch() -> Result<Self, InitError> {
+    pub(super) fn monitor() -> Result<Self, InitError> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block().trying("waiting for children")?;

@@ -38,8 +38,8 @@ pub(crate) async fn what_is_old_goes_and_the_rest_stays(db: Db) {
 
 pub(crate) async fn deeds_and_approvals_are_kept_for_a_season(db: Db) {
     db.ask(&crate::approvals::question("1", "call")).await.unwrap();
-    db.begin_audit_entry(crate::audit::deed("ls")).await.unwrap();
+    db.begin_audit_entry(crate::audit::entry("ls")).await.unwrap();
     assert_eq!(db.sweep(NOW + KEEP_AUDIT.max(KEEP_APPROVALS)).await.unwrap(), Swept::default());
     let swept = db.sweep(NOW + KEEP_AUDIT.max(KEEP_APPROVALS) + 1).await.unwrap();
-    assert_eq!(swept, Swept { approvals: 1, deeds: 1, ..Swept::default() });
+    assert_eq!(swept, Swept { approvals: 1, entries: 1, ..Swept::default() });
 }

@@ -99,7 +99,7 @@ impl ContainerTable {
             return Err(closed());
         }
         book.coming += 1;
-        Ok(Coming { shelf: self, id: id.clone() })
+        Ok(Coming { table: self, id: id.clone() })
     }
 
     /// Returns what is known of one.
@@ -191,14 +191,14 @@ impl ContainerBook {
 
 /// A container that is being made; it counts as long as this lives.
 pub(super) struct Coming<'a> {
-    shelf: &'a ContainerTable,
+    table: &'a ContainerTable,
     id: BoxId,
 }
 
 impl Coming<'_> {
     /// It is there now.
     pub(super) fn settle(self, entry: ContainerEntry) -> Result<(), SandboxError> {
-        let mut book = self.shelf.lock();
+        let mut book = self.table.lock();
         if book.closed {
             return Err(closed());
         }
@@ -209,7 +209,7 @@ impl Coming<'_> {
 
 impl Drop for Coming<'_> {
     fn drop(&mut self) {
-        let mut book = self.shelf.lock();
+        let mut book = self.table.lock();
         book.coming = book.coming.saturating_sub(1);
     }
 }
