@@ -2,7 +2,7 @@
 
 use crate::{
     cli::READ_DOCUMENT,
-    config::{Approvals, Dialect, Live, ModelConfig, Subagent, WebConfig},
+    config::{ApprovalsConfig, Dialect, HotConfig, ModelConfig, Subagent, WebConfig},
     machine::Machine,
 };
 use pudu_client::{
@@ -31,7 +31,7 @@ use std::{
 /// Makes what runs work with. Where no model is configured, one that the machine has is used, and otherwise
 /// the built-in offline model. A tool of an extension never takes the place of one of our own.
 pub(crate) fn setup(
-    live: &Live,
+    live: &HotConfig,
     machine: &Machine,
     extensions: Vec<Arc<dyn Tool>>,
 ) -> Result<AgentSetup, ModelError> {
@@ -50,7 +50,7 @@ pub(crate) fn setup(
         foreign.iter().filter(|_| live.tool_search).map(|tool| tool.spec().clone()).collect();
     let tools = own.into_iter().chain(foreign);
     let kinds = live.subagents.iter().map(|subagent| kind(subagent, &models)).collect();
-    let Approvals { dangerous, agent_changes, tools: asked, timeout } = live.approvals.clone();
+    let ApprovalsConfig { dangerous, agent_changes, tools: asked, timeout } = live.approvals.clone();
     let setup =
         AgentSetup::new(models, tools, bounds, sandboxes).with_deferred(deferred).with_subagents(kinds);
     let setup = setup.with_groups(groups(live));
@@ -80,7 +80,7 @@ fn foreign(own: &[Arc<dyn Tool>], extensions: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn
 }
 
 /// Says which tools belong together. What an agent has whatever is listed is in no group.
-pub(crate) fn groups(live: &Live) -> ToolGroups {
+pub(crate) fn groups(live: &HotConfig) -> ToolGroups {
     let configured = live.tools.iter().filter(|tool| !tool.tool.is_built_in());
     let of = configured.map(|tool| (tool.tool.name().to_owned(), tool.group.clone()));
     let of: BTreeMap<String, String> = of.collect();
@@ -186,7 +186,7 @@ fn thoughts(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
-fn tools(live: &Live, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
+fn tools(live: &HotConfig, shell: Option<Shell>) -> Result<Vec<Arc<dyn Tool>>, ModelError> {
     let sandbox = &live.sandbox;
     let limits = tools::ToolLimits {
         bash: sandbox.bash_output_max_chars,
@@ -227,9 +227,9 @@ mod tests {
     use serde_json::json;
 
     /// A tool that has nothing but a name.
-    struct Named(Arc<ToolSpec>);
+    struct NamedTool(Arc<ToolSpec>);
 
-    impl Tool for Named {
+    impl Tool for NamedTool {
         fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
@@ -241,7 +241,7 @@ mod tests {
 
     fn named(name: &str) -> Arc<dyn Tool> {
         let (name, about, parameters) = (name.to_owned(), String::new(), json!({}));
-        Arc::new(Named(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
+        Arc::new(NamedTool(Arc::new(ToolSpec { name, description: about, parameters, idempotent: false })))
     }
 
     #[test]

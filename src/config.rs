@@ -6,7 +6,7 @@
 //! `$NAME` or a default.
 //!
 //! What needs a restart is in [`Fixed`], which the daemon takes apart when it is built. What is picked up for
-//! the next message is in [`Live`], which [`Watcher`] reads anew when the file has changed. The same split
+//! the next message is in [`HotConfig`], which [`Watcher`] reads anew when the file has changed. The same split
 //! marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test holds the three together.
 //!
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
@@ -40,35 +40,38 @@ mod watch;
 mod web;
 
 pub(crate) use {
-    approvals::Approvals,
-    channel::{Account, Allow, CLOSING, Capacity, Choosing, FollowUps, LOCAL, Manners, Session, Timing},
+    approvals::ApprovalsConfig,
+    channel::{
+        AccountConfig, AccountPolicy, Allow, CLOSING, Capacity, Choosing, FollowUpMode, LOCAL,
+        SessionOverrides, Timing,
+    },
     class::{Dialect, Native},
-    containers::{Docker, Provider},
+    containers::{DockerConfig, SandboxBackend},
     database::{Backend, Database},
-    elsewhere::Provisioner,
+    elsewhere::ProvisionerConfig,
     env::Env,
     find::Start,
-    gateway::Gateway,
+    gateway::GatewayConfig,
     limits::{Runs, Uploads},
     model::ModelConfig,
     output::LongResults,
     problem::{Problem, Report, Severity, nearest},
-    sandbox::{Sandbox, ToolConfig},
-    skills::Shelf,
+    sandbox::{SandboxConfig, ToolConfig},
+    skills::SkillsConfig,
     subagents::Subagent,
     watch::Watcher,
     web::WebConfig,
 };
 
 #[cfg(feature = "kubernetes")]
-pub(crate) use elsewhere::{Home, Kubernetes};
+pub(crate) use elsewhere::{HomeVolume, KubernetesConfig};
 
 use indexmap::IndexMap;
 use pudu_client::harness::{LoopRules, RestRules};
 use pudu_client::net::scrub;
 use raw::Node;
 pub(crate) use raw::Pos;
-use reader::{Key, Reader, Section};
+use reader::{ConfigReader, Key, Section};
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     fs::File,
@@ -92,7 +95,7 @@ pub(crate) struct Config {
     /// What needs a restart.
     pub(crate) fixed: Fixed,
     /// What is picked up for the next message.
-    pub(crate) live: Arc<Live>,
+    pub(crate) hot: Arc<HotConfig>,
 }
 
 /// What the daemon is built from; a change needs a restart.
@@ -103,20 +106,20 @@ pub(crate) struct Fixed {
     /// How much is logged.
     pub(crate) log_level: LogLevel,
     /// The HTTP API and the page.
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: GatewayConfig,
     /// The store.
     pub(crate) database: Database,
     /// How much may wait and run.
     pub(crate) capacity: Capacity,
     /// Where skills are.
-    pub(crate) skills: Shelf,
+    pub(crate) skills: SkillsConfig,
     /// Where commands run.
-    pub(crate) provider: Provider,
+    pub(crate) provider: SandboxBackend,
 }
 
 /// What is looked up for each message.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct HotConfig {
     /// The models, the default first. Empty where none is configured and the environment has no key.
     pub(crate) models: Vec<ModelConfig>,
     /// The tools.
@@ -128,9 +131,9 @@ pub(crate) struct Live {
     /// What may be reached from here though it is not the open internet: names, addresses, networks.
     pub(crate) reachable: Vec<String>,
     /// What may be done in the sandbox.
-    pub(crate) sandbox: Sandbox,
+    pub(crate) sandbox: SandboxConfig,
     /// What the agent does not do unasked.
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: ApprovalsConfig,
     /// What becomes of results of tools that are too long for a model.
     pub(crate) results: LongResults,
     /// Whether tools of MCP servers are found by searching.
@@ -148,17 +151,17 @@ pub(crate) struct Live {
     /// When things happen.
     pub(crate) timing: Timing,
     /// The bots that are on, in the file's order.
-    pub(crate) accounts: Vec<Account>,
+    pub(crate) accounts: Vec<AccountConfig>,
     /// How each bot that is on behaves, by its name.
-    pub(crate) manners: IndexMap<String, Manners>,
+    pub(crate) policies: IndexMap<String, AccountPolicy>,
 }
 
-impl Live {
+impl HotConfig {
     /// Returns the accounts that everybody in the world may use.
     pub(crate) fn open_to_the_world(&self) -> Vec<&str> {
-        let open = |account: &&Account| {
+        let open = |account: &&AccountConfig| {
             account.platform.is_public()
-                && self.manners.get(&account.name).is_some_and(Manners::admits_everybody)
+                && self.policies.get(&account.name).is_some_and(AccountPolicy::admits_everybody)
         };
         self.accounts.iter().filter(open).map(|account| account.name.as_str()).collect()
     }
@@ -196,7 +199,7 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 
 /// A configuration that can be used, and what was found while it was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     /// The configuration.
     pub(crate) config: Config,
     /// The file, and warnings and notes about it.
@@ -204,14 +207,14 @@ pub(crate) struct Loaded {
     /// The keys that were asked for, by their path.
     keys: IndexMap<String, Key>,
     /// What the file looked like from outside before it was read.
-    stamp: Option<watch::Stamp>,
+    stamp: Option<watch::ConfigStamp>,
     /// Whether the file says anything.
     says: bool,
     /// What nobody may read.
     secrets: Vec<SecretString>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns where a key's value stands, or else its section.
     pub(crate) fn place(&self, key: &str) -> Option<Pos> {
         self.keys.get(key).and_then(|key| key.at)
@@ -266,12 +269,12 @@ pub(crate) enum ConfigError {
 }
 
 /// Finds, reads and understands the configuration.
-pub(crate) fn load(start: &Start) -> Result<Loaded, ConfigError> {
+pub(crate) fn load(start: &Start) -> Result<LoadedConfig, ConfigError> {
     let file = start.file()?;
     load_file(start, file.as_deref())
 }
 
-fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> {
+fn load_file(start: &Start, file: Option<&Path>) -> Result<LoadedConfig, ConfigError> {
     let stamp = file.and_then(watch::stamp);
     let (env, mut problems) = environment(start, file);
     let start = Start { env, ..start.clone() };
@@ -290,9 +293,14 @@ fn load_file(start: &Start, file: Option<&Path>) -> Result<Loaded, ConfigError> 
     }
     let report = Report::new(file.map(Into::into), problems);
     match config {
-        Some(config) if !report.has_errors() => {
-            Ok(Loaded { config, report, keys: log.keys, stamp, says: !root.entries().is_empty(), secrets })
-        }
+        Some(config) if !report.has_errors() => Ok(LoadedConfig {
+            config,
+            report,
+            keys: log.keys,
+            stamp,
+            says: !root.entries().is_empty(),
+            secrets,
+        }),
         _ => Err(ConfigError::Wrong(report)),
     }
 }
@@ -344,7 +352,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
-    let reader = Reader::new(root, &start.env);
+    let reader = ConfigReader::new(root, &start.env);
     let top = reader.fixed();
     top.later(later::SECTIONS);
     protections::check(&top);
@@ -355,7 +363,7 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let live = live(&reader.live(), &start.env, &provider);
     let log = reader.finish(channel::homes);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
-    (fixed.map(|fixed| Config { fixed, live: Arc::new(Live { accounts, ..live }) }), log)
+    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, ..live }) }), log)
 }
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
@@ -369,14 +377,14 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
 }
 
-fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
+fn live(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
     }
     let sandbox = sandbox::limits(top, provider);
     let tools = sandbox::tools(top, env);
-    Live {
+    HotConfig {
         models,
         tool_groups: sandbox::groups(top),
         agents_api: top.section("agents_api").flag("enabled").or(false),
@@ -393,7 +401,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &Provider) -> Live {
         runs: limits::runs(top),
         timing: channel::timing(top),
         accounts: Vec::new(),
-        manners: channel::manners(top),
+        policies: channel::manners(top),
     }
 }
 

@@ -4,14 +4,14 @@ use crate::{
     agent,
     bus::{Inbox, InboxItem, Outbox},
     clock,
-    config::{self, Backend, CLOSING, Config, Loaded, Start, Watcher},
-    dispatch::{Account, Accounts, Conversations, Known, Refusals, Rules, Shared},
+    config::{self, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
+    dispatch::{Account, Accounts, Conversations, DispatchRules, PairedPeople, Refusals, Shared},
     extensions::{self, Extensions},
-    gateway::{self, Gateway, Token},
+    gateway::{self, GatewayState, GatewayToken},
     home::Home,
-    lines::{self, Lines},
+    lines::{self, Connections},
     links::Links,
-    local::{self, Local},
+    local::{self, LocalChannel},
     machine::{Exposed, Machine},
     sent, skills,
 };
@@ -46,8 +46,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A daemon that runs.
 pub(crate) struct Daemon {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) local: Arc<Local>,
-    lines: Arc<Lines>,
+    pub(crate) local: Arc<LocalChannel>,
+    lines: Arc<Connections>,
     watcher: Arc<Watcher>,
     extensions: Arc<Extensions>,
     machine: Arc<Machine>,
@@ -92,12 +92,12 @@ pub(crate) struct Greeting {
 
 impl Daemon {
     /// Builds and starts a daemon.
-    pub(crate) async fn start(start: Start, loaded: Loaded, scope: Scope) -> Result<(Self, Greeting)> {
+    pub(crate) async fn start(start: Start, loaded: LoadedConfig, scope: Scope) -> Result<(Self, Greeting)> {
         arm(&start);
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
         extensions::check(&start, file.as_deref()).map_err(anyhow::Error::msg)?;
-        let Config { fixed, live } = loaded.config;
+        let Config { fixed, hot: live } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
             Scope::Local => None,
@@ -115,18 +115,18 @@ impl Daemon {
         skills::tidy(&skills);
         let setup = agent::setup(&live, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
-        let made = token.as_ref().is_some_and(Token::guards_all) && fixed.gateway.token.is_none();
+        let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
         let client =
             Client::new(db.clone(), machine.folders.clone(), setup, skills, fixed.capacity.max_concurrency);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
-        let local = Arc::new(Local::new(inbox.clone()));
+        let local = Arc::new(LocalChannel::new(inbox.clone()));
         let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
         let accounts = accounts(wanted, &live, &local)?;
         let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
-        let known = Known::read(&db).await.context("cannot read who is known")?;
+        let known = PairedPeople::read(&db).await.context("cannot read who is known")?;
         let turns = TaskTracker::new();
         let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age, turns.clone());
         let store = store_words(&fixed.database.backend);
@@ -151,7 +151,7 @@ impl Daemon {
         if let Some(listener) = &listener {
             home.announce(&format!("http://{}", listener.local_addr()?))?;
         }
-        let lines = Arc::new(Lines::new(shared.clone(), stop.clone()));
+        let lines = Arc::new(Connections::new(shared.clone(), stop.clone()));
         let extensions = Arc::default();
         let daemon = Self {
             _home: home,
@@ -185,10 +185,10 @@ impl Daemon {
         Ok((daemon, Greeting { address, model, token: made, store, sandbox, accounts, open }))
     }
 
-    fn serve(&self, listener: TcpListener, token: Token) -> Result<SocketAddr> {
+    fn serve(&self, listener: TcpListener, token: GatewayToken) -> Result<SocketAddr> {
         let bound = listener.local_addr()?;
         let (shared, local) = (self.shared.clone(), self.local.clone());
-        let gateway = Gateway::new(
+        let gateway = GatewayState::new(
             shared,
             local,
             self.lines.clone(),
@@ -321,7 +321,7 @@ impl Daemon {
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::Live, machine: &Machine, extensions: &Extensions) {
+fn apply(shared: &Shared, live: &config::HotConfig, machine: &Machine, extensions: &Extensions) {
     // Whoever comes later has seen what the one before has seen, and more.
     let tools = extensions.lock();
     match agent::setup(live, machine, tools.all()) {
@@ -333,12 +333,16 @@ fn apply(shared: &Shared, live: &config::Live, machine: &Machine, extensions: &E
     lines::apply_policies(shared, live);
 }
 
-fn rules(live: &config::Live) -> Rules {
-    Rules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
+fn rules(live: &config::HotConfig) -> DispatchRules {
+    DispatchRules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
-fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>) -> Result<Accounts> {
+fn accounts(
+    wanted: &[config::AccountConfig],
+    live: &config::HotConfig,
+    local: &Arc<LocalChannel>,
+) -> Result<Accounts> {
     let accounts = Accounts::default();
     let own = local.clone() as Arc<dyn Channel>;
     accounts.put(local::ACCOUNT, Arc::new(Account::new(own, lines::own_policy(live))));
@@ -352,21 +356,21 @@ fn accounts(wanted: &[config::Account], live: &config::Live, local: &Arc<Local>)
 /// Returns the token that the gateway asks for: the operator's or one of its own, and everywhere where one was
 /// chosen or other machines can reach it.
 fn token(
-    gateway: &config::Gateway,
+    gateway: &config::GatewayConfig,
     listener: Option<&TcpListener>,
     home: &Path,
     exposed: Exposed,
-) -> Result<Option<Token>> {
+) -> Result<Option<GatewayToken>> {
     let Some(listener) = listener else { return Ok(None) };
     let open = !listener.local_addr()?.ip().is_loopback();
     let secret = match &gateway.token {
         Some(token) => token.clone(),
         None => gateway::token::kept(home)?,
     };
-    Ok(Some(Token { secret, everywhere: open || gateway.token.is_some(), exposed }))
+    Ok(Some(GatewayToken { secret, everywhere: open || gateway.token.is_some(), exposed }))
 }
 
-async fn listen(gateway: &config::Gateway) -> Result<TcpListener> {
+async fn listen(gateway: &config::GatewayConfig) -> Result<TcpListener> {
     let (host, port) = (gateway.host.as_str(), gateway.port);
     TcpListener::bind((host, port)).await.map_err(|error| {
         let hint = match error.kind() {

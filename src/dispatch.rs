@@ -18,17 +18,17 @@ mod turn;
 mod view;
 
 pub(crate) use access::{Access, Refusals};
-pub(crate) use account::{Account, Accounts, Policy, Session};
+pub(crate) use account::{Account, AccountRules, Accounts, AgentSession};
 pub(crate) use mode::Mode;
-pub(crate) use pairing::{GOOD_FOR, Known};
+pub(crate) use pairing::{GOOD_FOR, PairedPeople};
 
 use crate::{
     bus::{Inbox, InboxItem, Outbox},
     config::Uploads,
     links::Links,
 };
-use access::Verdict;
-use command::Command;
+use access::AccessVerdict;
+use command::SlashCommand;
 use conversation::{ConversationActor, ConversationEvent};
 use pudu_channels::{FinalView, InboundKind};
 use pudu_client::{Client, harness::middleware::named, store::Db};
@@ -44,7 +44,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// What holds for all accounts. Changes for the next message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub(crate) struct DispatchRules {
     /// Follow-ups that come within this time of each other are answered together.
     pub(crate) follow_up_window: Duration,
     /// What of files is taken from people with one turn.
@@ -63,10 +63,10 @@ pub(crate) struct Shared {
     pub(crate) drain: CancellationToken,
     /// Turns, deliveries and conversations.
     pub(crate) tasks: TaskTracker,
-    pub(crate) rules: RwLock<Arc<Rules>>,
+    pub(crate) rules: RwLock<Arc<DispatchRules>>,
     pub(crate) conversations: Conversations,
     pub(crate) refusals: Refusals,
-    pub(crate) known: Known,
+    pub(crate) known: PairedPeople,
     pub(crate) links: Links,
     /// Turns of a process before this one whose account is not there.
     pub(crate) stranded: Mutex<Vec<Stranded>>,
@@ -81,11 +81,11 @@ pub(crate) struct Shared {
 pub(crate) struct Conversations(Mutex<HashMap<String, mpsc::Sender<ConversationEvent>>>);
 
 impl Shared {
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<DispatchRules> {
         self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_rules(&self, rules: Rules) {
+    pub(crate) fn set_rules(&self, rules: DispatchRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
@@ -130,7 +130,7 @@ impl Shared {
             return;
         }
         match policy.access.judge(&arrival.inbound, known) {
-            Verdict::Welcome => match approval::pressed(&arrival.inbound.kind) {
+            AccessVerdict::Welcome => match approval::pressed(&arrival.inbound.kind) {
                 Some((key, approve)) => {
                     let key = key.to_owned();
                     self.decide(&account, arrival, &key, approve).await;
@@ -138,8 +138,8 @@ impl Shared {
                 None if self.choose(&account, &arrival).await => self.welcome(&account, arrival).await,
                 None => self.ignore(&arrival),
             },
-            Verdict::Refuse => self.refuse(&account, arrival),
-            Verdict::Ignore => self.ignore(&arrival),
+            AccessVerdict::Refuse => self.refuse(&account, arrival),
+            AccessVerdict::Ignore => self.ignore(&arrival),
         }
     }
 
@@ -168,9 +168,11 @@ impl Shared {
 
     /// Reads a command. What asks for a skill is none: it is talk. Where a skill has the name of a command, the
     /// command is meant.
-    async fn command(&self, text: &str) -> Option<Command> {
-        match Command::parse(text)? {
-            Command::Unknown(name) if named(&self.client.catalog().await.enabled(), &name).is_some() => None,
+    async fn command(&self, text: &str) -> Option<SlashCommand> {
+        match SlashCommand::parse(text)? {
+            SlashCommand::Unknown(name) if named(&self.client.catalog().await.enabled(), &name).is_some() => {
+                None
+            }
             command => Some(command),
         }
     }

@@ -3,10 +3,10 @@
 mod elsewhere;
 
 use crate::{
-    config::{self, Live, ModelConfig, Provider},
+    config::{self, HotConfig, ModelConfig, SandboxBackend},
     discover,
 };
-use elsewhere::Wanted;
+use elsewhere::RemoteSettings;
 use pudu_client::{
     base::{Network, SandboxError, SandboxProvider},
     containers::{ContainerEngine, DockerEngine, DockerSettings, ExecMethod, GEM, Pool, PoolRules},
@@ -36,10 +36,10 @@ pub(crate) struct Machine {
     /// Where threads have their folders.
     pub(crate) folders: Folders,
     jail: Result<Arc<Jail>, Unconfined>,
-    provider: Provider,
+    provider: SandboxBackend,
     shelf: Arc<Skillshelf>,
     /// The containers, and what they were configured with.
-    pool: Mutex<Option<(Recipe, config::Sandbox, Pool)>>,
+    pool: Mutex<Option<(Recipe, config::SandboxConfig, Pool)>>,
     exposed: Exposed,
 }
 
@@ -62,9 +62,9 @@ impl Exposed {
 #[derive(PartialEq)]
 enum Recipe {
     Docker(Box<DockerSettings>),
-    Provisioner(config::Provisioner, Wanted),
+    Provisioner(config::ProvisionerConfig, RemoteSettings),
     #[cfg(feature = "kubernetes")]
-    Kubernetes(Box<config::Kubernetes>, Wanted),
+    Kubernetes(Box<config::KubernetesConfig>, RemoteSettings),
 }
 
 /// The skills that are on, as sandboxes show them.
@@ -85,8 +85,8 @@ impl Machine {
     /// Looks around; also returns which model answers, and why that one.
     pub(crate) async fn look(
         home: &Path,
-        provider: &Provider,
-        live: &Live,
+        provider: &SandboxBackend,
+        live: &HotConfig,
         skills: Skills,
     ) -> (Self, String) {
         let found = async {
@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// Returns the sandboxes that a configuration asks for.
-    pub(crate) fn sandboxes(&self, live: &Live) -> Arc<dyn SandboxProvider> {
+    pub(crate) fn sandboxes(&self, live: &HotConfig) -> Arc<dyn SandboxProvider> {
         // Before the first command that could.
         if self.exposes(live) && !self.exposed.is() {
             self.exposed.set();
@@ -118,14 +118,16 @@ impl Machine {
     }
 
     /// Returns what containers are made by; `None` where commands run here.
-    fn recipe(&self, live: &Live) -> Option<Recipe> {
-        let wanted = Wanted::of(&live.sandbox);
+    fn recipe(&self, live: &HotConfig) -> Option<Recipe> {
+        let wanted = RemoteSettings::of(&live.sandbox);
         match &self.provider {
-            Provider::Local => None,
-            Provider::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, live)))),
-            Provider::Provisioner(provisioner) => Some(Recipe::Provisioner(provisioner.clone(), wanted)),
+            SandboxBackend::Local => None,
+            SandboxBackend::Docker(docker) => Some(Recipe::Docker(Box::new(self.settings(docker, live)))),
+            SandboxBackend::Provisioner(provisioner) => {
+                Some(Recipe::Provisioner(provisioner.clone(), wanted))
+            }
             #[cfg(feature = "kubernetes")]
-            Provider::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
+            SandboxBackend::Kubernetes(kubernetes) => Some(Recipe::Kubernetes(kubernetes.clone(), wanted)),
         }
     }
 
@@ -144,23 +146,23 @@ impl Machine {
     }
 
     /// Asks whoever makes sandboxes elsewhere whether it is there; `None` where nobody does.
-    pub(crate) async fn examine(&self, live: &Live) -> Option<Result<String, SandboxError>> {
+    pub(crate) async fn examine(&self, live: &HotConfig) -> Option<Result<String, SandboxError>> {
         match &self.provider {
-            Provider::Local | Provider::Docker(_) => None,
-            Provider::Provisioner(provisioner) => {
-                let wanted = Wanted::of(&live.sandbox);
+            SandboxBackend::Local | SandboxBackend::Docker(_) => None,
+            SandboxBackend::Provisioner(provisioner) => {
+                let wanted = RemoteSettings::of(&live.sandbox);
                 let found = elsewhere::provisioner(provisioner, &self.folders, wanted).examine().await;
                 Some(found.map(|count| format!("it answers, takes the key, and has {count} sandboxes")))
             }
             #[cfg(feature = "kubernetes")]
-            Provider::Kubernetes(kubernetes) => {
-                let wanted = Wanted::of(&live.sandbox);
+            SandboxBackend::Kubernetes(kubernetes) => {
+                let wanted = RemoteSettings::of(&live.sandbox);
                 Some(elsewhere::kubernetes(kubernetes, &self.folders, wanted).version().await)
             }
         }
     }
 
-    fn local(&self, live: &Live) -> LocalSandboxes {
+    fn local(&self, live: &HotConfig) -> LocalSandboxes {
         let sandbox = &live.sandbox;
         let proxy = || Arc::new(Proxy::new(sandbox.allowed_domains.clone())) as Arc<dyn Egress>;
         let options = Options {
@@ -177,7 +179,7 @@ impl Machine {
 
     /// Returns the containers; the same ones as long as nothing that concerns them was edited, and those that know
     /// of the ones before if something was.
-    fn containers(&self, recipe: Recipe, live: &Live) -> Pool {
+    fn containers(&self, recipe: Recipe, live: &HotConfig) -> Pool {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match pool.take() {
             Some((old, sandbox, made)) if old == recipe && sandbox == live.sandbox => made,
@@ -193,7 +195,7 @@ impl Machine {
     }
 
     /// Returns what reaches the files of threads without a shell.
-    fn places(&self, live: &Live) -> LocalSandboxes {
+    fn places(&self, live: &HotConfig) -> LocalSandboxes {
         let options = Options {
             mounts: live.sandbox.mounts.clone(),
             mount_source: Some(self.shelf.clone()),
@@ -203,7 +205,7 @@ impl Machine {
     }
 
     /// Returns how containers are made.
-    pub(crate) fn settings(&self, docker: &config::Docker, live: &Live) -> DockerSettings {
+    pub(crate) fn settings(&self, docker: &config::DockerConfig, live: &HotConfig) -> DockerSettings {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let sandbox = &live.sandbox;
         DockerSettings {
@@ -252,32 +254,32 @@ impl Machine {
     }
 
     /// Tells whether a configuration's commands reach what listens on this machine's loopback.
-    fn exposes(&self, live: &Live) -> bool {
+    fn exposes(&self, live: &HotConfig) -> bool {
         match (&self.provider, &self.jail) {
-            (Provider::Local, Ok(_)) => live.sandbox.network == Network::Full,
-            (Provider::Local, Err(_)) => live.sandbox.allow_host_bash,
+            (SandboxBackend::Local, Ok(_)) => live.sandbox.network == Network::Full,
+            (SandboxBackend::Local, Err(_)) => live.sandbox.allow_host_bash,
             _ => false,
         }
     }
 
     /// Says in one line what commands run in.
-    pub(crate) fn words(&self, live: &Live) -> String {
+    pub(crate) fn words(&self, live: &HotConfig) -> String {
         let network = match live.sandbox.network {
             Network::None => "no network",
             Network::Proxy => "some domains by a proxy",
             Network::Full => "the whole network",
         };
         match (&self.provider, &self.jail) {
-            (Provider::Docker(docker), _) => {
+            (SandboxBackend::Docker(docker), _) => {
                 let by = match docker.api {
                     ExecMethod::Aio => "by its own API",
                     ExecMethod::Exec => "by exec",
                 };
                 format!("containers of {} {by}, on {}; {network}", docker.image, docker.host)
             }
-            (Provider::Provisioner(provisioner), _) => elsewhere::words(provisioner),
+            (SandboxBackend::Provisioner(provisioner), _) => elsewhere::words(provisioner),
             #[cfg(feature = "kubernetes")]
-            (Provider::Kubernetes(kubernetes), _) => {
+            (SandboxBackend::Kubernetes(kubernetes), _) => {
                 let held = if live.sandbox.network == Network::None {
                     ", where the cluster keeps to policies"
                 } else {
@@ -285,29 +287,31 @@ impl Machine {
                 };
                 format!("Pods of Kubernetes with {}; {network}{held}", kubernetes.image)
             }
-            (Provider::Local, Ok(jail)) if self.exposes(live) => {
+            (SandboxBackend::Local, Ok(jail)) if self.exposes(live) => {
                 format!("confined: {}; {network}, so the HTTP API asks for its token", jail.words())
             }
-            (Provider::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
-            (Provider::Local, Err(_)) if live.sandbox.allow_host_bash => {
+            (SandboxBackend::Local, Ok(jail)) => format!("confined: {}; {network}", jail.words()),
+            (SandboxBackend::Local, Err(_)) if live.sandbox.allow_host_bash => {
                 "that of this machine, with nothing between (sandbox.allow_host_bash); the HTTP API asks for its \
                  token, but this shell can read that too"
                     .to_owned()
             }
-            (Provider::Local, Err(_)) => {
+            (SandboxBackend::Local, Err(_)) => {
                 "none: this machine cannot confine commands (pudu doctor says more)".to_owned()
             }
         }
     }
 
     /// Says in the log what is not as it should be.
-    pub(crate) fn tell(&self, live: &Live) {
+    pub(crate) fn tell(&self, live: &HotConfig) {
         match (&self.provider, &self.jail, live.sandbox.allow_host_bash) {
-            (Provider::Local, Ok(jail), _) => tracing::info!(means = jail.words(), "commands are confined"),
-            (Provider::Local, Err(Unconfined { why, mend }), true) => {
+            (SandboxBackend::Local, Ok(jail), _) => {
+                tracing::info!(means = jail.words(), "commands are confined")
+            }
+            (SandboxBackend::Local, Err(Unconfined { why, mend }), true) => {
                 tracing::warn!(why, mend, "commands are NOT confined: they run in the shell of this machine");
             }
-            (Provider::Local, Err(Unconfined { why, mend }), false) => {
+            (SandboxBackend::Local, Err(Unconfined { why, mend }), false) => {
                 tracing::warn!(why, mend, "commands cannot be confined here, so the agent has no shell");
             }
             _ => tracing::info!(means = self.words(live), "commands run in containers"),
@@ -324,12 +328,12 @@ impl Machine {
     }
 
     /// Returns where commands run.
-    pub(crate) fn provider(&self) -> &Provider {
+    pub(crate) fn provider(&self) -> &SandboxBackend {
         &self.provider
     }
 }
 
-fn rules(live: &Live) -> PoolRules {
+fn rules(live: &HotConfig) -> PoolRules {
     let keep = live.sandbox.keep;
     let network = live.sandbox.network;
     PoolRules { idle_timeout: keep.idle_timeout, replicas: keep.replicas, network }
@@ -338,18 +342,18 @@ fn rules(live: &Live) -> PoolRules {
 /// Whom the files of threads belong to, where that is not the daemon's own user: only root can give files away, and
 /// nobody's commands run as root but those of the host's shell. File tools have this user's rights, also where there
 /// are no commands.
-fn owner(provider: &Provider, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
+fn owner(provider: &SandboxBackend, jailed: Option<(u32, u32)>, host_shell: bool) -> Option<(u32, u32)> {
     let root = rustix::process::geteuid().is_root();
     match provider {
-        Provider::Local => {
+        SandboxBackend::Local => {
             let alone = root && !host_shell && pudu_client::sandbox::can_change_user();
             jailed.or(alone.then_some(NOBODY_ELSE))
         }
-        Provider::Docker(config::Docker { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
-        Provider::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
-        Provider::Provisioner(_) => root.then_some(GEM),
+        SandboxBackend::Docker(config::DockerConfig { api: ExecMethod::Aio, .. }) => root.then_some(GEM),
+        SandboxBackend::Docker(_) => root.then(|| jailed.unwrap_or(NOBODY_ELSE)),
+        SandboxBackend::Provisioner(_) => root.then_some(GEM),
         #[cfg(feature = "kubernetes")]
-        Provider::Kubernetes(kubernetes) => {
+        SandboxBackend::Kubernetes(kubernetes) => {
             let user = kubernetes.run_as.map(|user| (user, user));
             root.then(|| user.or(jailed).unwrap_or(NOBODY_ELSE))
         }

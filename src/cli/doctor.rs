@@ -11,7 +11,7 @@ mod told;
 
 use super::run;
 use crate::{
-    config::{Account, CLOSING, Live, Loaded, Provider, Start},
+    config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, SandboxBackend, Start},
     lines,
     machine::Machine,
 };
@@ -30,7 +30,7 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use told::Told;
+use told::Findings;
 
 /// How long the check of one account may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let mut told = Told::new(!json);
+    let mut told = Findings::new(!json);
     runtime.block_on(examine(start, &loaded, &mut told));
     let words = match json {
         true => scrub::hide(&format!("{:#}\n", as_json(&told.groups))).into_owned(),
@@ -60,11 +60,11 @@ pub(super) fn doctor(start: &Start, json: bool) -> ExitCode {
 }
 
 /// A part of the examination: its group, and what is found.
-type Part<'a> = (String, BoxFuture<'a, Vec<Check>>);
+type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 
 /// Examines everything at once, and tells in order.
-async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
-    let (fixed, live) = (&loaded.config.fixed, &loaded.config.live);
+async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
+    let (fixed, live) = (&loaded.config.fixed, &loaded.config.hot);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
@@ -72,7 +72,7 @@ async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
     told.add("pudu", vec![config]);
     let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
     let configured = if live.models.is_empty() { &machine.models } else { &live.models };
-    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut parts: Vec<Examination<'_>> = Vec::new();
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
     parts.push(("pudu".to_owned(), Box::pin(async { vec![Check::good("default model", model)] })));
     for model in configured {
@@ -101,7 +101,7 @@ async fn examine(start: &Start, loaded: &Loaded, told: &mut Told) {
 }
 
 /// Asks an account's platform.
-async fn connection(account: &Account, live: &Live) -> Vec<Check> {
+async fn connection(account: &AccountConfig, live: &HotConfig) -> Vec<Check> {
     let mut checks = match lines::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
@@ -116,9 +116,9 @@ async fn connection(account: &Account, live: &Live) -> Vec<Check> {
 }
 
 /// Says what commands run in, and proves it by trying to get out.
-async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
+async fn sandbox(machine: &Machine, live: &HotConfig) -> Vec<Check> {
     let words = machine.words(live);
-    if let Provider::Docker(docker) = machine.provider() {
+    if let SandboxBackend::Docker(docker) = machine.provider() {
         return container::check(machine, docker, live).await;
     }
     if let Some(found) = machine.examine(live).await {
@@ -149,7 +149,7 @@ async fn sandbox(machine: &Machine, live: &Live) -> Vec<Check> {
 }
 
 /// Names the mounts that are left out.
-fn mounts(live: &Live) -> Vec<Check> {
+fn mounts(live: &HotConfig) -> Vec<Check> {
     let missing = live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
     let told = missing.map(|mount| {
         let why = format!("there is no folder {}", mount.host.display());

@@ -5,7 +5,7 @@
 use super::{
     VERSION,
     problem::{Problem, Report},
-    raw::{Entry, Node, Value, parse},
+    raw::{MappingEntry, Node, NodeValue, parse},
 };
 
 /// An upgraded file.
@@ -42,16 +42,16 @@ fn tree(text: &str) -> Result<Node, Report> {
     }
 }
 
-fn version(root: &Node) -> Option<(&Entry, i128)> {
+fn version(root: &Node) -> Option<(&MappingEntry, i128)> {
     let entry = root.entry("config_version")?;
     match &entry.node.value {
-        Value::Int(version) => Some((entry, *version)),
+        NodeValue::Int(version) => Some((entry, *version)),
         _ => None,
     }
 }
 
 /// Writes the new version in the place of the old one.
-fn raised(text: &str, entry: &Entry, from: i128) -> String {
+fn raised(text: &str, entry: &MappingEntry, from: i128) -> String {
     let old = from.to_string();
     let replace = |(number, line): (u64, &str)| {
         let at = (number == entry.node.at.line).then(|| line.find(':')).flatten();

@@ -1,6 +1,6 @@
 //! The tools that reach out of the house: who searches and fetches for them, and what may be reached.
 
-use super::{env::Env, raw::Value, reader::Section};
+use super::{env::Env, raw::NodeValue, reader::Section};
 pub(crate) use pudu_client::tools::web::{Provider, Safe as SafeSearch, WebCapability as WebKind};
 use secrecy::SecretString;
 use std::{net::IpAddr, time::Duration};
@@ -139,8 +139,8 @@ pub(super) fn allowed(top: &Section<'_>) -> Vec<String> {
     section.list("allowed_hosts", "names, addresses or networks", show, host).or_told(Vec::new(), "none")
 }
 
-fn host(value: &Value) -> Result<String, String> {
-    let Value::Text(text) = value else { return Err("put it in quotes".to_owned()) };
+fn host(value: &NodeValue) -> Result<String, String> {
+    let NodeValue::Text(text) = value else { return Err("put it in quotes".to_owned()) };
     let text = text.trim().to_lowercase();
     if let Some((address, prefix)) = text.split_once('/') {
         let widest = match address.parse::<IpAddr>() {

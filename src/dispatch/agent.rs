@@ -3,7 +3,7 @@
 //! The choice is the conversation's and is stored with it. Where the account fixes who answers, no choice counts,
 //! one from before neither.
 
-use super::{Policy, Session, Shared, command, conversation::ConversationActor};
+use super::{AccountRules, AgentSession, Shared, command, conversation::ConversationActor};
 use crate::{
     bus::{InboxItem, retry_until_stored},
     config::Choosing,
@@ -29,14 +29,14 @@ const FIXED: &str = "Who answers here is fixed by whoever runs this bot.";
 
 /// What people chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Choice {
+enum AgentChoice {
     Lead,
     Named(String),
     /// An agent that is being made: from the moment it is there it answers.
     New(String),
 }
 
-impl Choice {
+impl AgentChoice {
     /// Reads what is stored.
     fn parse(text: &str) -> Self {
         match text.strip_prefix(NEW) {
@@ -58,28 +58,28 @@ impl Choice {
 /// Says who answers a person: what people chose in the conversation, or else what the account says.
 pub(super) async fn settle(
     shared: &Shared,
-    policy: &Policy,
+    policy: &AccountRules,
     key: &str,
     chosen: Option<&str>,
     person: &str,
-) -> Session {
+) -> AgentSession {
     let (session, choosing) = (policy.session(person), policy.choosing(person));
-    let Some(choice) = chosen.map(Choice::parse).filter(|_| choosing != Choosing::Fixed) else {
+    let Some(choice) = chosen.map(AgentChoice::parse).filter(|_| choosing != Choosing::Fixed) else {
         return session;
     };
     match choice {
-        Choice::Lead => Session { agent: None, ..session },
-        Choice::Named(name) => Session { agent: Some(name), ..session },
-        Choice::New(name) if shared.client.has_agent(&name).await => {
+        AgentChoice::Lead => AgentSession { agent: None, ..session },
+        AgentChoice::Named(name) => AgentSession { agent: Some(name), ..session },
+        AgentChoice::New(name) if shared.client.has_agent(&name).await => {
             // It was made: from now on it is a choice like any other.
             let named = || shared.db.set_agent(key, Some(&name));
             retry_until_stored("a new agent could not be chosen", named).await;
-            Session { agent: Some(name), ..session }
+            AgentSession { agent: Some(name), ..session }
         }
-        Choice::New(name) if choosing == Choosing::Create => {
-            Session { agent: None, authoring: Authoring::New(name), ..session }
+        AgentChoice::New(name) if choosing == Choosing::Create => {
+            AgentSession { agent: None, authoring: Authoring::New(name), ..session }
         }
-        Choice::New(_) => session,
+        AgentChoice::New(_) => session,
     }
 }
 
@@ -107,14 +107,14 @@ impl ConversationActor {
                 self.make(arrival, &name).await;
             }
             ("-" | "default", _) => self.switch(arrival, None).await,
-            (name, _) if is_lead(name) => self.switch(arrival, Some(Choice::Lead)).await,
+            (name, _) if is_lead(name) => self.switch(arrival, Some(AgentChoice::Lead)).await,
             _ => self.choose(arrival, first).await,
         }
     }
 
     async fn choose(&self, arrival: InboxItem, name: &str) {
         match self.shared.client.custom(name).await {
-            Ok(custom) => self.switch(arrival, Some(Choice::Named(custom.name))).await,
+            Ok(custom) => self.switch(arrival, Some(AgentChoice::Named(custom.name))).await,
             Err(why) => {
                 let roster = self.shared.client.roster().await;
                 let near = roster.agents.iter().map(|agent| agent.name.as_str());
@@ -129,7 +129,7 @@ impl ConversationActor {
     }
 
     /// Switches the conversation; back to the account's default for none.
-    async fn switch(&self, arrival: InboxItem, choice: Option<Choice>) {
+    async fn switch(&self, arrival: InboxItem, choice: Option<AgentChoice>) {
         let text = match self.keep(&arrival, choice).await {
             Ok(()) => self.introduce(&arrival.inbound.sender.id).await,
             Err(error) => super::answer::not_kept(&error),
@@ -137,7 +137,7 @@ impl ConversationActor {
         self.answer(arrival, text);
     }
 
-    async fn keep(&self, arrival: &InboxItem, choice: Option<Choice>) -> Result<(), StoreError> {
+    async fn keep(&self, arrival: &InboxItem, choice: Option<AgentChoice>) -> Result<(), StoreError> {
         self.thread(arrival).await;
         let stored = choice.map(|choice| choice.stored());
         self.shared.db.set_agent(&self.key, stored.as_deref()).await
@@ -168,7 +168,7 @@ impl ConversationActor {
             }
         };
         self.begin_anew(&arrival).await;
-        match self.keep(&arrival, Some(Choice::New(name))).await {
+        match self.keep(&arrival, Some(AgentChoice::New(name))).await {
             Ok(()) => self.waiting.push_back(arrival),
             Err(error) => self.answer(arrival, super::answer::not_kept(&error)),
         }
@@ -177,7 +177,7 @@ impl ConversationActor {
     /// Gives up an agent that is being made; tells whether there was one. One that was made answers from now on.
     pub(super) async fn give_up_making(&self) -> bool {
         let chosen = self.record().await.and_then(|record| record.agent);
-        let Some(Choice::New(name)) = chosen.as_deref().map(Choice::parse) else { return false };
+        let Some(AgentChoice::New(name)) = chosen.as_deref().map(AgentChoice::parse) else { return false };
         let made = self.shared.client.has_agent(&name).await;
         let choice = made.then_some(name.as_str());
         let store = || self.shared.db.set_agent(&self.key, choice);
@@ -186,7 +186,7 @@ impl ConversationActor {
     }
 
     /// Returns who answers a person here.
-    pub(super) async fn session(&self, person: &str) -> Session {
+    pub(super) async fn session(&self, person: &str) -> AgentSession {
         let chosen = self.record().await.and_then(|record| record.agent);
         settle(&self.shared, &self.account.policy(), &self.key, chosen.as_deref(), person).await
     }
@@ -256,7 +256,7 @@ impl ConversationActor {
     }
 }
 
-impl Session {
+impl AgentSession {
     /// Returns the name of who answers.
     pub(super) fn agent_name(&self) -> String {
         match (&self.authoring, &self.agent) {
@@ -289,11 +289,11 @@ mod tests {
     #[test]
     fn what_is_stored_is_read_back() {
         for (choice, text) in [
-            (Choice::Lead, "lead_agent"),
-            (Choice::Named("poet".into()), "poet"),
-            (Choice::New("poet".into()), "new:poet"),
+            (AgentChoice::Lead, "lead_agent"),
+            (AgentChoice::Named("poet".into()), "poet"),
+            (AgentChoice::New("poet".into()), "new:poet"),
         ] {
-            assert_eq!((choice.stored().as_str(), &Choice::parse(text)), (text, &choice));
+            assert_eq!((choice.stored().as_str(), &AgentChoice::parse(text)), (text, &choice));
         }
     }
 }

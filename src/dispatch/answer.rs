@@ -3,7 +3,7 @@
 use super::{
     Mode,
     agent::{ACTION, BUTTONS},
-    command::{self, Command},
+    command::{self, SlashCommand},
     conversation::{ConversationActor, new_turn, reply_target},
     turn,
 };
@@ -19,45 +19,47 @@ use std::fmt::Write;
 
 impl ConversationActor {
     /// Does what a command asks for and answers it.
-    pub(super) async fn command(&mut self, arrival: InboxItem, command: Command) {
+    pub(super) async fn command(&mut self, arrival: InboxItem, command: SlashCommand) {
         match command {
-            Command::New => self.renew(arrival).await,
-            Command::Stop => self.stop_all(arrival).await,
-            Command::Retry => self.retry(arrival).await,
-            Command::Status => {
+            SlashCommand::New => self.renew(arrival).await,
+            SlashCommand::Stop => self.stop_all(arrival).await,
+            SlashCommand::Retry => self.retry(arrival).await,
+            SlashCommand::Status => {
                 let text = self.status(&arrival.inbound.sender.id).await;
                 self.answer(arrival, text);
             }
-            Command::Models(name) => self.models(arrival, name).await,
-            Command::Agent(words) => self.agent(arrival, words).await,
-            Command::Mode(name) => self.choose_mode(arrival, name).await,
-            Command::Usage => {
+            SlashCommand::Models(name) => self.models(arrival, name).await,
+            SlashCommand::Agent(words) => self.agent(arrival, words).await,
+            SlashCommand::Mode(name) => self.choose_mode(arrival, name).await,
+            SlashCommand::Usage => {
                 let text = self.usage().await;
                 self.answer(arrival, text);
             }
-            Command::Memory => {
+            SlashCommand::Memory => {
                 let text = memory(&self.shared.home).await;
                 self.answer(arrival, text);
             }
-            Command::Help => {
+            SlashCommand::Help => {
                 let text = command::help(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
-            Command::Skills => {
+            SlashCommand::Skills => {
                 let text = command::skills(&self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }
-            Command::Connect(_) => {
+            SlashCommand::Connect(_) => {
                 self.answer(arrival, "There is no need to: I know you already.");
             }
-            Command::Start(_) => {
+            SlashCommand::Start(_) => {
                 let text = "Hello, I am pudu. Send me a message to start a conversation.\n\nType /help for available commands.";
                 self.answer(arrival, text);
             }
-            Command::Unknown(name) if name == "tool" && self.offline(&arrival.inbound.sender.id).await => {
+            SlashCommand::Unknown(name)
+                if name == "tool" && self.offline(&arrival.inbound.sender.id).await =>
+            {
                 self.say(arrival).await
             }
-            Command::Unknown(name) => {
+            SlashCommand::Unknown(name) => {
                 let text = command::unknown(&name, &self.skills(&arrival.inbound.sender.id).await);
                 self.answer(arrival, text);
             }

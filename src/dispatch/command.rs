@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// What a person can ask for with a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum SlashCommand {
     /// `/new`
     New,
     /// `/status`
@@ -38,7 +38,7 @@ pub(crate) enum Command {
 }
 
 /// One row of the table.
-pub(crate) struct Row {
+pub(crate) struct CommandRow {
     /// The command without its slash.
     pub(crate) name: &'static str,
     /// What may stand behind it.
@@ -49,63 +49,78 @@ pub(crate) struct Row {
 }
 
 /// Makes a command of what stands behind it.
-type Make = fn(Option<String>) -> Command;
+type Make = fn(Option<String>) -> SlashCommand;
 
 /// The table, in the order in which help shows it.
-pub(crate) const TABLE: &[Row] = &[
-    Row { name: "new", argument: "", help: "Start a new conversation", make: |_| Command::New },
-    Row { name: "stop", argument: "", help: "Stop what is being worked on", make: |_| Command::Stop },
-    Row { name: "retry", argument: "", help: "Ask the last question again", make: |_| Command::Retry },
-    Row {
+pub(crate) const TABLE: &[CommandRow] = &[
+    CommandRow { name: "new", argument: "", help: "Start a new conversation", make: |_| SlashCommand::New },
+    CommandRow {
+        name: "stop",
+        argument: "",
+        help: "Stop what is being worked on",
+        make: |_| SlashCommand::Stop,
+    },
+    CommandRow {
+        name: "retry",
+        argument: "",
+        help: "Ask the last question again",
+        make: |_| SlashCommand::Retry,
+    },
+    CommandRow {
         name: "status",
         argument: "",
         help: "Show what this conversation is at",
-        make: |_| Command::Status,
+        make: |_| SlashCommand::Status,
     },
-    Row {
+    CommandRow {
         name: "models",
         argument: "[name]",
         help: "List the models, or switch to one",
-        make: Command::Models,
+        make: SlashCommand::Models,
     },
-    Row {
+    CommandRow {
         name: "agent",
         argument: "[name|new name]",
         help: "List the agents, switch to one, or make one",
-        make: Command::Agent,
+        make: SlashCommand::Agent,
     },
-    Row {
+    CommandRow {
         name: "mode",
         argument: "[queue|steer|interrupt]",
         help: "Choose what a message does while I work",
-        make: Command::Mode,
+        make: SlashCommand::Mode,
     },
-    Row {
+    CommandRow {
         name: "skills",
         argument: "",
         help: "List the skills; /name asks for one",
-        make: |_| Command::Skills,
+        make: |_| SlashCommand::Skills,
     },
-    Row { name: "usage", argument: "", help: "Show the tokens spent here", make: |_| Command::Usage },
-    Row {
+    CommandRow {
+        name: "usage",
+        argument: "",
+        help: "Show the tokens spent here",
+        make: |_| SlashCommand::Usage,
+    },
+    CommandRow {
         name: "memory",
         argument: "",
         help: "Count the facts of a DeerFlow memory (not used yet)",
-        make: |_| Command::Memory,
+        make: |_| SlashCommand::Memory,
     },
-    Row {
+    CommandRow {
         name: "connect",
         argument: "[code]",
         help: "Make yourself known by a code",
-        make: Command::Connect,
+        make: SlashCommand::Connect,
     },
-    Row { name: "help", argument: "", help: "Show this help", make: |_| Command::Help },
+    CommandRow { name: "help", argument: "", help: "Show this help", make: |_| SlashCommand::Help },
 ];
 
 /// Names that mean something but need no line in the help.
-const HIDDEN: &[(&str, Make)] = &[("start", Command::Start)];
+const HIDDEN: &[(&str, Make)] = &[("start", SlashCommand::Start)];
 
-impl Command {
+impl SlashCommand {
     /// Reads a command. Only a slash at the very beginning with a plain word behind it makes one: `/mnt/x`,
     /// `//help` and ` /new` are talk.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -129,7 +144,7 @@ const MAX_DESCRIPTION_CHARS: usize = 160;
 
 /// Returns the help.
 pub(crate) fn help(skills: &[Skill]) -> String {
-    let line = |row: &Row| {
+    let line = |row: &CommandRow| {
         let space = if row.argument.is_empty() { "" } else { " " };
         format!("- `/{}{space}{}` — {}", row.name, row.argument, row.help)
     };
@@ -148,7 +163,7 @@ pub(crate) fn help(skills: &[Skill]) -> String {
 
 /// Returns all that may be typed behind a slash: name, what may stand behind it, and what it does.
 pub(crate) fn offered(skills: &[Skill]) -> impl Iterator<Item = (&str, &'static str, String)> {
-    let row = |row: &'static Row| (row.name, row.argument, row.help.to_owned());
+    let row = |row: &'static CommandRow| (row.name, row.argument, row.help.to_owned());
     TABLE
         .iter()
         .map(row)
@@ -201,17 +216,18 @@ mod tests {
 
     #[test]
     fn only_a_plain_word_behind_the_first_slash_is_a_command() {
-        let check =
-            |text: &str, expect: Option<Command>| assert_eq!(Command::parse(text), expect, "{text:?}");
-        check("/new", Some(Command::New));
-        check("/HELP now", Some(Command::Help));
-        check("/models", Some(Command::Models(None)));
-        check("/models  gpt-5 ", Some(Command::Models(Some("gpt-5".into()))));
-        check("/mode\nsteer", Some(Command::Mode(Some("steer".into()))));
-        check("/agent new poet", Some(Command::Agent(Some("new poet".into()))));
-        check("/start abc", Some(Command::Start(Some("abc".into()))));
-        check("/connect abc", Some(Command::Connect(Some("abc".into()))));
-        check("/data-analysis x", Some(Command::Unknown("data-analysis".into())));
+        let check = |text: &str, expect: Option<SlashCommand>| {
+            assert_eq!(SlashCommand::parse(text), expect, "{text:?}")
+        };
+        check("/new", Some(SlashCommand::New));
+        check("/HELP now", Some(SlashCommand::Help));
+        check("/models", Some(SlashCommand::Models(None)));
+        check("/models  gpt-5 ", Some(SlashCommand::Models(Some("gpt-5".into()))));
+        check("/mode\nsteer", Some(SlashCommand::Mode(Some("steer".into()))));
+        check("/agent new poet", Some(SlashCommand::Agent(Some("new poet".into()))));
+        check("/start abc", Some(SlashCommand::Start(Some("abc".into()))));
+        check("/connect abc", Some(SlashCommand::Connect(Some("abc".into()))));
+        check("/data-analysis x", Some(SlashCommand::Unknown("data-analysis".into())));
         for talk in ["", "/", "//help", " /new", "/mnt/path", "new", "/é", "/a.b"] {
             check(talk, None);
         }
@@ -221,7 +237,7 @@ mod tests {
     fn every_row_parses_to_its_own_command_and_has_a_line_in_the_help() {
         let mut seen = Vec::new();
         for row in TABLE {
-            let command = Command::parse(&format!("/{}", row.name));
+            let command = SlashCommand::parse(&format!("/{}", row.name));
             assert_eq!(command, Some((row.make)(None)), "{}", row.name);
             assert!(!seen.contains(&command), "{} stands for two", row.name);
             seen.push(command);

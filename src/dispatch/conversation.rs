@@ -3,8 +3,8 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    Account, Mode, Policy, Session, Shared, agent,
-    command::Command,
+    Account, AccountRules, AgentSession, Mode, Shared, agent,
+    command::SlashCommand,
     turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) enum ConversationEvent {
     /// Somebody changed or took back a message.
     Change(Box<InboxItem>),
     /// Somebody gave a command.
-    Command(Box<InboxItem>, Command),
+    Command(Box<InboxItem>, SlashCommand),
     /// A turn that a restart cut goes on.
     Resume(Box<TurnJob>),
     /// A reply that a restart cut is delivered before anything else is said.
@@ -67,7 +67,7 @@ pub(super) struct RunningTurn {
     pub(super) control: Control,
     pub(super) since: Instant,
     /// Who answers, with what settings; nobody where a reply is only delivered.
-    session: Option<Session>,
+    session: Option<AgentSession>,
     /// Arrivals that were handed to the run while it works.
     steered: Vec<InboxItem>,
     /// How far the delivery of its reply is.
@@ -293,7 +293,7 @@ impl ConversationActor {
 
     /// Takes what comes first, and all behind it up to what somebody else is to answer: nobody gets another
     /// person's agent by speaking beside them.
-    async fn together(&mut self, policy: &Policy) -> Vec<InboxItem> {
+    async fn together(&mut self, policy: &AccountRules) -> Vec<InboxItem> {
         let chosen = self.record().await.and_then(|record| record.agent);
         let settle = async |arrival: &InboxItem| {
             let person = &arrival.inbound.sender.id;
@@ -312,7 +312,7 @@ impl ConversationActor {
     }
 
     /// Opens a turn for what was said and starts it.
-    pub(super) async fn open(&mut self, said: Vec<InboxItem>, policy: &Policy, again: bool) {
+    pub(super) async fn open(&mut self, said: Vec<InboxItem>, policy: &AccountRules, again: bool) {
         let Some(newest) = said.last() else { return };
         let reply_target = reply_target(newest);
         let item = self.item(&reply_target);
@@ -368,7 +368,7 @@ impl ConversationActor {
         &mut self,
         turn: TurnId,
         control: Control,
-        session: Option<Session>,
+        session: Option<AgentSession>,
         work: impl FnOnce(Arc<Delivering>) -> F,
     ) where
         F: Future<Output = TurnEnd> + Send + 'static,

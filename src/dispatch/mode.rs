@@ -1,6 +1,6 @@
 //! What a message does while a run works, in words.
 
-pub(crate) use crate::config::FollowUps as Mode;
+pub(crate) use crate::config::FollowUpMode as Mode;
 
 impl Mode {
     /// All modes, the default first.

@@ -3,7 +3,7 @@
 //! A code is 128 bits of chance, good for ten minutes and one person, and only its hash is kept. Whoever
 //! runs the bot makes it (`pudu connect`, or the HTTP API) and hands it on.
 
-use super::{Account, Shared, command::Command, conversation::ConversationActor};
+use super::{Account, Shared, command::SlashCommand, conversation::ConversationActor};
 use crate::{bus::InboxItem, clock};
 use anyhow::{Context, Result};
 use pudu_channels::{FinalView, InboundKind};
@@ -21,9 +21,9 @@ pub(crate) const GOOD_FOR: Duration = Duration::from_secs(600);
 
 /// Who is known to which account, as the store has it.
 #[derive(Default)]
-pub(crate) struct Known(RwLock<BTreeSet<(String, String)>>);
+pub(crate) struct PairedPeople(RwLock<BTreeSet<(String, String)>>);
 
-impl Known {
+impl PairedPeople {
     /// Reads who is known.
     pub(crate) async fn read(db: &Db) -> Result<Self, StoreError> {
         let paired = db.paired().await?.into_iter().map(|paired| (paired.account, paired.person));
@@ -108,8 +108,8 @@ impl Shared {
 /// Returns the code that somebody shows with a message.
 pub(super) fn shown(kind: &InboundKind) -> Option<String> {
     let InboundKind::Message { text, .. } = kind else { return None };
-    match Command::parse(text)? {
-        Command::Connect(code) | Command::Start(code) => code,
+    match SlashCommand::parse(text)? {
+        SlashCommand::Connect(code) | SlashCommand::Start(code) => code,
         _ => None,
     }
 }

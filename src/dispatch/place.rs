@@ -6,7 +6,7 @@
 //! person is at work the newest, or the one that was talked in last. Where each question begins a thread, the
 //! threads are what a chat consists of, and a command that stands beside them concerns one of them likewise.
 
-use super::{Account, Shared, command::Command};
+use super::{Account, Shared, command::SlashCommand};
 use crate::{bus::retry_until_stored, clock};
 use pudu_channels::{Address, Inbound, InboundKind, ReplyTarget};
 use pudu_client::store::ChatConversations;
@@ -17,7 +17,7 @@ pub(super) async fn conversation(
     shared: &Arc<Shared>,
     account: &Account,
     inbound: &Inbound,
-    command: Option<&Command>,
+    command: Option<&SlashCommand>,
 ) -> String {
     let (address, threads) = (&inbound.address, account.channel().limits().threads);
     if inbound.private {
@@ -53,10 +53,10 @@ async fn chain(shared: &Shared, inbound: &Inbound) -> Option<String> {
 
 /// A private chat is one conversation. Who cannot give a command in a thread there means the thread with "stop",
 /// if it is all that can be stopped.
-async fn alone(shared: &Shared, inbound: &Inbound, command: Option<&Command>) -> String {
+async fn alone(shared: &Shared, inbound: &Inbound, command: Option<&SlashCommand>) -> String {
     let (address, own) = (&inbound.address, inbound.address.key());
     let typed = matches!(inbound.kind, InboundKind::Message { .. });
-    if address.topic.is_some() || !typed || command != Some(&Command::Stop) {
+    if address.topic.is_some() || !typed || command != Some(&SlashCommand::Stop) {
         return own;
     }
     let works = at_work(shared, room(address, &own, true), &inbound.sender.id).await;

@@ -3,7 +3,7 @@
 
 use super::{
     Account, Shared, agent,
-    command::Command,
+    command::SlashCommand,
     conversation::ConversationEvent,
     turn::{self, Interruption, TurnJob},
 };
@@ -187,5 +187,5 @@ fn asks_again(arrival: &InboxItem) -> bool {
         InboundKind::Press { action } => action,
         InboundKind::Edit { .. } | InboundKind::Recall => return false,
     };
-    Command::parse(text) == Some(Command::Retry)
+    SlashCommand::parse(text) == Some(SlashCommand::Retry)
 }

@@ -1,6 +1,6 @@
 //! One turn: from what people said to the reply that they see.
 
-use super::{Account, Policy, Session, Shared, approval, conversation::new_turn, recover, view};
+use super::{Account, AccountRules, AgentSession, Shared, approval, conversation::new_turn, recover, view};
 use crate::{
     bus::{InboxItem, OutboxItem, retry_until_stored},
     clock,
@@ -57,7 +57,7 @@ pub(super) struct TurnJob {
     /// The model that people chose.
     pub(super) model: Option<String>,
     /// What the account says of runs for this person.
-    pub(super) session: Session,
+    pub(super) session: AgentSession,
     /// What people said.
     pub(super) said: Vec<InboxItem>,
     /// Whether the last question is asked again, instead of what was said.
@@ -70,7 +70,7 @@ pub(super) struct TurnJob {
 
 impl TurnJob {
     /// The one who is answered.
-    fn asker(&self, policy: &Policy) -> Asker {
+    fn asker(&self, policy: &AccountRules) -> Asker {
         let (account, person) = (self.reply_target.address.account.clone(), self.reply_target.sender.clone());
         let mut said = self.said.iter().rev().map(|arrival| &arrival.inbound.sender);
         let name = said.find(|sender| sender.id == person).map(|sender| sender.name.clone());
@@ -79,8 +79,8 @@ impl TurnJob {
     }
 
     /// What the run is to do: people's choice of a model comes before the account's session.
-    fn task(&self, policy: &Policy, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
-        let Session { agent, model, steps, authoring } = self.session.clone();
+    fn task(&self, policy: &AccountRules, input: Vec<Human>, again: Option<MessageId>) -> RunTask {
+        let AgentSession { agent, model, steps, authoring } = self.session.clone();
         let model = self.model.clone().or(model);
         let asker = Some(self.asker(policy));
         let (thread, run) = (self.thread.clone(), self.run.clone());
@@ -386,7 +386,7 @@ async fn known(shared: &Shared, job: &TurnJob, id: &MessageId) -> bool {
 }
 
 /// Returns an arrival's words as a message of the thread.
-pub(super) fn human(arrival: &InboxItem, text: &str, policy: &Policy) -> Human {
+pub(super) fn human(arrival: &InboxItem, text: &str, policy: &AccountRules) -> Human {
     let sender = &arrival.inbound.sender;
     let (name, id) = (sender.name.clone(), sender.id.clone());
     let (sender, person) = if arrival.inbound.private { (None, None) } else { (Some(name), Some(id)) };

@@ -46,7 +46,7 @@ pub(super) fn live(progress: &Progress, others: bool) -> ReplyView {
     let asked = progress.asked.first();
     let whose = if others { OTHERS } else { "" };
     let ask = asked.map(|asked| {
-        let what = format!("🔐 May I? {}", asked.wish);
+        let what = format!("🔐 May I? {}", asked.request);
         let more = match asked.whole.as_deref() {
             None => String::new(),
             Some(whole) if is_file(whole) => IN_FILE.to_owned(),

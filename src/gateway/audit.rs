@@ -1,6 +1,6 @@
 //! What agents did with their sandboxes, for whoever runs pudu.
 
-use super::Gateway;
+use super::GatewayState;
 use crate::{bus::STORE_TIMEOUT, clock};
 use axum::{
     Json,
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 const DEEDS: (u32, u32) = (100, 1000);
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct AuditQuery {
     limit: Option<u32>,
     thread: Option<String>,
 }
 
 /// Lists the newest deeds, the newest first.
 pub(super) async fn list(
-    State(gateway): State<Gateway>,
-    Query(asked): Query<Asked>,
+    State(gateway): State<GatewayState>,
+    Query(asked): Query<AuditQuery>,
 ) -> (StatusCode, Json<Value>) {
     let most = asked.limit.unwrap_or(DEEDS.0).clamp(1, DEEDS.1);
     let thread = asked.thread.map(Into::into);

@@ -1,6 +1,6 @@
 //! Who is known to an account by a code, and codes for those who are to be.
 
-use super::Gateway;
+use super::GatewayState;
 use crate::{bus::STORE_TIMEOUT, dispatch::GOOD_FOR};
 use axum::{
     Json,
@@ -9,10 +9,10 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-type Told = (StatusCode, Json<Value>);
+type JsonReply2 = (StatusCode, Json<Value>);
 
 /// Makes a code by which one person can connect.
-pub(super) async fn connect(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn connect(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply2 {
     let shared = &gateway.0.shared;
     let Some(account) = shared.accounts.get(&name) else { return unknown(&name) };
     if !account.policy().access.pairing {
@@ -43,7 +43,7 @@ pub(super) async fn connect(State(gateway): State<Gateway>, Path(name): Path<Str
 }
 
 /// Lists who is known to an account by a code.
-pub(super) async fn list(State(gateway): State<Gateway>, Path(name): Path<String>) -> Told {
+pub(super) async fn list(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply2 {
     match gateway.0.shared.db.within(STORE_TIMEOUT).paired().await {
         Ok(paired) => {
             let own = paired.into_iter().filter(|paired| paired.account == name);
@@ -57,9 +57,9 @@ pub(super) async fn list(State(gateway): State<Gateway>, Path(name): Path<String
 
 /// Forgets somebody whom an account knows by a code.
 pub(super) async fn forget(
-    State(gateway): State<Gateway>,
+    State(gateway): State<GatewayState>,
     Path((name, person)): Path<(String, String)>,
-) -> Told {
+) -> JsonReply2 {
     match gateway.0.shared.unpair(&name, &person).await {
         Ok(true) => (StatusCode::OK, Json(json!({ "success": true }))),
         Ok(false) => (StatusCode::NOT_FOUND, Json(json!({ "detail": "the account does not know them" }))),
@@ -67,11 +67,11 @@ pub(super) async fn forget(
     }
 }
 
-fn unknown(name: &str) -> Told {
+fn unknown(name: &str) -> JsonReply2 {
     (StatusCode::NOT_FOUND, Json(json!({ "detail": format!("there is no account `{name}`") })))
 }
 
-fn failed(error: &anyhow::Error) -> Told {
+fn failed(error: &anyhow::Error) -> JsonReply2 {
     tracing::error!("pairing failed: {error:#}");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "detail": "that could not be stored just now" })))
 }

@@ -334,13 +334,8 @@ impl Approver for Above {
             let (task, above) = (self.task.clone(), self.tell.clone());
             let tell: Tell = Arc::new(move |event| {
                 above(match event {
-                    RunEvent::ApprovalRequested { call, key, request: request, whole } => {
-                        RunEvent::ApprovalRequested {
-                            call: Self::named(&task, &call),
-                            key,
-                            request: request,
-                            whole,
-                        }
+                    RunEvent::ApprovalRequested { call, key, request, whole } => {
+                        RunEvent::ApprovalRequested { call: Self::named(&task, &call), key, request, whole }
                     }
                     other => other,
                 });

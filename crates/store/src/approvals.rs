@@ -76,7 +76,7 @@ impl FromRow<'_, AnyRow> for Approval {
             name: text("name")?,
             asked: row.try_get("asked")?,
             deadline: row.try_get("deadline")?,
-            decision: decision,
+            decision,
         })
     }
 }

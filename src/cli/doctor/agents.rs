@@ -2,7 +2,7 @@
 
 use crate::{
     agent,
-    config::{Loaded, ModelConfig},
+    config::{LoadedConfig, ModelConfig},
     lines,
 };
 use pudu_channels::Check;
@@ -12,15 +12,15 @@ use pudu_client::{
 };
 
 /// Looks at each agent, and at whom each account lets answer.
-pub(super) fn check(loaded: &Loaded, models: &[ModelConfig]) -> Vec<Check> {
+pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check> {
     let agents = Agents::new(loaded.config.fixed.home.clone());
-    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.live));
+    let (roster, groups) = (agents.list(), agent::groups(&loaded.config.hot));
     let mut checks: Vec<Check> = roster.agents.iter().map(|custom| usable(custom, models, &groups)).collect();
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
-    let live = &loaded.config.live;
-    for (account, manners) in &live.manners {
+    let live = &loaded.config.hot;
+    for (account, manners) in &live.policies {
         let policy = lines::policy(live, account);
         // Nobody has an empty id: that is what holds for all who are not named.
         let people = std::iter::once("").chain(manners.session.users.keys().map(String::as_str));

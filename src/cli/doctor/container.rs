@@ -2,13 +2,13 @@
 
 use super::{Check, Scratch, mounts, verdict};
 use crate::{
-    config::{Docker, Live},
+    config::{DockerConfig, HotConfig},
     machine::Machine,
 };
 use pudu_client::containers::{self, ExecMethod, prove};
 
 /// Asks the engine, makes a container, and tries to get out of it.
-pub(super) async fn check(machine: &Machine, docker: &Docker, live: &Live) -> Vec<Check> {
+pub(super) async fn check(machine: &Machine, docker: &DockerConfig, live: &HotConfig) -> Vec<Check> {
     let settings = machine.settings(docker, live);
     let found = match containers::DockerEngine::new(settings.clone()).look().await {
         Ok(found) => found,

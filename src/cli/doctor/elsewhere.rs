@@ -1,7 +1,7 @@
 //! Whether those who make sandboxes elsewhere do, and whether commands stay in them.
 
 use super::{Check, verdict};
-use crate::{config::Live, machine::Machine};
+use crate::{config::HotConfig, machine::Machine};
 use pudu_client::{
     base::{Exec, Network, Sandbox, SandboxError, Shell, ShellCommand, ThreadId},
     sandbox::prove_in,
@@ -17,7 +17,11 @@ const LOOKING: Duration = Duration::from_secs(20);
 const MEND: &str = "see docs/sandbox.md";
 
 /// Asks whoever makes sandboxes, has one made, runs a command in it, and tries to get out. It is gone after this.
-pub(super) async fn check(machine: &Machine, live: &Live, found: Result<String, SandboxError>) -> Vec<Check> {
+pub(super) async fn check(
+    machine: &Machine,
+    live: &HotConfig,
+    found: Result<String, SandboxError>,
+) -> Vec<Check> {
     let words = machine.words(live);
     let said = match found {
         Ok(said) => said,
@@ -32,7 +36,7 @@ pub(super) async fn check(machine: &Machine, live: &Live, found: Result<String, 
     checks
 }
 
-async fn tried(machine: &Machine, live: &Live) -> Vec<Check> {
+async fn tried(machine: &Machine, live: &HotConfig) -> Vec<Check> {
     let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
     let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
         Ok(Ok(sandbox)) => sandbox,

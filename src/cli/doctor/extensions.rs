@@ -1,14 +1,14 @@
 //! Whether the MCP servers start and have tools.
 
 use crate::{
-    config::{Loaded, Start},
+    config::{LoadedConfig, Start},
     extensions,
 };
 use pudu_channels::Check;
 use pudu_client::mcp::Skipped;
 
 /// Starts each server for a moment; nothing is said where there are none.
-pub(super) async fn check(start: &Start, loaded: &Loaded) -> Vec<Check> {
+pub(super) async fn check(start: &Start, loaded: &LoadedConfig) -> Vec<Check> {
     let mend = "see docs/extensions.md";
     let (tools, skipped) = match extensions::look(start, loaded.report.file.as_deref()).await {
         None => return Vec::new(),

@@ -1,14 +1,14 @@
 //! Whether the store can be opened. One that a daemon works with is left to it.
 
 use crate::{
-    config::{Backend, Loaded},
+    config::{Backend, LoadedConfig},
     daemon, home,
 };
 use anyhow::Result;
 use pudu_channels::Check;
 
 /// Opens the store, and closes it again.
-pub(super) async fn check(loaded: &Loaded) -> Check {
+pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     let fixed = &loaded.config.fixed;
     let words = daemon::store_words(&fixed.database.backend);
     if let Some(url) = home::neighbour(&fixed.home) {
@@ -28,7 +28,7 @@ pub(super) async fn check(loaded: &Loaded) -> Check {
     }
 }
 
-async fn opened(loaded: &Loaded) -> Result<()> {
+async fn opened(loaded: &LoadedConfig) -> Result<()> {
     let fixed = &loaded.config.fixed;
     let db = daemon::open(&fixed.database, &fixed.home).await?;
     let alone = db.check_unclaimed().await;

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The findings so far, by group.
-pub(super) struct Told {
+pub(super) struct Findings {
     pub(super) groups: Vec<(String, Vec<Check>)>,
     /// Whether they are written as they come.
     aloud: bool,
@@ -16,7 +16,7 @@ pub(super) struct Told {
     waiting: bool,
 }
 
-impl Told {
+impl Findings {
     pub(super) fn new(aloud: bool) -> Self {
         Self { groups: Vec::new(), aloud, waiting: false }
     }

@@ -1,7 +1,7 @@
 //! Holds the types, `config.example.yaml` and `docs/configuration.md` together.
 
 use super::*;
-use raw::Value;
+use raw::NodeValue;
 use reader::Effect;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn documented_lines() -> BTreeMap<String, Line> {
 }
 
 fn walk(node: &Node, path: &str, lines: &[&str], found: &mut BTreeMap<String, Line>) {
-    if let Value::List(items) = &node.value {
+    if let NodeValue::List(items) = &node.value {
         items.iter().for_each(|item| walk(item, &format!("{path}[]"), lines, found));
     }
     for entry in node.entries() {

@@ -150,7 +150,7 @@ config.yaml:2:27: error: models[0].model: a text with `$` in front must be a var
   mend: write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`",
     );
     let loaded = good("models: [{name: $$5 off, model: a, api_key: k}]\n", []);
-    assert_eq!(loaded.config.live.models[0].name, "$5 off");
+    assert_eq!(loaded.config.hot.models[0].name, "$5 off");
 }
 
 #[test]

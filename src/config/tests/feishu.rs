@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 fn a_feishu_account_has_all_that_it_needs() {
     let read = |text: &str| {
         let loaded = good(text, [("T", "hush"), ("K", "key"), ("V", "token")]);
-        let platform = loaded.config.live.accounts[0].platform.clone();
+        let platform = loaded.config.hot.accounts[0].platform.clone();
         let secrets: Vec<_> = platform.secrets().into_iter().map(ExposeSecret::expose_secret).collect();
         (format!("{platform:?}"), platform.transport(), secrets.join(" "))
     };

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret;
 fn shown(entry: &str) -> String {
     let text = format!("tools: [{{use: {entry}}}]\n");
     let env = [("TAVILY_API_KEY", "env"), ("MINE", "mine")];
-    let tool = good(&text, env).config.live.tools[0].clone();
+    let tool = good(&text, env).config.hot.tools[0].clone();
     let web = tool.web.unwrap();
     let key = web.api_key.map_or_else(|| "-".to_owned(), |key| key.expose_secret().to_owned());
     let url = web.base_url.map_or_else(|| "-".to_owned(), String::from);
@@ -66,7 +66,7 @@ fn a_key_that_is_needed_and_nowhere_is_an_error() {
 #[test]
 fn what_may_be_reached_is_names_addresses_and_networks() {
     let reached =
-        |typed: &str| good(&format!("web: {{allowed_hosts: {typed}}}\n"), []).config.live.reachable.join(" ");
+        |typed: &str| good(&format!("web: {{allowed_hosts: {typed}}}\n"), []).config.hot.reachable.join(" ");
     for (typed, expect) in [
         ("[]", ""),
         ("wiki.internal", "wiki.internal"),
