@@ -329,9 +329,9 @@ fn environment(start: &Start, file: Option<&Path>) -> (Env, Vec<Problem>) {
         Err(error) => vec![Problem::warning(None, "", error.to_string(), "make it readable, or remove it")],
     };
     // The report is about the config file, so a place in the other one is told in words.
-    let name = |Problem { at, what, mend, .. }: Problem| {
+    let name = |Problem { at, what, help, .. }: Problem| {
         let what = at.map_or_else(|| what.clone(), |at| format!("line {}: {what}", at.line));
-        Problem::warning(None, ".env", what, mend)
+        Problem::warning(None, ".env", what, help)
     };
     (env, problems.into_iter().map(name).collect())
 }

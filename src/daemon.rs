@@ -5,11 +5,11 @@ use crate::{
     bus::{Inbox, InboxItem, Outbox},
     clock,
     config::{self, Backend, CLOSING, Config, LoadedConfig, Start, Watcher},
+    connections::{self, Connections},
     dispatch::{Account, Accounts, Conversations, DispatchRules, PairedPeople, Refusals, Shared},
     extensions::{self, Extensions},
     gateway::{self, GatewayState, GatewayToken},
     home::Home,
-    lines::{self, Connections},
     links::Links,
     local::{self, LocalChannel},
     machine::{Exposed, Machine},
@@ -330,7 +330,7 @@ fn apply(shared: &Shared, live: &config::HotConfig, machine: &Machine, extension
     }
     shared.set_rules(rules(live));
     shared.outbox.set_oldest(live.timing.outbox_max_age);
-    lines::apply_policies(shared, live);
+    connections::apply_policies(shared, live);
 }
 
 fn rules(live: &config::HotConfig) -> DispatchRules {
@@ -345,10 +345,10 @@ fn accounts(
 ) -> Result<Accounts> {
     let accounts = Accounts::default();
     let own = local.clone() as Arc<dyn Channel>;
-    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, lines::own_policy(live))));
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(live))));
     for account in wanted {
-        let policy = lines::policy(live, &account.name);
-        accounts.put(&account.name, Arc::new(Account::new(lines::channel(account)?, policy)));
+        let policy = connections::policy(live, &account.name);
+        accounts.put(&account.name, Arc::new(Account::new(connections::channel(account)?, policy)));
     }
     Ok(accounts)
 }

@@ -19,7 +19,7 @@ mod view;
 
 pub(crate) use access::{Access, Refusals};
 pub(crate) use account::{Account, AccountRules, Accounts, AgentSession};
-pub(crate) use mode::Mode;
+pub(crate) use mode::FollowUpMode;
 pub(crate) use pairing::{GOOD_FOR, PairedPeople};
 
 use crate::{
@@ -184,11 +184,11 @@ impl Shared {
             self.ignore(&arrival);
             return;
         }
-        let mend = match account.policy().access.pairing {
+        let help = match account.policy().access.pairing {
             true => "Ask whoever runs this bot for a code, and send me `/connect CODE`.".to_owned(),
             false => format!("Ask whoever runs this bot to add your id: {}", inbound.sender.id),
         };
-        let text = format!("I do not know you yet, so I cannot answer. {mend}");
+        let text = format!("I do not know you yet, so I cannot answer. {help}");
         let view = FinalView { text, ..FinalView::default() };
         let stranger = ConversationActor::new(self.clone(), account.clone(), inbound.address.key());
         stranger.answer_with(arrival, view, Vec::new());

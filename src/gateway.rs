@@ -26,7 +26,7 @@ mod webhook;
 
 pub(crate) use guard::GatewayToken;
 
-use crate::{config::Watcher, dispatch::Shared, lines::Connections, local::LocalChannel};
+use crate::{config::Watcher, connections::Connections, dispatch::Shared, local::LocalChannel};
 use axum::{
     Router,
     extract::DefaultBodyLimit,

@@ -308,11 +308,19 @@ impl Machine {
             (SandboxBackend::Local, Ok(jail), _) => {
                 tracing::info!(means = jail.words(), "commands are confined")
             }
-            (SandboxBackend::Local, Err(Unconfined { why, mend }), true) => {
-                tracing::warn!(why, mend, "commands are NOT confined: they run in the shell of this machine");
+            (SandboxBackend::Local, Err(Unconfined { why, help }), true) => {
+                tracing::warn!(
+                    why,
+                    mend = help,
+                    "commands are NOT confined: they run in the shell of this machine"
+                );
             }
-            (SandboxBackend::Local, Err(Unconfined { why, mend }), false) => {
-                tracing::warn!(why, mend, "commands cannot be confined here, so the agent has no shell");
+            (SandboxBackend::Local, Err(Unconfined { why, help }), false) => {
+                tracing::warn!(
+                    why,
+                    mend = help,
+                    "commands cannot be confined here, so the agent has no shell"
+                );
             }
             _ => tracing::info!(means = self.words(live), "commands run in containers"),
         }

@@ -85,9 +85,9 @@ fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     let live = &loaded.config.hot;
     let wrong = live.accounts.iter().flat_map(|account| {
         let doubts = account.platform.doubts();
-        doubts.into_iter().map(move |(key, what, mend)| {
+        doubts.into_iter().map(move |(key, what, help)| {
             let key = format!("channels.{}.{key}", account.name);
-            Problem::error(loaded.place(&key), &key, what, mend)
+            Problem::error(loaded.place(&key), &key, what, help)
         })
     });
     let open = live.open_to_the_world().into_iter().map(|name| {
@@ -124,7 +124,7 @@ fn problem(file: Option<&Path>, problem: &Problem) -> Value {
         "column": problem.at.map(|at| at.column),
         "key": problem.key,
         "problem": scrub::hide(&problem.what),
-        "help": Some(&problem.mend).filter(|mend| !mend.is_empty()),
+        "help": Some(&problem.help).filter(|help| !help.is_empty()),
     })
 }
 
@@ -351,14 +351,14 @@ mod tests {
             assert_eq!(verdict == ConfigVerdict::Wrong, !expected.is_empty(), "{words}");
             assert!(words.starts_with(expected), "{words}");
         };
-        let booleans = "`true` or `false`, without quotes, is expected here\n  mend: ";
+        let booleans = "`true` or `false`, without quotes, is expected here\n  help: ";
         check(
             "{\n\"skills\": {\"a\": {\"enabled\": \"no\"}}}",
             &format!("extensions_config.json:2:32: error: skills.a.enabled: {booleans}"),
         );
         check(
             "[]",
-            "extensions_config.json:1:0: error: an object in braces, `{…}`, is expected here\n  mend: ",
+            "extensions_config.json:1:0: error: an object in braces, `{…}`, is expected here\n  help: ",
         );
         check(
             "{\"mcpServers\": {,}}",
@@ -403,7 +403,7 @@ mod tests {
              database: {backend: postgres, postgres_url: 'postgres://u:hush-4@h/d'}\n",
         );
         let expected = "config.yaml:6:76: warning: channels.bot.colour: pudu does not know this key
-  mend: remove it, or see docs/configuration.md for the keys there are
+  help: remove it, or see docs/configuration.md for the keys there are
 config.yaml: note: not used by this version: memory
 config.yaml can be used, with 1 warning:
   home      .pudu

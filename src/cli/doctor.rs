@@ -12,7 +12,7 @@ mod told;
 use super::run;
 use crate::{
     config::{AccountConfig, CLOSING, HotConfig, LoadedConfig, SandboxBackend, Start},
-    lines,
+    connections,
     machine::Machine,
 };
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -102,7 +102,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
 
 /// Asks an account's platform.
 async fn connection(account: &AccountConfig, live: &HotConfig) -> Vec<Check> {
-    let mut checks = match lines::channel(account) {
+    let mut checks = match connections::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
             vec![Check::bad("connection", "no answer in time", help)]
@@ -126,10 +126,10 @@ async fn sandbox(machine: &Machine, live: &HotConfig) -> Vec<Check> {
     }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
-        Err(Unconfined { why, mend }) if live.sandbox.allow_host_bash => {
-            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), mend)];
+        Err(Unconfined { why, help }) if live.sandbox.allow_host_bash => {
+            return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), help)];
         }
-        Err(Unconfined { why, mend }) => return vec![Check::poor("shell", format!("{words}: {why}"), mend)],
+        Err(Unconfined { why, help }) => return vec![Check::poor("shell", format!("{words}: {why}"), help)],
     };
     let mut checks = vec![Check::good("shell", words)];
     checks.extend(mounts(live));
@@ -166,8 +166,8 @@ fn verdict(proofs: &[Proof]) -> Check {
             Check::good("escape", format!("tried and failed: {}", tried.join(", ")))
         }
         broken => {
-            let mend = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
-            Check::bad("escape", format!("a command can {}", broken.join(", ")), mend)
+            let help = "do not let strangers speak to the agent; set `tools:` without bash, and tell us";
+            Check::bad("escape", format!("a command can {}", broken.join(", ")), help)
         }
     }
 }
@@ -194,11 +194,11 @@ impl Drop for Scratch {
 fn as_json(patients: &[(String, Vec<Check>)]) -> Value {
     let check = |Check { what, found }: &Check| match found {
         CheckResult::Good(how) => json!({ "check": what, "result": "ok", "found": how, "help": null }),
-        CheckResult::Poor { why, mend } => {
-            json!({ "check": what, "result": "poor", "found": why, "help": mend })
+        CheckResult::Poor { why, help } => {
+            json!({ "check": what, "result": "poor", "found": why, "help": help })
         }
-        CheckResult::Bad { why, mend } => {
-            json!({ "check": what, "result": "bad", "found": why, "help": mend })
+        CheckResult::Bad { why, help } => {
+            json!({ "check": what, "result": "bad", "found": why, "help": help })
         }
     };
     let group = |(name, checks): &(String, Vec<Check>)| json!({ "name": name, "checks": checks.iter().map(check).collect::<Vec<_>>() });
@@ -221,7 +221,7 @@ mod tests {
         let fine = verdict(&[proof("mount", None), proof("be root", None)]);
         assert_eq!(told("s", &[fine]), "s\n  ok    escape: tried and failed: mount, be root\n");
         let bad = told("s", &[verdict(&[proof("mount", Some("ESCAPED")), proof("be root", None)])]);
-        assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        mend: "), "{bad}");
+        assert!(bad.starts_with("s\n  BAD   escape: a command can mount\n        help: "), "{bad}");
     }
 
     #[test]
@@ -231,8 +231,8 @@ mod tests {
             Check::poor("privacy", "it is on", "switch it off"),
             Check::bad("socket", "refused", "open the firewall"),
         ];
-        let expected = "telegram\n  ok    token: @pudu_bot\n  poor  privacy: it is on\n        mend: switch it off\n  \
-                        BAD   socket: refused\n        mend: open the firewall\n";
+        let expected = "telegram\n  ok    token: @pudu_bot\n  poor  privacy: it is on\n        help: switch it off\n  \
+                        BAD   socket: refused\n        help: open the firewall\n";
         assert_eq!(told("telegram", &checks), expected);
     }
 }

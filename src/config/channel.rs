@@ -336,8 +336,8 @@ fn find<'r>(top: &Section<'r>) -> Vec<AccountSection<'r>> {
 
 fn open<'r>(wide: &Section<'r>, entry: &'r MappingEntry) -> Option<AccountSection<'r>> {
     if entry.key == LOCAL {
-        let mend = "give the account another name, and its platform as `type:`";
-        wide.refuse(&entry.key, "this is the name of the page and the terminal", mend);
+        let help = "give the account another name, and its platform as `type:`";
+        wide.refuse(&entry.key, "this is the name of the page and the terminal", help);
         wide.section(&entry.key).ignore_rest();
         return None;
     }
@@ -405,11 +405,11 @@ pub(super) fn homes(key: &str) -> Vec<String> {
 }
 
 fn refuse(wide: &Section<'_>, entry: &MappingEntry, name: &str) {
-    let mend = match nearest(name, platforms()) {
+    let help = match nearest(name, platforms()) {
         Some(near) => format!("did you mean `type: {near}`?"),
         None => format!("write `type:` with one of {}", platforms().collect::<Vec<_>>().join(", ")),
     };
-    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), mend);
+    wide.refuse(&entry.key, format!("\"{name}\" is not a platform that pudu knows"), help);
 }
 
 /// Reads who approves. Names can change hands here as well.

@@ -71,8 +71,8 @@ pub(super) fn provisioner(section: &Section<'_>, wanted: bool) -> Option<Provisi
     if let Some(url) = &url
         && (!url.username().is_empty() || url.password().is_some())
     {
-        let mend = "put the key into provisioner_api_key, which is sent in a header";
-        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", mend);
+        let help = "put the key into provisioner_api_key, which is sent in a header";
+        section.refuse("provisioner_url", "an address with a name or a password ends up in logs", help);
     }
     Some(ProvisionerConfig { url: url?, key, shared })
 }

@@ -232,8 +232,8 @@ fn api_key(
     let key = written.or_else(|| env.first(home.keys).map(|(_, key)| SecretString::from(key)));
     let public = base_url.is_some_and(|url| !is_local(url) && url.as_str() == home.base_url);
     if let (None, [name, ..], true) = (&key, home.keys, public && !spoilt && section.is_needed()) {
-        let mend = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), mend);
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
     key
 }

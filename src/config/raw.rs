@@ -151,7 +151,7 @@ fn not_text(bytes: &[u8], valid: usize) -> Problem {
 
 fn syntax(text: &str, error: &Error) -> Problem {
     let at = error.location().map_or(Pos { line: 1, column: 1 }, Pos::from);
-    let (what, mend) = match error {
+    let (what, help) = match error {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("(not a text)");
             return Problem::error(at, key, "the key is there twice", "keep one of the two");
@@ -167,7 +167,7 @@ fn syntax(text: &str, error: &Error) -> Problem {
             words => (words, advice(text, at)),
         },
     };
-    Problem::error(at, "", format!("this is not YAML: {what}"), mend)
+    Problem::error(at, "", format!("this is not YAML: {what}"), help)
 }
 
 /// Cuts the place off the parser's words: it is told once, before them.
@@ -334,8 +334,8 @@ mod tests {
         check(
             "a: 1\na: 2\nb:\n  c: 1\n  c: 2\n",
             &[
-                "2:1: error: a: the key is there twice, first in line 1\n  mend: keep one of the two",
-                "5:3: error: b.c: the key is there twice, first in line 4\n  mend: keep one of the two",
+                "2:1: error: a: the key is there twice, first in line 1\n  help: keep one of the two",
+                "5:3: error: b.c: the key is there twice, first in line 4\n  help: keep one of the two",
                 "a@1:1",
                 "a=Int(1)@1:4",
                 "a@2:1",

@@ -135,7 +135,7 @@ fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &m
         match log.sections.get(path) {
             Some(known) if !known.contains(&entry.key) => {
                 let meant = meant(&entry.key, path, known, homes, log);
-                let mend = match meant.as_slice() {
+                let help = match meant.as_slice() {
                     [] => "remove it, or see docs/configuration.md for the keys there are".to_owned(),
                     names => format!("did you mean `{}`?", names.join("` or `")),
                 };
@@ -143,7 +143,7 @@ fn unknown_keys(node: &Node, path: &str, homes: fn(&str) -> Vec<String>, log: &m
                     Some(_) => Severity::Error,
                     None => Severity::Warning,
                 };
-                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", mend);
+                let problem = Problem::warning(entry.at, &below, "pudu does not know this key", help);
                 log.problems.push(Problem { severity, ..problem });
             }
             _ => unknown_keys(&entry.node, &below, homes, log),
@@ -317,23 +317,23 @@ impl<'r> Section<'r> {
     }
 
     /// Reports that a key's value cannot be used.
-    pub(super) fn refuse(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::error(self.place(key), &join(&self.path, key), what, mend));
+    pub(super) fn refuse(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::error(self.place(key), &join(&self.path, key), what, help));
     }
 
     /// Reports that the section as a whole cannot be used.
-    pub(super) fn refuse_here(&self, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::error(self.at, &self.path, what, mend));
+    pub(super) fn refuse_here(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::error(self.at, &self.path, what, help));
     }
 
     /// Reports that a key's value is probably not meant.
-    pub(super) fn warn(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::warning(self.place(key), &join(&self.path, key), what, mend));
+    pub(super) fn warn(&self, key: &str, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::warning(self.place(key), &join(&self.path, key), what, help));
     }
 
     /// Reports that the section as a whole is probably not meant.
-    pub(super) fn warn_here(&self, what: impl Into<String>, mend: impl Into<String>) {
-        self.note(Problem::warning(self.at, &self.path, what, mend));
+    pub(super) fn warn_here(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.note(Problem::warning(self.at, &self.path, what, help));
     }
 
     fn place(&self, key: &str) -> Option<Pos> {
@@ -365,15 +365,15 @@ impl<'r> Section<'r> {
         }
         let name = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(rest);
         if !env::is_name(name) {
-            let mend = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
-            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", mend));
+            let help = "write $NAME or ${NAME}; a text that begins with a dollar sign begins with `$$`";
+            self.note(Problem::error(at, key, "a text with `$` in front must be a variable's name", help));
             return None;
         }
         let value = self.reader.env.get(name);
         if value.is_none() && self.needed {
             let what = format!("the environment variable {name} is not set");
-            let mend = format!("set {name}, or write {name}=… into the file .env beside this one");
-            self.note(Problem::error(at, key, what, mend));
+            let help = format!("set {name}, or write {name}=… into the file .env beside this one");
+            self.note(Problem::error(at, key, what, help));
         }
         value.map(str::to_owned)
     }

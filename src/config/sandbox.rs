@@ -124,8 +124,8 @@ fn unchosen(section: &Section<'_>) {
     if section.entry("use").is_some() {
         return;
     }
-    for (key, mend) in keys.into_iter().filter(|(key, _)| section.entry(key).is_some()) {
-        section.warn(key, "this has no effect: without `use`, commands run on this machine", mend);
+    for (key, help) in keys.into_iter().filter(|(key, _)| section.entry(key).is_some()) {
+        section.warn(key, "this has no effect: without `use`, commands run on this machine", help);
     }
 }
 
@@ -212,9 +212,9 @@ fn environment(section: &Section<'_>) -> Vec<(String, String)> {
 
 /// DeerFlow's keys; a mount that cannot be is an error.
 fn mount(section: &Section<'_>) -> Option<Mount> {
-    let mend = "name a folder of this machine and where the agent finds it";
-    let host = section.text("host_path").required(mend);
-    let agent = section.text("container_path").required(mend);
+    let help = "name a folder of this machine and where the agent finds it";
+    let host = section.text("host_path").required(help);
+    let agent = section.text("container_path").required(help);
     let read_only = section.flag("read_only").or(false);
     match Mount::configured(host?.into(), &agent?, read_only) {
         Ok(mount) => Some(mount),

@@ -61,9 +61,9 @@ impl<T> Setting<'_, '_, T> {
     }
 
     /// Insists on it, where the section has an effect.
-    pub(super) fn required(self, mend: &str) -> Option<T> {
+    pub(super) fn required(self, help: &str) -> Option<T> {
         if self.value.is_none() && !self.spoilt && self.section.is_needed() {
-            self.section.refuse(self.key, "this is missing or empty", mend);
+            self.section.refuse(self.key, "this is missing or empty", help);
         }
         self.optional("required")
     }
@@ -272,9 +272,9 @@ impl<'r> Section<'r> {
             Some((_, Some(NodeValue::Text(empty)))) if empty.is_empty() => (None, false),
             Some((node, Some(typed))) => match parse(&typed) {
                 Ok(value) => (value, false),
-                Err(mend) => {
+                Err(help) => {
                     let found = if secret { kind(&typed).to_owned() } else { found(&node.value) };
-                    self.mismatch(&path, node, &found, expected, &mend);
+                    self.mismatch(&path, node, &found, expected, &help);
                     (None, true)
                 }
             },
@@ -310,15 +310,15 @@ impl<'r> Section<'r> {
     ) -> Option<T> {
         match parse(&piece?) {
             Ok(item) => Some(item),
-            Err(mend) => {
-                self.mismatch(path, node, &found(&node.value), &format!("a list of {kind}"), &mend);
+            Err(help) => {
+                self.mismatch(path, node, &found(&node.value), &format!("a list of {kind}"), &help);
                 None
             }
         }
     }
 
-    fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, mend: &str) {
-        self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), mend));
+    fn mismatch(&self, path: &str, node: &Node, found: &str, expected: &str, help: &str) {
+        self.note(Problem::error(node.at, path, format!("found {found}, expected {expected}"), help));
     }
 }
 

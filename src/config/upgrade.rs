@@ -29,8 +29,8 @@ pub(crate) fn upgrade(text: &str) -> Result<Upgraded, Report> {
         Ok(read) if same(&before, &read) => Ok(Upgraded { text: after, from }),
         _ => {
             let what = "the version cannot be raised without changing what the file says";
-            let mend = format!("write `config_version: {VERSION}` by hand");
-            Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, mend)]))
+            let help = format!("write `config_version: {VERSION}` by hand");
+            Err(Report::new(None, vec![Problem::error(entry.at, "config_version", what, help)]))
         }
     }
 }

@@ -126,8 +126,8 @@ fn api_key(section: &Section<'_>, provider: Provider, elsewhere: bool, env: &Env
     let (name, needed) = variable(provider)?;
     let key = written.or_else(|| env.first(&[name]).map(|(_, key)| SecretString::from(key)));
     if key.is_none() && needed && !elsewhere && !spoilt {
-        let mend = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
-        section.refuse("api_key", format!("no key is written, and {name} is not set"), mend);
+        let help = format!("set {name}, or write `api_key: $NAME` with a variable of your own");
+        section.refuse("api_key", format!("no key is written, and {name} is not set"), help);
     }
     key
 }

@@ -1,6 +1,6 @@
 //! The accounts that there are, and how each treats people.
 
-use super::{Access, Mode};
+use super::{Access, FollowUpMode};
 use crate::{
     clock,
     config::{self, Choosing},
@@ -27,7 +27,7 @@ pub(crate) struct Account {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AccountRules {
     pub(crate) access: Access,
-    pub(crate) mode: Mode,
+    pub(crate) mode: FollowUpMode,
     pub(crate) session: config::SessionOverrides,
     /// Who approves what must not be done unasked; whoever the run works for, if nobody is named.
     pub(crate) approvers: BTreeSet<String>,
@@ -52,7 +52,7 @@ pub(crate) struct AgentSession {
 
 impl AccountRules {
     /// A policy without settings for runs.
-    pub(crate) fn open(access: Access, mode: Mode) -> Self {
+    pub(crate) fn open(access: Access, mode: FollowUpMode) -> Self {
         let (session, approvers) = (config::SessionOverrides::default(), BTreeSet::new());
         Self { access, mode, session, approvers, agent_choice: None, timezone: TimeZone::system() }
     }
@@ -97,7 +97,7 @@ impl AccountRules {
 
     /// That of an account which the configuration does not name.
     pub(crate) fn closed() -> Self {
-        Self::open(Access::nobody(), Mode::Queue)
+        Self::open(Access::nobody(), FollowUpMode::Queue)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the slash commands do. Each is one visible answer, kept and delivered like any reply.
 
 use super::{
-    Mode,
+    FollowUpMode,
     agent::{ACTION, BUTTONS},
     command::{self, SlashCommand},
     conversation::{ConversationActor, new_turn, reply_target},
@@ -182,7 +182,7 @@ impl ConversationActor {
             self.answer_with(arrival, view, Vec::new());
             return;
         };
-        let Some(mode) = Mode::parse(&name) else {
+        let Some(mode) = FollowUpMode::parse(&name) else {
             let text = format!("There is no mode `{name}`. Choose `queue`, `steer` or `interrupt`.");
             self.answer(arrival, text);
             return;
@@ -300,15 +300,17 @@ fn list(models: &[ModelInfo], chosen: Option<&str>) -> FinalView {
     FinalView { text, choices, ..FinalView::default() }
 }
 
-fn modes(now: Mode) -> FinalView {
+fn modes(now: FollowUpMode) -> FinalView {
     let mut text = "What a message does while I work:\n".to_owned();
-    for mode in Mode::ALL {
+    for mode in FollowUpMode::ALL {
         let mark = if mode == now { " ← in use" } else { "" };
         let _ = write!(text, "\n- `{}`: {}{mark}", mode.name(), mode.about());
     }
-    let button =
-        |mode: Mode| Choice { label: mode.name().to_owned(), action: format!("/mode {}", mode.name()) };
-    let choices = Mode::ALL.into_iter().filter(|mode| *mode != now).map(button).collect();
+    let button = |mode: FollowUpMode| Choice {
+        label: mode.name().to_owned(),
+        action: format!("/mode {}", mode.name()),
+    };
+    let choices = FollowUpMode::ALL.into_iter().filter(|mode| *mode != now).map(button).collect();
     FinalView { text, choices, ..FinalView::default() }
 }
 

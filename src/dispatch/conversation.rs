@@ -3,7 +3,7 @@
 //! It never waits for a run or a platform itself, so commands are answered at once.
 
 use super::{
-    Account, AccountRules, AgentSession, Mode, Shared, agent,
+    Account, AccountRules, AgentSession, FollowUpMode, Shared, agent,
     command::SlashCommand,
     turn::{self, Delivering, Interruption, TurnEnd, TurnJob},
 };
@@ -173,9 +173,9 @@ impl ConversationActor {
         self.follow_up = true;
         self.acknowledge(&arrival);
         match self.mode().await {
-            Mode::Queue => self.wait(arrival),
-            Mode::Steer => self.steer(arrival).await,
-            Mode::Interrupt => {
+            FollowUpMode::Queue => self.wait(arrival),
+            FollowUpMode::Steer => self.steer(arrival).await,
+            FollowUpMode::Interrupt => {
                 if let Some(running) = &self.running {
                     running.control.cancel.cancel();
                 }
@@ -423,9 +423,9 @@ impl ConversationActor {
     }
 
     /// Returns what a message does while a run works: what people chose here, or the account's setting.
-    pub(super) async fn mode(&self) -> Mode {
+    pub(super) async fn mode(&self) -> FollowUpMode {
         let chosen = self.record().await.and_then(|record| record.mode);
-        chosen.as_deref().and_then(Mode::parse).unwrap_or_else(|| self.account.policy().mode)
+        chosen.as_deref().and_then(FollowUpMode::parse).unwrap_or_else(|| self.account.policy().mode)
     }
 
     pub(super) fn item(&self, reply_target: &ReplyTarget) -> OutboxItem {

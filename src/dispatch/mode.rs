@@ -1,8 +1,8 @@
 //! What a message does while a run works, in words.
 
-pub(crate) use crate::config::FollowUpMode as Mode;
+pub(crate) use crate::config::FollowUpMode;
 
-impl Mode {
+impl FollowUpMode {
     /// All modes, the default first.
     pub(crate) const ALL: [Self; 3] = [Self::Queue, Self::Steer, Self::Interrupt];
 

@@ -280,9 +280,9 @@ impl Agents {
         let folder = disk::inside(&root, &old.name)?;
         let now = old.profile.clone();
         if let Some((what, more)) = change.more(&now).filter(|_| change.only_less) {
-            let mend = "whoever runs this bot writes it into its config.yaml, or lets people approve \
+            let help = "whoever runs this bot writes it into its config.yaml, or lets people approve \
                         update_agent (approvals.tools)";
-            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {mend}")));
+            return Err(AgentError::Wrong(format!("you cannot give yourself more {what} ({more}): {help}")));
         }
         let profile = checked(AgentProfile {
             about: change.about.unwrap_or(now.about),

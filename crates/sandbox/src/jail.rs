@@ -94,7 +94,7 @@ impl Jail {
             }
             Err(error) => error.to_string(),
         };
-        Err(Unconfined { mend: mend(from_root), why })
+        Err(Unconfined { help: help(from_root), why })
     }
 
     /// Whom the files of threads have to belong to, where that is not the daemon's own user.
@@ -262,7 +262,7 @@ fn broken(why: &str) -> SandboxError {
     SandboxError::Refused(format!("the sandbox could not be made: {why}"))
 }
 
-fn mend(from_root: bool) -> String {
+fn help(from_root: bool) -> String {
     let text = if from_root {
         "run pudu as another user than root, or give it CAP_SYS_ADMIN; in a container also let the calls mount, \
          pivot_root and unshare through"

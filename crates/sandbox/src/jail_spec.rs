@@ -11,7 +11,7 @@ pub struct Unconfined {
     /// What the kernel said.
     pub why: String,
     /// What an operator can do.
-    pub mend: String,
+    pub help: String,
 }
 
 /// What one command gets.

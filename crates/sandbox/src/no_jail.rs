@@ -17,7 +17,7 @@ impl Jail {
     pub async fn probe() -> Result<Self, Unconfined> {
         Err(Unconfined {
             why: "commands are confined by Linux only".to_owned(),
-            mend: "run pudu on Linux, or in a Linux container".to_owned(),
+            help: "run pudu on Linux, or in a Linux container".to_owned(),
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     agent,
     config::{LoadedConfig, ModelConfig},
-    lines,
+    connections,
 };
 use pudu_channels::Check;
 use pudu_client::{
@@ -21,7 +21,7 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     }));
     let live = &loaded.config.hot;
     for (account, manners) in &live.policies {
-        let policy = lines::policy(live, account);
+        let policy = connections::policy(live, account);
         // Nobody has an empty id: that is what holds for all who are not named.
         let people = std::iter::once("").chain(manners.session.users.keys().map(String::as_str));
         let mut named: Vec<String> = people.filter_map(|person| policy.session(person).agent).collect();
@@ -29,8 +29,8 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
         named.dedup();
         for name in named {
             if let Err(error @ (AgentError::Unknown(_) | AgentError::Name { .. })) = agents.find(&name) {
-                let mend = "make it (pudu agent new), or name another one in its `session`";
-                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), mend));
+                let help = "make it (pudu agent new), or name another one in its `session`";
+                checks.push(Check::bad(format!("channels.{account}"), error.to_string(), help));
             }
         }
     }

@@ -13,8 +13,8 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, live: &HotCo
     let found = match containers::DockerEngine::new(settings.clone()).look().await {
         Ok(found) => found,
         Err(error) => {
-            let mend = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
-            return vec![Check::bad("engine", error.to_string(), mend)];
+            let help = "start the engine, let pudu's user use its socket, or set sandbox.docker_host";
+            return vec![Check::bad("engine", error.to_string(), help)];
         }
     };
     let root = if found.rootless { ", without root" } else { "" };

@@ -17,13 +17,13 @@ pub(super) async fn check(loaded: &LoadedConfig) -> Check {
     match opened(loaded).await {
         Ok(()) => Check::good("store", format!("{words} can be opened")),
         Err(error) => {
-            let mend = match fixed.database.backend {
+            let help = match fixed.database.backend {
                 Backend::Postgres { .. } => {
                     "see `database` in docs/configuration.md, and whether the server runs"
                 }
                 Backend::Memory | Backend::Sqlite { .. } => "let pudu's user write there, and make room",
             };
-            Check::bad("store", format!("{words}: {error:#}"), mend)
+            Check::bad("store", format!("{words}: {error:#}"), help)
         }
     }
 }

@@ -85,8 +85,8 @@ fn mode(section: &Section<'_>, posted: bool) -> Option<FeishuEventMode> {
     let keys = [("encrypt_key", encrypt_key.is_none()), ("verification_token", verification_token.is_none())];
     for (key, missing) in keys {
         if missing && section.is_needed() {
-            let mend = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
-            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", mend);
+            let help = "copy it from the developer console: Events & Callbacks, Encryption Strategy";
+            section.refuse(key, "`mode: webhook` needs it: without it anybody could post", help);
         }
     }
     Some(FeishuEventMode::Webhook { encrypt_key: encrypt_key?, verification_token: verification_token? })

@@ -123,9 +123,9 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
 }
 
 /// Reads a secret that one of the two ways of events needs.
-fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, mend: &str) -> Option<SecretString> {
+fn secret(section: &Section<'_>, key: &str, needed: bool, told: &str, help: &str) -> Option<SecretString> {
     let secret = section.secret(key);
-    if needed { secret.required(mend) } else { secret.optional(told) }
+    if needed { secret.required(help) } else { secret.optional(told) }
 }
 
 /// Ids begin with a letter that tells what they are, and have no small letters: names have.
@@ -137,7 +137,7 @@ fn id(value: &NodeValue) -> Result<String, String> {
     if fits && has_digit {
         return Ok(text.to_owned());
     }
-    let mend = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
+    let help = "write ids like U012ABCDEF (in Slack: a person's profile, ⋮, \"Copy member ID\"): a name can change hands, \
                 and whoever has it then would be let in";
-    Err(mend.to_owned())
+    Err(help.to_owned())
 }

@@ -142,7 +142,7 @@ fn the_file_beside_the_config_adds_variables() {
     let said = loaded.report.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         said,
-        ["warning: .env: line 3: this line has no `=`\n  mend: write NAME=value, each on its own line"]
+        ["warning: .env: line 3: this line has no `=`\n  help: write NAME=value, each on its own line"]
     );
 }
 

@@ -59,7 +59,7 @@ fn a_key_that_is_needed_and_nowhere_is_an_error() {
     assert_eq!(
         said("tools:\n  - {use: 'deerflow.community.serper.tools:image_search_tool'}\n", []),
         "config.yaml:3:5: error: tools[0].api_key: no key is written, and SERPER_API_KEY is not set\n  \
-         mend: set SERPER_API_KEY, or write `api_key: $NAME` with a variable of your own"
+         help: set SERPER_API_KEY, or write `api_key: $NAME` with a variable of your own"
     );
 }
 
@@ -89,7 +89,7 @@ fn what_may_be_reached_is_names_addresses_and_networks() {
     ] {
         let said = said(&format!("web: {{allowed_hosts: [{typed}]}}\n"), []);
         assert!(
-            said.contains("web.allowed_hosts") && said.ends_with(&format!("mend: {expect}")),
+            said.contains("web.allowed_hosts") && said.ends_with(&format!("help: {expect}")),
             "{typed}: {said}"
         );
     }
