@@ -6,8 +6,9 @@
 //! `$NAME` or a default.
 //!
 //! What needs a restart is in [`Fixed`], which the daemon takes apart when it is built. What is picked up for
-//! the next message is in [`HotConfig`], which [`Watcher`] reads anew when the file has changed. The same split
-//! marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test holds the three together.
+//! the next message is in [`HotConfig`], which [`Watcher`] reads anew when the file has changed. The same
+//! split marks the keys in `config.example.yaml` and `docs/configuration.md`, and a test holds the three
+//! together.
 //!
 //! Deliberately absent: writing configuration (only `pudu config upgrade` does, as text), and a typed form of
 //! sections that no part of pudu uses yet (`later.rs`).

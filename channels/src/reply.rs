@@ -1,17 +1,19 @@
 //! One reply: messages that grow in place, there exactly once whatever is killed in between.
 //!
-//! The same for every platform; what differs is behind [`PlatformMessages`]. Every message of a reply goes through
-//! four steps:
+//! The same for every platform; what differs is behind [`PlatformMessages`]. Every message of a reply goes
+//! through four steps:
 //!
-//! 1. *intend*: the reply store keeps that a message is about to be sent, and what is needed to find it again;
+//! 1. *intend*: the reply store keeps that a message is about to be sent, and what is needed to find it
+//!    again;
 //! 2. *send*: under a key by which platforms that have such keys know a repetition;
 //! 3. *record*: the reply store keeps the message's id;
 //! 4. *change*: more words go in by changes, which may be repeated.
 //!
 //! Whoever finds an intent without an id, after a crash or a call without an answer, asks the platform's
-//! [`Messages::find`] first, and sends under the same intent if that finds nothing.
+//! [`PlatformMessages::find`] first, and sends under the same intent if that finds nothing.
 //!
-//! What cannot be had: certainty about files where a platform has neither keys nor a history (see [`outgoing`]).
+//! What cannot be had: certainty about files where a platform has neither keys nor a history (see
+//! [`outgoing`]).
 
 mod ask;
 mod messages;
@@ -184,7 +186,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Says a note alone, behind the messages that do not take it, and sends the files that are not there yet.
+    /// Says a note alone, behind the messages that do not take it, and sends the files that are not there
+    /// yet.
     async fn alone(&mut self, note: &str, files: &[OutFile]) -> Result<(), SendError> {
         let there = self.record.parts.iter().take_while(|part| matches!(part, RecordPart::Sent(_))).count();
         let at = *self.record.noted.get_or_insert(there);
@@ -208,8 +211,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         }
     }
 
-    /// Says that the platform does not take the answer, in its place: nothing half is left. That is no answer,
-    /// and stays a refusal.
+    /// Says that the platform does not take the answer, in its place: nothing half is left. That is no
+    /// answer, and stays a refusal.
     async fn instead(&mut self, view: &FinalView, why: String) -> Result<(), SendError> {
         tracing::error!(platform = M::PLATFORM, why, "an answer is refused for good; people are told so");
         let text = format!("⚠️ {} does not take my answer.", M::PLATFORM);
@@ -402,8 +405,8 @@ impl<M: PlatformMessages> PlatformReply<M> {
         Ok(Some(self.messages.post(&intent, &page).await?))
     }
 
-    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after a
-    /// restart the words that filled it come again.
+    /// Takes away what a growing reply does not fill any more. A message that cannot be deleted stays: after
+    /// a restart the words that filled it come again.
     async fn shrink(&mut self, pages: &[M::Page]) -> Result<(), SendError> {
         if self.messages.erases() {
             return self.keep(pages.len()).await;

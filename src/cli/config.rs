@@ -1,7 +1,7 @@
 //! `pudu config check` and `pudu config upgrade`.
 //!
-//! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a secret:
-//! reports never have one, and the summary tells only that there is one.
+//! Both write what people read to `out` and say with a [`ConfigVerdict`] how it went. Nothing here prints a
+//! secret: reports never have one, and the summary tells only that there is one.
 
 use crate::{
     config::{
@@ -38,7 +38,8 @@ impl From<ConfigVerdict> for ExitCode {
     }
 }
 
-/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong with them.
+/// Reads the configuration and the extensions as the daemon would, and tells what they say and what is wrong
+/// with them.
 pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Result<ConfigVerdict> {
     let loaded = match load(start) {
         Ok(loaded) => loaded,
@@ -80,7 +81,8 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
     Ok(verdict)
 }
 
-/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the world.
+/// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the
+/// world.
 fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
     let live = &loaded.config.hot;
     let wrong = live.accounts.iter().flat_map(|account| {

@@ -4,8 +4,8 @@
 //! platform are two entries. An account is on with `enabled: true`, off with `enabled: false`, and where
 //! neither is said it is on as soon as it has credentials. Of an account that is off nothing is demanded.
 //!
-//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one line in
-//! [`READERS`]; its line in `other.rs` goes.
+//! To add a platform: one file beside `telegram.rs` with its [`Platform`] and its [`PlatformReader`], one
+//! line in [`READERS`]; its line in `other.rs` goes.
 
 mod dingtalk;
 mod discord;

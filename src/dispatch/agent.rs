@@ -113,7 +113,7 @@ impl ConversationActor {
     }
 
     async fn choose(&self, arrival: InboxItem, name: &str) {
-        match self.shared.client.custom(name).await {
+        match self.shared.client.custom_agent(name).await {
             Ok(custom) => self.switch(arrival, Some(AgentChoice::Named(custom.name))).await,
             Err(why) => {
                 let roster = self.shared.client.roster().await;
@@ -193,7 +193,7 @@ impl ConversationActor {
 
     /// Returns the custom agent that answers a person here, if it is one and can be read.
     pub(super) async fn custom(&self, person: &str) -> Option<CustomAgent> {
-        self.shared.client.custom(&self.session(person).await.agent?).await.ok()
+        self.shared.client.custom_agent(&self.session(person).await.agent?).await.ok()
     }
 
     /// Returns the skills of who answers a person here.

@@ -77,8 +77,8 @@ impl DiscordAccountState {
         }
     }
 
-    /// Tells who the bot is. Discord is asked where no session has said it yet: a reply that a restart cut is taken
-    /// up before the connection is there.
+    /// Tells who the bot is. Discord is asked where no session has said it yet: a reply that a restart cut is
+    /// taken up before the connection is there.
     pub(super) async fn me(&self) -> Result<&DiscordIdentity, DiscordApiError> {
         #[derive(Deserialize)]
         struct About {

@@ -1,13 +1,13 @@
 //! Numbers that people type for what was offered in words.
 //!
 //! Where nothing can be pressed the choices of a message are a list with numbers. Who answers with such a
-//! number alone means that choice: the very press that a button would have been, under a finished message as under
-//! a question. Who may decide is not asked here: whoever judges presses judges this.
+//! number alone means that choice: the very press that a button would have been, under a finished message as
+//! under a question. Who may decide is not asked here: whoever judges presses judges this.
 //!
 //! A number of a question means that question and no other. Numbers count on from one question of a place to
 //! the next, so that one that is typed too late decides nothing else, and begin anew only after an hour
-//! without any. Where so many places are that one has to be forgotten, new ones count on from it. What a finished
-//! message lists is forgotten by a restart; what is asked is kept with its reply.
+//! without any. Where so many places are that one has to be forgotten, new ones count on from it. What a
+//! finished message lists is forgotten by a restart; what is asked is kept with its reply.
 
 use crate::{Address, Choice, EventKey, Inbound, InboundKind};
 use std::{
@@ -99,7 +99,8 @@ impl NumberedChoices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below `least`.
+    /// Something is asked in a place. Its numbers are none that were shown there lately, and not below
+    /// `least`.
     pub(crate) fn ask(
         self: &Arc<Self>,
         address: &Address,
@@ -112,7 +113,8 @@ impl NumberedChoices {
         self.open(place, key.clone(), first, actions)
     }
 
-    /// What was asked before a restart is asked still, under its numbers. `None` if they have a meaning already.
+    /// What was asked before a restart is asked still, under its numbers. `None` if they have a meaning
+    /// already.
     pub(crate) fn renew(
         self: &Arc<Self>,
         address: &Address,

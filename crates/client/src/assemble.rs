@@ -1,5 +1,5 @@
-//! Who answers a run, put together: the lead agent, a custom one with what it may use, or the one that helps people
-//! make a new agent.
+//! Who answers a run, put together: the lead agent, a custom one with what it may use, or the one that helps
+//! people make a new agent.
 
 use crate::{
     AgentSetup, Authoring, Client, RunTask,
@@ -97,7 +97,7 @@ async fn role(
         return Ok(Role::AgentBuilder(name.clone()));
     }
     let Some(name) = &task.agent else { return Ok(Role::Lead) };
-    let custom = client.custom(name).await.map_err(|why| {
+    let custom = client.custom_agent(name).await.map_err(|why| {
         let folder = client.0.folders.home().join("users/default/agents");
         tracing::error!(agent = name, folder = %folder.display(), why, "an agent cannot answer");
         format!("{why} /agent lists those there are.")

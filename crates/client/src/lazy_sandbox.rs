@@ -1,4 +1,5 @@
-//! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the end.
+//! A thread's sandbox as long as a run needs it: asked for by the first tool that does, and given back at the
+//! end.
 
 use pudu_base::{BoxFuture, DirEntry, Exec, Sandbox, SandboxError, SandboxProvider, ShellCommand, ThreadId};
 use std::sync::Arc;

@@ -132,8 +132,8 @@ impl Client {
         self.0.catalog_cache.at(self.skills()).await
     }
 
-    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and [`Client::persona`] do
-    /// not.
+    /// Returns the handle on the custom agents. What it does blocks; [`Client::roster`] and
+    /// [`Client::custom_agent`] do not.
     #[must_use]
     pub fn agents(&self) -> Agents {
         self.0.agents.clone()
@@ -146,7 +146,7 @@ impl Client {
     }
 
     /// Finds a custom agent; the error is for people.
-    pub async fn custom(&self, name: &str) -> Result<CustomAgent, String> {
+    pub async fn custom_agent(&self, name: &str) -> Result<CustomAgent, String> {
         let (agents, name) = (self.agents(), name.to_owned());
         match tokio::task::spawn_blocking(move || agents.find(&name)).await {
             Ok(found) => found.map_err(|error| error.told()),
@@ -232,7 +232,8 @@ impl Client {
         self.0.tasks.len()
     }
 
-    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a restart.
+    /// Ends all runs where they are, and lets none begin: nothing is written of that, and they go on after a
+    /// restart.
     pub async fn suspend(&self) {
         self.0.suspend.cancel();
         self.0.tasks.close();

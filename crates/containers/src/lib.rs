@@ -1,8 +1,9 @@
 //! Sandboxes that are containers: of a Docker engine, of a provisioner, of Kubernetes.
 //!
-//! An [`ContainerEngine`] makes containers and takes them away. The [`Pool`] decides when: one for each thread, kept warm for a
-//! while when nobody works in it. [`Aio`] speaks to the HTTP API of DeerFlow's sandbox image, whoever runs it.
-//! What is deliberately absent: confining commands on this machine, which is `pudu-sandbox`.
+//! A [`ContainerEngine`] makes containers and takes them away. The [`Pool`] decides when: one for each
+//! thread, kept warm for a while when nobody works in it. [`Aio`] speaks to the HTTP API of DeerFlow's
+//! sandbox image, whoever runs it. What is deliberately absent: confining commands on this machine, which is
+//! `pudu-sandbox`.
 
 mod aio;
 mod apart;

@@ -1,7 +1,8 @@
 //! Decides when containers come and go: one for each thread, parked when nobody works in it, taken away when it was
 //! parked for long or another needs its place.
 //!
-//! What is deliberately absent: how a container is made ([`ContainerEngine`]), and what lies in it ([`Local::furnish`]).
+//! What is deliberately absent: how a container is made ([`ContainerEngine`]), and what lies in it
+//! ([`LocalSandboxes::furnish`]).
 
 mod table;
 #[cfg(test)]
@@ -22,8 +23,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 pub struct PoolRules {
     /// A container that nobody worked in for so long is taken away; never if zero.
     pub idle_timeout: Duration,
-    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all are in
-    /// use there is one more all the same, as in DeerFlow, until one of them is given back.
+    /// So many there should be at most. Parked ones make room for others, the longest parked first; where all
+    /// are in use there is one more all the same, as in DeerFlow, until one of them is given back.
     pub replicas: usize,
     /// What commands in them reach of the network.
     pub network: Network,
@@ -31,8 +32,8 @@ pub struct PoolRules {
 
 /// Gives each thread its container.
 ///
-/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent stays
-/// lent, and is replaced when its thread asks again.
+/// Clones share their containers. One that was [renewed](Pool::renew) does so too: what the earlier one lent
+/// stays lent, and is replaced when its thread asks again.
 #[derive(Clone)]
 pub struct Pool {
     engine: Arc<dyn ContainerEngine>,
@@ -42,8 +43,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes one without containers. The places say what threads find in them, and reach the files of threads; they
-    /// need no shell.
+    /// Makes one without containers. The places say what threads find in them, and reach the files of
+    /// threads; they need no shell.
     #[must_use]
     pub fn new(engine: Arc<dyn ContainerEngine>, places: LocalSandboxes, rules: PoolRules) -> Self {
         let table = Arc::new(ContainerTable::new(engine.clone(), rules));
@@ -63,8 +64,8 @@ impl Pool {
         self.engine.clone()
     }
 
-    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left behind, and
-    /// takes away what is not needed any more, by the rules of the pool that was made last.
+    /// Looks after the containers until the future is dropped: finds those that an earlier daemon left
+    /// behind, and takes away what is not needed any more, by the rules of the pool that was made last.
     pub async fn keep(&self) {
         let mut found = false;
         loop {
@@ -94,7 +95,8 @@ impl Pool {
         }
     }
 
-    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine answered.
+    /// Parks what runs and is not known: an earlier daemon of this home made it. Says whether the engine
+    /// answered.
     async fn find(&self) -> bool {
         let engine = self.table.newest().0;
         let ids = match engine.running().await {
@@ -164,8 +166,8 @@ impl Pool {
         Ok(sandbox)
     }
 
-    /// Returns the thread's container if it can still be used: what was made to another order, and what is dead, is
-    /// taken away first.
+    /// Returns the thread's container if it can still be used: what was made to another order, and what is
+    /// dead, is taken away first.
     async fn there(&self, id: &BoxId, entry: ContainerEntry, mounts: &[Mount]) -> Option<Arc<dyn Sandbox>> {
         let same = Arc::ptr_eq(&entry.engine, &self.engine) && entry.mounts == mounts;
         if let Some(sandbox) = entry.sandbox.filter(|_| same || entry.users > 0)

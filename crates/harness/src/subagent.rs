@@ -2,8 +2,8 @@
 //!
 //! A sub-agent is the same [`run`](crate::run) with another chain, other tools and a thread that is forgotten
 //! when its work is done. It works in its parent's sandbox, and dropping the call cancels it. What is
-//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side, because no reply may
-//! ask for more.
+//! deliberately absent: a pool or a second executor. At most [`MAX_CONCURRENT_SUBAGENTS`] work side by side,
+//! because no reply may ask for more.
 
 use crate::{
     Agent, Replay, RunBounds, RunState, SEARCH, SkillPolicy, Steering, searching, skills_prompt,
@@ -309,8 +309,8 @@ impl ThreadLog for Forgetful {
     }
 }
 
-/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself, so
-/// the calls are told with the one that they belong to.
+/// People see what a sub-agent asks for in its parent's reply. Sub-agents number their calls each for itself,
+/// so the calls are told with the one that they belong to.
 struct Above {
     approver: Arc<dyn Approver>,
     tell: Tell,

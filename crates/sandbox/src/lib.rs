@@ -1,13 +1,14 @@
 //! Where the agent's commands run and its files live.
 //!
-//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it only through
-//! a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it exists), so that no path
-//! and no symlink leads out. Commands see it as `/mnt/user-data` in a file system made for them, in namespaces of
-//! their own, without a right and without a network unless the operator gives one ([`Jail`]). Where the kernel
-//! has no namespaces to give there is no shell, unless the operator allows the machine's.
+//! [`LocalSandboxes`] is the provider for this machine. A thread has a folder of its own. File tools reach it
+//! only through a directory handle that the kernel confines (`openat2` with `RESOLVE_BENEATH` where it
+//! exists), so that no path and no symlink leads out. Commands see it as `/mnt/user-data` in a file system
+//! made for them, in namespaces of their own, without a right and without a network unless the operator gives
+//! one ([`Jail`]). Where the kernel has no namespaces to give there is no shell, unless the operator allows
+//! the machine's.
 //!
-//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started anew.
-//! What is deliberately absent: filtering commands by their text, which protects nobody.
+//! A program that embeds this calls [`enter`] first thing in its `main`: sandboxes are that program, started
+//! anew. What is deliberately absent: filtering commands by their text, which protects nobody.
 
 mod capture;
 mod files;

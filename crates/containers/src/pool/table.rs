@@ -156,7 +156,8 @@ impl ContainerTable {
         book.entries.iter().filter(|(_, entry)| stale(entry)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns so many of the parked ones, the longest parked first, as there are too many; some are gone already.
+    /// Returns so many of the parked ones, the longest parked first, as there are too many; some are gone
+    /// already.
     pub(super) fn surplus(&self, cap: usize, gone: &[BoxId]) -> Vec<BoxId> {
         let book = self.lock();
         let count = book.len().saturating_sub(gone.len()).saturating_sub(cap);
