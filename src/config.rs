@@ -361,10 +361,10 @@ fn understand(root: &Node, start: &Start) -> (Option<Config>, reader::Log) {
     let fixed = fixed(&top, start);
     let accounts = channel::accounts(&reader.accounts());
     let provider = fixed.as_ref().map(|fixed| fixed.provider.clone()).unwrap_or_default();
-    let live = live(&reader.live(), &start.env, &provider);
+    let hot = hot(&reader.live(), &start.env, &provider);
     let log = reader.finish(channel::homes);
     let accounts = accounts.into_iter().map(|account| account.stamped(&log.keys)).collect();
-    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, ..live }) }), log)
+    (fixed.map(|fixed| Config { fixed, hot: Arc::new(HotConfig { accounts, ..hot }) }), log)
 }
 
 fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
@@ -378,7 +378,7 @@ fn fixed(top: &Section<'_>, start: &Start) -> Option<Fixed> {
     Some(Fixed { home, log_level, gateway, database: database?, capacity, skills, provider })
 }
 
-fn live(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
+fn hot(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
     let mut models = model::read(top, env);
     if models.is_empty() {
         models.extend(ModelConfig::from_env(env));
@@ -402,7 +402,7 @@ fn live(top: &Section<'_>, env: &Env, provider: &SandboxBackend) -> HotConfig {
         runs: limits::runs(top),
         timing: channel::timing(top),
         accounts: Vec::new(),
-        policies: channel::manners(top),
+        policies: channel::policies(top),
     }
 }
 

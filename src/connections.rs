@@ -68,9 +68,9 @@ impl Connections {
     }
 
     /// Brings the accounts to what an edited configuration says. One that cannot be made stays as it was.
-    pub(crate) async fn follow(&self, live: &HotConfig) {
+    pub(crate) async fn follow(&self, hot: &HotConfig) {
         let mut book = self.book.lock().await;
-        let wanted = |name: &str| live.accounts.iter().any(|account| account.name == *name);
+        let wanted = |name: &str| hot.accounts.iter().any(|account| account.name == *name);
         let gone: Vec<String> = book.open.keys().filter(|name| !wanted(name)).cloned().collect();
         for name in gone {
             tracing::info!(account = name, "the account is not configured any more");
@@ -79,12 +79,12 @@ impl Connections {
                 line.listener.close().await;
             }
         }
-        for account in &live.accounts {
+        for account in &hot.accounts {
             let same = book.open.get(&account.name).is_some_and(|line| line.print == account.print);
             let told = book.failed.get(&account.name) == Some(&account.print);
             if !same
                 && !told
-                && let Err(error) = self.connect(&mut book, account, live).await
+                && let Err(error) = self.connect(&mut book, account, hot).await
             {
                 book.failed.insert(account.name.clone(), account.print);
                 tracing::error!(account = account.name, "the edited account cannot be used: {error:#}");
@@ -93,10 +93,10 @@ impl Connections {
     }
 
     /// Connects one account anew; the others do not notice.
-    pub(crate) async fn restart(&self, name: &str, live: &HotConfig) -> Result<()> {
+    pub(crate) async fn restart(&self, name: &str, hot: &HotConfig) -> Result<()> {
         let mut book = self.book.lock().await;
-        match live.accounts.iter().find(|account| account.name == name) {
-            Some(account) => self.connect(&mut book, account, live).await,
+        match hot.accounts.iter().find(|account| account.name == name) {
+            Some(account) => self.connect(&mut book, account, hot).await,
             None => bail!("there is no account `{name}`"),
         }
     }
@@ -105,7 +105,7 @@ impl Connections {
         &self,
         book: &mut ConnectionTable,
         account: &config::AccountConfig,
-        live: &HotConfig,
+        hot: &HotConfig,
     ) -> Result<()> {
         let name = &account.name;
         let channel = channel(account)?;
@@ -115,7 +115,7 @@ impl Connections {
         }
         match self.shared.accounts.get(name) {
             Some(known) => known.set_channel(channel.clone()),
-            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), live)),
+            None => self.shared.accounts.put(name, engage(book, name, channel.clone(), hot)),
         }
         book.failed.remove(name);
         tracing::info!(account = name, "connecting");
@@ -177,13 +177,13 @@ fn engage(
     book: &mut ConnectionTable,
     name: &str,
     channel: Arc<dyn Channel>,
-    live: &HotConfig,
+    hot: &HotConfig,
 ) -> Arc<Account> {
     let Some(account) = book.retired.remove(name) else {
-        return Arc::new(Account::new(channel, policy(live, name)));
+        return Arc::new(Account::new(channel, policy(hot, name)));
     };
     account.set_channel(channel);
-    account.set_policy(policy(live, name));
+    account.set_policy(policy(hot, name));
     account
 }
 
@@ -199,32 +199,32 @@ pub(crate) fn channel(account: &config::AccountConfig) -> Result<Arc<dyn Channel
 }
 
 /// Returns how an account treats people.
-pub(crate) fn policy(live: &HotConfig, name: &str) -> AccountRules {
-    let open = |manners: &AccountPolicy| {
+pub(crate) fn policy(hot: &HotConfig, name: &str) -> AccountRules {
+    let open = |configured: &AccountPolicy| {
         let access = Access {
-            users: manners.allowed_users.clone(),
-            chats: manners.allowed_chats.clone(),
-            pairing: manners.pairing,
+            users: configured.allowed_users.clone(),
+            chats: configured.allowed_chats.clone(),
+            pairing: configured.pairing,
         };
-        let (session, approvers) = (manners.session.clone(), manners.approvers.clone());
-        let (agent_choice, timezone) = (manners.agent_choice, manners.timezone.clone());
-        AccountRules { access, mode: manners.follow_ups, session, approvers, agent_choice, timezone }
+        let (session, approvers) = (configured.session.clone(), configured.approvers.clone());
+        let (agent_choice, timezone) = (configured.agent_choice, configured.timezone.clone());
+        AccountRules { access, mode: configured.follow_ups, session, approvers, agent_choice, timezone }
     };
-    live.policies.get(name).map_or_else(AccountRules::closed, open)
+    hot.policies.get(name).map_or_else(AccountRules::closed, open)
 }
 
 /// Returns how the page and the terminal treat people.
-pub(crate) fn own_policy(live: &HotConfig) -> AccountRules {
-    let timezone = live.timing.timezone.clone();
+pub(crate) fn own_policy(hot: &HotConfig) -> AccountRules {
+    let timezone = hot.timing.timezone.clone();
     AccountRules { timezone, ..AccountRules::open(Access::everyone(), FollowUpMode::Queue) }
 }
 
 /// Makes edited manners count from the next message on.
-pub(crate) fn apply_policies(shared: &Shared, live: &HotConfig) {
+pub(crate) fn apply_policies(shared: &Shared, hot: &HotConfig) {
     for (name, account) in shared.accounts.all() {
-        match live.policies.contains_key(&name) {
-            true => account.set_policy(policy(live, &name)),
-            false if name == local::ACCOUNT => account.set_policy(own_policy(live)),
+        match hot.policies.contains_key(&name) {
+            true => account.set_policy(policy(hot, &name)),
+            false if name == local::ACCOUNT => account.set_policy(own_policy(hot)),
             // Its connection ends soon.
             false => account.close(),
         }

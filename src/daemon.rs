@@ -97,7 +97,7 @@ impl Daemon {
         let watcher = Arc::new(Watcher::new(start.clone(), &loaded));
         let file = loaded.report.file.clone();
         extensions::check(&start, file.as_deref()).map_err(anyhow::Error::msg)?;
-        let Config { fixed, hot: live } = loaded.config;
+        let Config { fixed, hot } = loaded.config;
         let listener = match scope {
             Scope::Whole => Some(listen(&fixed.gateway).await?),
             Scope::Local => None,
@@ -106,14 +106,14 @@ impl Daemon {
         let skills = skills::open(&start, &fixed, file.as_deref())?;
         let (db, (machine, model)) = tokio::join!(
             open(&fixed.database, &fixed.home),
-            Machine::look(&fixed.home, &fixed.provider, &live, skills.clone())
+            Machine::look(&fixed.home, &fixed.provider, &hot, skills.clone())
         );
         let (db, machine) = (db?, Arc::new(machine));
         let claim = db.claim().await.context("cannot have the database alone")?;
         db.abandon_audit_entries(clock::now()).await.context("cannot write into the store")?;
-        machine.tell(&live);
+        machine.tell(&hot);
         skills::tidy(&skills);
-        let setup = agent::setup(&live, &machine, Vec::new())?;
+        let setup = agent::setup(&hot, &machine, Vec::new())?;
         let token = token(&fixed.gateway, listener.as_ref(), &fixed.home, machine.exposed())?;
         let made = token.as_ref().is_some_and(GatewayToken::guards_all) && fixed.gateway.token.is_none();
         let made = made.then(|| fixed.home.join(gateway::token::FILE));
@@ -123,12 +123,12 @@ impl Daemon {
         let (inbox, arrivals) =
             Inbox::new(db.clone(), fixed.capacity.inbound_queue_maxsize, &tasks, stop.clone());
         let local = Arc::new(LocalChannel::new(inbox.clone()));
-        let wanted = if scope == Scope::Whole { live.accounts.as_slice() } else { &[] };
-        let accounts = accounts(wanted, &live, &local)?;
+        let wanted = if scope == Scope::Whole { hot.accounts.as_slice() } else { &[] };
+        let accounts = accounts(wanted, &hot, &local)?;
         let links = Links::open(&fixed.home, fixed.gateway.public_url.clone())?;
         let known = PairedPeople::read(&db).await.context("cannot read who is known")?;
         let turns = TaskTracker::new();
-        let outbox = Outbox::new(db.clone(), inbox.clone(), live.timing.outbox_max_age, turns.clone());
+        let outbox = Outbox::new(db.clone(), inbox.clone(), hot.timing.outbox_max_age, turns.clone());
         let store = store_words(&fixed.database.backend);
         let shared = Arc::new(Shared {
             db,
@@ -137,7 +137,7 @@ impl Daemon {
             outbox,
             home: fixed.home,
             accounts,
-            rules: RwLock::new(Arc::new(rules(&live))),
+            rules: RwLock::new(Arc::new(rules(&hot))),
             drain: CancellationToken::new(),
             tasks: turns,
             conversations: Conversations::default(),
@@ -177,7 +177,7 @@ impl Daemon {
         daemon.keep_house();
         let accounts = wanted.iter().map(|account| account.name.clone()).collect();
         let sandbox = machine.words(&daemon.watcher.current());
-        let open = if scope == Scope::Whole { live.open_to_the_world() } else { Vec::new() };
+        let open = if scope == Scope::Whole { hot.open_to_the_world() } else { Vec::new() };
         for account in &open {
             tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
         }
@@ -208,13 +208,13 @@ impl Daemon {
             (self.shared.clone(), self.watcher.clone(), self.extensions.clone());
         let last = Mutex::new(watcher.current());
         let refresh = Arc::new(move || {
-            let live = watcher.current();
+            let hot = watcher.current();
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            if !Arc::ptr_eq(&last, &live) {
-                apply(&shared, &live, &machine, &extensions);
-                *last = live.clone();
+            if !Arc::ptr_eq(&last, &hot) {
+                apply(&shared, &hot, &machine, &extensions);
+                *last = hot.clone();
             }
-            live
+            hot
         });
         let (lines, stop, look) = (self.lines.clone(), self.stop.clone(), refresh.clone());
         self.tasks.spawn(self.shared.clone().run(arrivals, move || drop(refresh())));
@@ -321,33 +321,33 @@ impl Daemon {
 }
 
 /// Makes an edited configuration count from the next message on.
-fn apply(shared: &Shared, live: &config::HotConfig, machine: &Machine, extensions: &Extensions) {
+fn apply(shared: &Shared, hot: &config::HotConfig, machine: &Machine, extensions: &Extensions) {
     // Whoever comes later has seen what the one before has seen, and more.
     let tools = extensions.lock();
-    match agent::setup(live, machine, tools.all()) {
+    match agent::setup(hot, machine, tools.all()) {
         Ok(setup) => shared.client.configure(setup),
         Err(error) => tracing::error!(%error, "the edited models cannot be used, those before stay"),
     }
-    shared.set_rules(rules(live));
-    shared.outbox.set_oldest(live.timing.outbox_max_age);
-    connections::apply_policies(shared, live);
+    shared.set_rules(rules(hot));
+    shared.outbox.set_oldest(hot.timing.outbox_max_age);
+    connections::apply_policies(shared, hot);
 }
 
-fn rules(live: &config::HotConfig) -> DispatchRules {
-    DispatchRules { follow_up_window: live.timing.follow_up_window, uploads: live.uploads.clone() }
+fn rules(hot: &config::HotConfig) -> DispatchRules {
+    DispatchRules { follow_up_window: hot.timing.follow_up_window, uploads: hot.uploads.clone() }
 }
 
 /// Makes the accounts: the local one, and those that are configured. Nothing is connected yet.
 fn accounts(
     wanted: &[config::AccountConfig],
-    live: &config::HotConfig,
+    hot: &config::HotConfig,
     local: &Arc<LocalChannel>,
 ) -> Result<Accounts> {
     let accounts = Accounts::default();
     let own = local.clone() as Arc<dyn Channel>;
-    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(live))));
+    accounts.put(local::ACCOUNT, Arc::new(Account::new(own, connections::own_policy(hot))));
     for account in wanted {
-        let policy = connections::policy(live, &account.name);
+        let policy = connections::policy(hot, &account.name);
         accounts.put(&account.name, Arc::new(Account::new(connections::channel(account)?, policy)));
     }
     Ok(accounts)
@@ -402,7 +402,7 @@ pub(crate) fn store_words(backend: &Backend) -> String {
 
 /// Arms the crash point that a test asks for. Does nothing in a release build.
 fn arm(start: &Start) {
-    let Some(wish) = start.env.get("PUDU_CRASH_AT").filter(|wish| !wish.is_empty()) else { return };
-    let (name, nth) = wish.rsplit_once('#').unwrap_or((wish, "1"));
+    let Some(wanted) = start.env.get("PUDU_CRASH_AT").filter(|wanted| !wanted.is_empty()) else { return };
+    let (name, nth) = wanted.rsplit_once('#').unwrap_or((wanted, "1"));
     crash::arm(name, nth.parse().unwrap_or(1));
 }

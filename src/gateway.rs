@@ -41,6 +41,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 /// Maximum size of a request body, in bytes, except where files are uploaded.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// A JSON answer and its status.
+type JsonReply = (axum::http::StatusCode, axum::Json<serde_json::Value>);
+
 /// What handlers work with.
 #[derive(Clone)]
 pub(crate) struct GatewayState(Arc<Inner>);
@@ -48,7 +51,7 @@ pub(crate) struct GatewayState(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     local: Arc<LocalChannel>,
-    lines: Arc<Connections>,
+    connections: Arc<Connections>,
     watcher: Arc<Watcher>,
     guard: guard::RequestGuard,
     /// One permit a request with files.
@@ -74,7 +77,17 @@ impl GatewayState {
         let guard = guard::RequestGuard::new(bound, token);
         let uploads = Semaphore::new(uploads::MAX_CONCURRENT_UPLOADS);
         let (failures, started) = (failures::Failures::default(), Instant::now());
-        Self(Arc::new(Inner { shared, local, lines, watcher, guard, uploads, failures, started, stop }))
+        Self(Arc::new(Inner {
+            shared,
+            local,
+            connections: lines,
+            watcher,
+            guard,
+            uploads,
+            failures,
+            started,
+            stop,
+        }))
     }
 
     /// Serves until `stop`, then lets requests at work finish.

@@ -13,8 +13,8 @@ use std::{
 use tracing::Metadata;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// The longest line of the log, in bytes.
-const LONGEST_LINE: usize = 16 * 1024;
+/// Maximum length of a line of the log, in bytes.
+const MAX_LINE_BYTES: usize = 16 * 1024;
 /// The lines of libraries that are written in a minute.
 const LIBRARY_LINES: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -141,10 +141,10 @@ impl LogLine {
     /// Returns the text that is written: the whole, or its beginning in a line of the same kind.
     fn shown(&self) -> String {
         let text = scrub::hide(&String::from_utf8_lossy(&self.text)).into_owned();
-        let mut shown = if text.len() <= LONGEST_LINE {
+        let mut shown = if text.len() <= MAX_LINE_BYTES {
             text
         } else {
-            let beginning = text.get(..text.floor_char_boundary(LONGEST_LINE)).unwrap_or_default();
+            let beginning = text.get(..text.floor_char_boundary(MAX_LINE_BYTES)).unwrap_or_default();
             match text.starts_with('{') {
                 true => format!("{}\n", json!({ "cut_line": beginning, "bytes": text.len() })),
                 false => format!("{beginning}… ({} bytes)\n", text.len()),
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn a_line_is_bounded_and_of_its_kind() {
         assert_eq!(shown("short\n", LineFate::Said), "short\n");
-        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(LONGEST_LINE));
+        let long = format!("{{\"message\":\"{}\"}}\n", "ü\\".repeat(MAX_LINE_BYTES));
         let cut: serde_json::Value = serde_json::from_str(&shown(&long, LineFate::Said)).unwrap();
         assert_eq!(cut["bytes"], long.len());
-        assert!(cut["cut_line"].as_str().unwrap().len() > LONGEST_LINE - 4);
-        assert!(shown(&"x".repeat(2 * LONGEST_LINE), LineFate::Said).ends_with("… (32768 bytes)\n"));
+        assert!(cut["cut_line"].as_str().unwrap().len() > MAX_LINE_BYTES - 4);
+        assert!(shown(&"x".repeat(2 * MAX_LINE_BYTES), LineFate::Said).ends_with("… (32768 bytes)\n"));
         let last = shown("{\"a\":1}\n", LineFate::Last);
         assert!(last.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{last}");
         assert_eq!(last.lines().count(), 2);

@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, LONGEST_SOUL};
+use pudu_client::agents::{AgentProfile, Agents, BrokenAgent, CustomAgent, MAX_SOUL_BYTES};
 use serde_json::{Value, json};
 use std::{
     fmt::Write as _,
@@ -99,8 +99,8 @@ fn act(start: &Start, loaded: &LoadedConfig, verb: &AgentCommand) -> Result<Stri
 
 /// Refuses names of what is not there: an agent that wants it would answer otherwise than was meant, or not at all.
 fn known(start: &Start, loaded: &LoadedConfig, profile: &AgentProfile) -> Result<()> {
-    let (live, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
-    let models: Vec<&str> = live.models.iter().map(|model| model.name.as_str()).collect();
+    let (hot, groups) = (&loaded.config.hot, agent::groups(&loaded.config.hot));
+    let models: Vec<&str> = hot.models.iter().map(|model| model.name.as_str()).collect();
     all_in("model", profile.model.iter(), &models)?;
     let groups: Vec<&str> = groups.names.iter().map(String::as_str).collect();
     all_in("tool group", profile.tool_groups.iter().flatten(), &groups)?;
@@ -190,7 +190,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let most = LONGEST_SOUL as u64 + 1;
+    let most = MAX_SOUL_BYTES as u64 + 1;
     let mut text = String::new();
     let read = match path == Path::new("-") {
         true => io::stdin().take(most).read_to_string(&mut text),

@@ -28,7 +28,7 @@ use crate::{
 use anyhow::{Context, Result, bail};
 use inside::Inside;
 use paint::Paint;
-use prompt::Prompt;
+use prompt::LinePrompt;
 use remote::RemoteChat;
 use secrecy::SecretString;
 use session::TerminalSession;
@@ -84,7 +84,7 @@ pub(super) fn chat(start: Start, args: Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return super::run::fail(&error.into()),
     };
-    let ended = runtime.block_on(live(start, loaded, args));
+    let ended = runtime.block_on(hot(start, loaded, args));
     // A prompt that nobody answers must not keep the process.
     runtime.shutdown_background();
     ended.map_or_else(|error| super::run::fail(&error), ExitCode::from)
@@ -114,7 +114,7 @@ impl From<ChatEnd> for ExitCode {
 }
 
 /// Chats, and tells how it ended.
-async fn live(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<ChatEnd> {
+async fn hot(start: Start, loaded: Option<LoadedConfig>, args: Args) -> Result<ChatEnd> {
     let mut manner = Manner::of(&start);
     // Before anything is started: what cannot be read is not said in part.
     if !args.question.is_empty() || !args.file.is_empty() || !manner.person {
@@ -200,7 +200,7 @@ async fn talk(wire: Arc<dyn ChatWire>, manner: Manner, about: &str) -> Result<Ch
     // Somebody else's folder is not littered for a history.
     let history = manner.history.filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
     let _found = terminal::TerminalGuard::now()?;
-    let prompt = Prompt::new(commands, manner.paint, history)?;
+    let prompt = LinePrompt::new(commands, manner.paint, history)?;
     let greeting = format!(
         "{about}\n/help tells what I understand, a line that ends with \\ goes on in the next one, \
          Ctrl-C stops an answer, Ctrl-D leaves."

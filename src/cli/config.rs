@@ -84,15 +84,15 @@ pub(crate) fn check(start: &Start, as_json: bool, out: &mut dyn Write) -> io::Re
 /// Returns what is wrong with credentials as far as their shape tells, and which accounts are open to the
 /// world.
 fn doubts(loaded: &LoadedConfig) -> Vec<Problem> {
-    let live = &loaded.config.hot;
-    let wrong = live.accounts.iter().flat_map(|account| {
+    let hot = &loaded.config.hot;
+    let wrong = hot.accounts.iter().flat_map(|account| {
         let doubts = account.platform.doubts();
         doubts.into_iter().map(move |(key, what, help)| {
             let key = format!("channels.{}.{key}", account.name);
             Problem::error(loaded.place(&key), &key, what, help)
         })
     });
-    let open = live.open_to_the_world().into_iter().map(|name| {
+    let open = hot.open_to_the_world().into_iter().map(|name| {
         let (account, list) = (format!("channels.{name}"), format!("channels.{name}.allowed_users"));
         Problem::warning(
             loaded.place(&list),
@@ -217,7 +217,7 @@ fn headline(report: &Report) -> String {
     }
 }
 
-fn summary(Config { fixed, hot: live }: &Config) -> Vec<(&'static str, String)> {
+fn summary(Config { fixed, hot }: &Config) -> Vec<(&'static str, String)> {
     let gateway = &fixed.gateway;
     let token = if gateway.token.is_some() {
         "a token is asked for"
@@ -230,14 +230,14 @@ fn summary(Config { fixed, hot: live }: &Config) -> Vec<(&'static str, String)> 
         Backend::Postgres { .. } => "postgres".to_owned(),
     };
     // Whether there is a shell is for `pudu doctor` to find out.
-    let tools: Vec<_> = live.offered(true).map(|tool| tool.tool.name()).collect();
+    let tools: Vec<_> = hot.offered(true).map(|tool| tool.tool.name()).collect();
     vec![
         ("home", fixed.home.display().to_string()),
         ("gateway", format!("{}:{}, {token}", gateway.host, gateway.port)),
         ("database", store),
-        ("models", listed(live.models.iter().map(model))),
+        ("models", listed(hot.models.iter().map(model))),
         ("tools", tools.join(", ")),
-        ("accounts", listed(live.accounts.iter().map(account))),
+        ("accounts", listed(hot.accounts.iter().map(account))),
     ]
 }
 

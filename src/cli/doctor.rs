@@ -64,27 +64,27 @@ type Examination<'a> = (String, BoxFuture<'a, Vec<Check>>);
 
 /// Examines everything at once, and tells in order.
 async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
-    let (fixed, live) = (&loaded.config.fixed, &loaded.config.hot);
+    let (fixed, hot) = (&loaded.config.fixed, &loaded.config.hot);
     let config = match &loaded.report.file {
         Some(file) => Check::good("config", format!("{} can be used", file.display())),
         None => Check::good("config", "no file; the defaults are used"),
     };
     told.add("pudu", vec![config]);
-    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, live, Skills::none()).await;
-    let configured = if live.models.is_empty() { &machine.models } else { &live.models };
+    let (machine, model) = Machine::look(&fixed.home, &fixed.provider, hot, Skills::none()).await;
+    let configured = if hot.models.is_empty() { &machine.models } else { &hot.models };
     let mut parts: Vec<Examination<'_>> = Vec::new();
     parts.push(("pudu".to_owned(), Box::pin(async { vec![store::check(loaded).await] })));
     parts.push(("pudu".to_owned(), Box::pin(async { vec![Check::good("default model", model)] })));
     for model in configured {
         parts.push(("pudu".to_owned(), Box::pin(async { vec![model::check(model).await] })));
     }
-    parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, live))));
+    parts.push(("sandbox".to_owned(), Box::pin(sandbox(&machine, hot))));
     parts.push(("skills".to_owned(), Box::pin(async { skills::check(start, loaded) })));
     parts.push(("MCP servers".to_owned(), Box::pin(extensions::check(start, loaded))));
     parts.push(("agents".to_owned(), Box::pin(async { agents::check(loaded, configured) })));
-    for account in &live.accounts {
+    for account in &hot.accounts {
         let name = format!("{} ({})", account.name, account.platform.name());
-        parts.push((name, Box::pin(connection(account, live))));
+        parts.push((name, Box::pin(connection(account, hot))));
     }
     let names: Vec<String> = parts.iter().map(|(name, _)| name.clone()).collect();
     let mut found: FuturesOrdered<_> = parts.into_iter().map(|(_, checks)| checks).collect();
@@ -101,7 +101,7 @@ async fn examine(start: &Start, loaded: &LoadedConfig, told: &mut Findings) {
 }
 
 /// Asks an account's platform.
-async fn connection(account: &AccountConfig, live: &HotConfig) -> Vec<Check> {
+async fn connection(account: &AccountConfig, hot: &HotConfig) -> Vec<Check> {
     let mut checks = match connections::channel(account) {
         Ok(channel) => tokio::time::timeout(CHECK_TIMEOUT, channel.check()).await.unwrap_or_else(|_| {
             let help = "see whether this machine reaches the platform";
@@ -109,30 +109,30 @@ async fn connection(account: &AccountConfig, live: &HotConfig) -> Vec<Check> {
         }),
         Err(error) => vec![Check::bad("config", format!("{error:#}"), "mend it in the configuration")],
     };
-    if live.open_to_the_world().contains(&account.name.as_str()) {
+    if hot.open_to_the_world().contains(&account.name.as_str()) {
         checks.push(Check::poor("access", "everybody in the world may use it", CLOSING));
     }
     checks
 }
 
 /// Says what commands run in, and proves it by trying to get out.
-async fn sandbox(machine: &Machine, live: &HotConfig) -> Vec<Check> {
-    let words = machine.words(live);
+async fn sandbox(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
+    let words = machine.words(hot);
     if let SandboxBackend::Docker(docker) = machine.provider() {
-        return container::check(machine, docker, live).await;
+        return container::check(machine, docker, hot).await;
     }
-    if let Some(found) = machine.examine(live).await {
-        return elsewhere::check(machine, live, found).await;
+    if let Some(found) = machine.examine(hot).await {
+        return elsewhere::check(machine, hot, found).await;
     }
     let jail = match machine.jail() {
         Ok(jail) => jail.clone(),
-        Err(Unconfined { why, help }) if live.sandbox.allow_host_bash => {
+        Err(Unconfined { why, help }) if hot.sandbox.allow_host_bash => {
             return vec![Check::poor("shell", format!("{words}; it is not confined because {why}"), help)];
         }
         Err(Unconfined { why, help }) => return vec![Check::poor("shell", format!("{words}: {why}"), help)],
     };
     let mut checks = vec![Check::good("shell", words)];
-    checks.extend(mounts(live));
+    checks.extend(mounts(hot));
     let Ok(folder) = Scratch::make(&std::env::temp_dir()) else {
         checks.push(Check::bad(
             "escape",
@@ -141,7 +141,7 @@ async fn sandbox(machine: &Machine, live: &HotConfig) -> Vec<Check> {
         ));
         return checks;
     };
-    checks.push(match prove(jail, &folder.0, live.sandbox.network).await {
+    checks.push(match prove(jail, &folder.0, hot.sandbox.network).await {
         Ok(proofs) => verdict(&proofs),
         Err(error) => Check::bad("escape", error.to_string(), "see docs/sandbox.md"),
     });
@@ -149,8 +149,8 @@ async fn sandbox(machine: &Machine, live: &HotConfig) -> Vec<Check> {
 }
 
 /// Names the mounts that are left out.
-fn mounts(live: &HotConfig) -> Vec<Check> {
-    let missing = live.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
+fn mounts(hot: &HotConfig) -> Vec<Check> {
+    let missing = hot.sandbox.mounts.iter().filter(|mount| !mount.host.is_dir());
     let told = missing.map(|mount| {
         let why = format!("there is no folder {}", mount.host.display());
         Check::poor(&mount.agent, why, "make it, or remove the mount")

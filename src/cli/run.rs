@@ -23,7 +23,7 @@ pub(super) fn daemon(start: Start) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
-    let ended = runtime.block_on(live(start, loaded));
+    let ended = runtime.block_on(hot(start, loaded));
     // What is left resumes after the next start; waiting for it here would only delay that.
     runtime.shutdown_background();
     match ended {
@@ -54,7 +54,7 @@ pub(super) fn fail(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn live(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
+async fn hot(start: Start, loaded: LoadedConfig) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (daemon, greeting) = Daemon::start(start, loaded, Scope::Whole).await?;
     greet(&greeting);

@@ -270,7 +270,7 @@ fn refuse_twins(found: &[(AccountConfig, Section<'_>)]) {
 }
 
 /// Reads how each account behaves, by its name.
-pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
+pub(super) fn policies(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let wide = top.section("channels");
     let follow_ups = wide.choice("follow_ups", FOLLOW_UPS).or(FollowUpMode::Queue);
     let told = "create; fixed where `session` names an agent";
@@ -278,7 +278,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
     let (common, zone) = (session::read(&wide), timezone(&wide));
     let one = |AccountSection { name, kind, section }: AccountSection<'_>| {
         let SectionKind::Ours(reader) = kind else { return None };
-        let manners = AccountPolicy {
+        let policy = AccountPolicy {
             allowed_users: allow(&section, "allowed_users", reader.ids, reader.user),
             allowed_chats: allow(&section, "allowed_chats", reader.ids, reader.chat),
             pairing: section.flag("pairing").or(false),
@@ -291,7 +291,7 @@ pub(super) fn manners(top: &Section<'_>) -> IndexMap<String, AccountPolicy> {
                 .or(choosing),
             timezone: section.timezone("timezone").or_told(zone.clone(), "`channels.timezone`"),
         };
-        section.is_needed().then(|| (name.to_owned(), manners))
+        section.is_needed().then(|| (name.to_owned(), policy))
     };
     find(top).into_iter().filter_map(one).collect()
 }

@@ -37,7 +37,7 @@ struct WatchState {
     settling: Option<(Option<ConfigStamp>, Instant)>,
     /// Whether the file in force says anything.
     says: bool,
-    live: Arc<HotConfig>,
+    hot: Arc<HotConfig>,
     restart: Vec<String>,
 }
 
@@ -63,9 +63,9 @@ impl Watcher {
     /// was read is seen.
     pub(crate) fn new(start: Start, loaded: &LoadedConfig) -> Self {
         let file = loaded.report.file.clone().unwrap_or_else(|| start.dir.join("config.yaml"));
-        let Config { hot: live, .. } = &loaded.config;
-        let (says, live) = (loaded.says, Arc::clone(live));
-        let state = WatchState { seen: loaded.stamp, settling: None, says, live, restart: Vec::new() };
+        let Config { hot, .. } = &loaded.config;
+        let (says, hot) = (loaded.says, Arc::clone(hot));
+        let state = WatchState { seen: loaded.stamp, settling: None, says, hot, restart: Vec::new() };
         Self { start, file, built: loaded.keys.clone(), state: Mutex::new(state) }
     }
 
@@ -80,7 +80,7 @@ impl Watcher {
             }
             Some(ConfigNews::Changed { restart, report }) => {
                 tracing::info!(file = %self.file.display(), "the edited configuration is in force");
-                for account in self.state().live.open_to_the_world() {
+                for account in self.state().hot.open_to_the_world() {
                     tracing::warn!(account, "everybody in the world may use this account: {CLOSING}");
                 }
                 report.lines().for_each(|(_, line)| tracing::warn!("{line}"));
@@ -89,7 +89,7 @@ impl Watcher {
                 }
             }
         }
-        Arc::clone(&self.state().live)
+        Arc::clone(&self.state().hot)
     }
 
     /// Looks at the file; returns what is new, once.
@@ -129,7 +129,7 @@ impl Watcher {
                 let restart = self.needs_restart(&loaded.keys);
                 let news = restart.iter().filter(|key| !state.restart.contains(key)).cloned().collect();
                 state.restart = restart;
-                state.live = loaded.config.hot;
+                state.hot = loaded.config.hot;
                 Some(ConfigNews::Changed { restart: news, report: loaded.report })
             }
             Err(error) => Some(ConfigNews::Broken(error)),
@@ -157,22 +157,21 @@ impl WatchState {
     fn loses_all(&self, new: &LoadedConfig) -> bool {
         let switched_off =
             || new.keys.keys().any(|key| key.starts_with("channels.") && key.ends_with(".enabled"));
-        let live = &new.config.hot;
+        let hot = &new.config.hot;
         (self.says && !new.says)
-            || (!self.live.accounts.is_empty() && live.accounts.is_empty() && !switched_off())
+            || (!self.hot.accounts.is_empty() && hot.accounts.is_empty() && !switched_off())
     }
 
     /// Returns an account that not everybody could use and now can, without a list that says so: each list that
     /// named somebody has to say it, or any of them where none did.
     fn opened(&self, new: &LoadedConfig) -> Option<String> {
-        let before = self.live.open_to_the_world();
+        let before = self.hot.open_to_the_world();
         let unsaid = |name: &&str| {
-            let Some(manners) = self.live.policies.get(*name).filter(|_| !before.contains(name)) else {
+            let Some(policy) = self.hot.policies.get(*name).filter(|_| !before.contains(name)) else {
                 return false;
             };
             let said = |list| new.keys.get(&format!("channels.{name}.{list}")).is_some_and(|key| key.said);
-            let lists =
-                [("allowed_users", &manners.allowed_users), ("allowed_chats", &manners.allowed_chats)];
+            let lists = [("allowed_users", &policy.allowed_users), ("allowed_chats", &policy.allowed_chats)];
             let mut narrow = lists.iter().filter(|(_, allow)| **allow != Allow::Everyone).peekable();
             match narrow.peek() {
                 Some(_) => narrow.any(|(list, _)| !said(*list)),
@@ -245,7 +244,7 @@ mod tests {
 
         fn current(&self) -> Arc<HotConfig> {
             self.look();
-            Arc::clone(&self.watcher.state().live)
+            Arc::clone(&self.watcher.state().hot)
         }
     }
 
@@ -267,7 +266,7 @@ mod tests {
         let mut folder = ConfigFolder::new();
         folder.write("channels: {telegram: {bot_token: one, allowed_users: [1]}}\n");
         let watched = folder.watch();
-        let users = || watched.watcher.state().live.policies["telegram"].allowed_users.clone();
+        let users = || watched.watcher.state().hot.policies["telegram"].allowed_users.clone();
         let only = users();
         folder.write("channels: {telegram: {bot_token: one}}\n");
         assert_eq!(told(watched.look_after(SETTLING)), "nothing", "it may be half of a file");
@@ -394,8 +393,8 @@ mod tests {
             folder.write(&format!(
                 "channels: {{one: {{type: telegram, bot_token: a}}, two: {{type: telegram, bot_token: b{two}}}}}\n"
             ));
-            let live = folder.watch().current();
-            live.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
+            let hot = folder.watch().current();
+            hot.accounts.iter().map(|account| account.print).collect::<Vec<_>>()
         };
         let before = prints("");
         assert_eq!(prints(", allowed_users: [7], follow_ups: steer"), before);

@@ -15,7 +15,7 @@ use std::{
 };
 
 /// DeerFlow's ceiling for a run's steps.
-const MOST_STEPS: u64 = 1000;
+const MAX_STEPS: u64 = 1000;
 
 /// One account: its channel and whom it listens to. Conversations keep it while its channel is replaced.
 pub(crate) struct Account {
@@ -76,7 +76,7 @@ impl AccountRules {
         AgentSession {
             agent,
             model: text("model_name"),
-            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MOST_STEPS)).ok()),
+            steps: steps.and_then(|steps| u32::try_from(steps.clamp(1, MAX_STEPS)).ok()),
             authoring,
         }
     }

@@ -137,8 +137,8 @@ impl SlashCommand {
     }
 }
 
-/// So many skills are listed.
-const MOST_SKILLS: usize = 60;
+/// Maximum number of skills listed.
+const MAX_LISTED_SKILLS: usize = 60;
 /// Maximum length of a skill's description in the menu, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
@@ -150,7 +150,7 @@ pub(crate) fn help(skills: &[Skill]) -> String {
     };
     let lines: Vec<String> = TABLE.iter().map(line).collect();
     let names: Vec<String> =
-        skills.iter().take(MOST_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
+        skills.iter().take(MAX_LISTED_SKILLS).map(|skill| format!("`/{}`", skill.name)).collect();
     let skills = match names.as_slice() {
         [] => String::new(),
         names => format!("\n\nSkills, each with your request behind it: {}", names.join(", ")),
@@ -176,11 +176,11 @@ pub(crate) fn skills(skills: &[Skill]) -> String {
         return "There are no skills here.".to_owned();
     }
     let mut text = "Skills:\n".to_owned();
-    for skill in skills.iter().take(MOST_SKILLS) {
+    for skill in skills.iter().take(MAX_LISTED_SKILLS) {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n- `/{}` — {}", skill.name, brief(&skill.about));
     }
-    if let Some(more @ 1..) = skills.len().checked_sub(MOST_SKILLS) {
+    if let Some(more @ 1..) = skills.len().checked_sub(MAX_LISTED_SKILLS) {
         let _ = write!(text, "\n- and {more} more");
     }
     text.push_str("\n\nBegin a message with one of them, and say behind it what you want. I also use them by myself where they fit.");

@@ -3,7 +3,7 @@
 //! All of it is off unless `agents_api.enabled`. What changes agents asks for the operator's token: an agent
 //! speaks to everybody, and may be given tools.
 
-use super::GatewayState;
+use super::{GatewayState, JsonReply};
 use axum::{
     Json,
     extract::{Path, Query, Request, State},
@@ -14,8 +14,6 @@ use axum::{
 use pudu_client::agents::{AgentChange, AgentError, AgentProfile, Agents, CustomAgent, normal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
-
-type JsonReply = (StatusCode, Json<Value>);
 
 /// Lets through where the operator switched this on.
 pub(super) async fn enabled(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
@@ -74,8 +72,8 @@ pub(super) struct NewAgent {
 }
 
 /// Makes an agent.
-pub(super) async fn create(State(gateway): State<GatewayState>, Json(wish): Json<NewAgent>) -> JsonReply {
-    let NewAgent { name, description: about, model, tool_groups, skills, soul } = wish;
+pub(super) async fn create(State(gateway): State<GatewayState>, Json(request): Json<NewAgent>) -> JsonReply {
+    let NewAgent { name, description: about, model, tool_groups, skills, soul } = request;
     if let Some(refusal) = unknown_model(&gateway, model.as_deref()) {
         return refusal;
     }

@@ -37,7 +37,7 @@ pub(super) struct ArtifactQuery {
 pub(super) async fn get(
     State(gateway): State<GatewayState>,
     Path((thread, path)): Path<(String, String)>,
-    Query(wish): Query<ArtifactQuery>,
+    Query(request): Query<ArtifactQuery>,
     headers: HeaderMap,
 ) -> Response {
     let thread = match thread::id(&thread) {
@@ -48,7 +48,7 @@ pub(super) async fn get(
         Ok(path) => path,
         Err(refusal) => return *refusal,
     };
-    let show = match wish.download.to_ascii_lowercase().as_str() {
+    let show = match request.download.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => FileDisposition::Download,
         _ => FileDisposition::Inline,
     };

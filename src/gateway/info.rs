@@ -41,8 +41,8 @@ pub(super) async fn restart(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,
 ) -> (StatusCode, Json<Value>) {
-    let live = gateway.0.watcher.current();
-    match gateway.0.lines.restart(&name, &live).await {
+    let hot = gateway.0.watcher.current();
+    match gateway.0.connections.restart(&name, &hot).await {
         Ok(()) => {
             (StatusCode::OK, Json(json!({ "success": true, "message": format!("Channel {name} restarted") })))
         }

@@ -3,7 +3,7 @@
 //! Whoever may ask the API sees them. What changes them asks for the operator's token: a skill tells the agent
 //! what to do, for everybody.
 
-use super::{GatewayState, thread};
+use super::{GatewayState, JsonReply, thread};
 use crate::sent;
 use axum::{
     Json,
@@ -17,8 +17,6 @@ use pudu_client::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-type JsonReply3 = (StatusCode, Json<Value>);
-
 /// Lists the skills, by name.
 pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
     let catalog = gateway.0.shared.client.catalog().await;
@@ -26,7 +24,7 @@ pub(super) async fn list(State(gateway): State<GatewayState>) -> Json<Value> {
 }
 
 /// Shows one skill.
-pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply3 {
+pub(super) async fn show(State(gateway): State<GatewayState>, Path(name): Path<String>) -> JsonReply {
     match gateway.0.shared.client.catalog().await.get(&name) {
         Some(entry) => (StatusCode::OK, Json(shown(entry))),
         None => refused(&SkillError::Unknown(name)),
@@ -44,7 +42,7 @@ pub(super) async fn switch(
     State(gateway): State<GatewayState>,
     Path(name): Path<String>,
     Json(SkillToggle { enabled }): Json<SkillToggle>,
-) -> JsonReply3 {
+) -> JsonReply {
     match work(&gateway, move |skills| skills.set_enabled(&name, enabled)).await {
         Ok(entry) => {
             tracing::info!(skill = entry.name, enabled, "a skill was switched");
@@ -65,7 +63,7 @@ pub(super) struct InstallRequest {
 pub(super) async fn install(
     State(gateway): State<GatewayState>,
     Json(InstallRequest { thread_id, path }): Json<InstallRequest>,
-) -> JsonReply3 {
+) -> JsonReply {
     let told = |status, why: &str| (status, Json(json!({ "detail": why })));
     let Some(thread) = thread::read(&thread_id) else {
         return told(StatusCode::UNPROCESSABLE_ENTITY, thread::WRONG);
@@ -125,7 +123,7 @@ fn finding(finding: &Finding) -> Value {
     json!({ "severity": severity, "file": finding.file, "line": finding.line, "rule": finding.rule, "what": finding.what })
 }
 
-fn refused(error: &SkillError) -> JsonReply3 {
+fn refused(error: &SkillError) -> JsonReply {
     let (status, detail) = match error {
         SkillError::Unknown(_) => (StatusCode::NOT_FOUND, json!(error.to_string())),
         SkillError::Exists { .. } => (StatusCode::CONFLICT, json!(error.to_string())),

@@ -35,8 +35,8 @@ const MAX_TRANSFER_TIME: Duration = Duration::from_secs(60);
 /// The pause between tries then.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A longer text is not said in messages instead of a file, in bytes.
-const LONGEST_WORDS: u64 = 64 * 1024;
+/// Maximum length of a text that is said in messages instead of a file, in bytes.
+const MAX_INLINE_TEXT_BYTES: u64 = 64 * 1024;
 
 /// Why a file is left whose sending has no answer.
 const UNCERTAIN: &str = "it is not certain that it arrived";
@@ -311,7 +311,7 @@ fn transfer(bytes: u64) -> Duration {
 /// Returns a file's text, or why it cannot be said in messages.
 async fn words(file: &OutFile) -> Result<String, String> {
     let length = tokio::fs::metadata(&file.path).await.map_err(|error| error.to_string())?.len();
-    if length > LONGEST_WORDS {
+    if length > MAX_INLINE_TEXT_BYTES {
         return Err(format!("{} can be sent neither as a file nor, so long, in messages", file.name));
     }
     tokio::fs::read_to_string(&file.path).await.map_err(|error| error.to_string())

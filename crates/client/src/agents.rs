@@ -30,14 +30,14 @@ use std::{
 const MAX_AGENTS: usize = 200;
 /// So many agents there may be before another can be made.
 const FULL: usize = 100;
-/// A soul is no longer, in bytes.
-pub const LONGEST_SOUL: usize = 64 * 1024;
-/// What an agent is for is said in so many characters.
-pub const LONGEST_ABOUT: usize = 1_000;
-/// So many groups or skills may be named.
-pub const MOST_NAMES: usize = 200;
-/// The name of a group, a skill or a model is no longer, in characters.
-const LONGEST_NAME: usize = 200;
+/// Maximum size of a soul, in bytes.
+pub const MAX_SOUL_BYTES: usize = 64 * 1024;
+/// Maximum length of an agent's description, in characters.
+pub const MAX_DESCRIPTION_CHARS: usize = 1_000;
+/// Maximum number of groups or skills named.
+pub const MAX_LISTED_NAMES: usize = 200;
+/// Maximum length of the name of a group, a skill or a model, in characters.
+const MAX_LISTED_NAME_CHARS: usize = 200;
 
 /// What an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -362,21 +362,23 @@ fn checked(profile: AgentProfile) -> Result<AgentProfile, AgentError> {
     let wrong = |text: String| Err(AgentError::Wrong(text));
     let plain: String = profile.about.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let about = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    if about.chars().count() > LONGEST_ABOUT {
-        return wrong(format!("the description has more than {LONGEST_ABOUT} characters"));
+    if about.chars().count() > MAX_DESCRIPTION_CHARS {
+        return wrong(format!("the description has more than {MAX_DESCRIPTION_CHARS} characters"));
     }
     // With the end of its last line it is that long.
-    if profile.soul.trim_end().len() >= LONGEST_SOUL {
-        return wrong(format!("the soul has more than {} KiB", LONGEST_SOUL / 1024));
+    if profile.soul.trim_end().len() >= MAX_SOUL_BYTES {
+        return wrong(format!("the soul has more than {} KiB", MAX_SOUL_BYTES / 1024));
     }
     for (what, names) in [("groups of tools", &profile.tool_groups), ("skills", &profile.skills)] {
-        if names.as_ref().is_some_and(|names| names.len() > MOST_NAMES) {
-            return wrong(format!("there are more than {MOST_NAMES} {what}"));
+        if names.as_ref().is_some_and(|names| names.len() > MAX_LISTED_NAMES) {
+            return wrong(format!("there are more than {MAX_LISTED_NAMES} {what}"));
         }
     }
     let names = [&profile.tool_groups, &profile.skills].into_iter().flatten().flatten();
     for name in names.chain(&profile.model) {
-        if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control)
+        if name.trim().is_empty()
+            || name.chars().count() > MAX_LISTED_NAME_CHARS
+            || name.chars().any(char::is_control)
         {
             return wrong(format!("{name:?} is no name of a tool group, a skill or a model"));
         }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) type Chain = [Box<dyn Middleware>];
 
-/// An answer is cut at so many bytes: a model that talks in circles must not flood a chat.
-const LONGEST_ANSWER: usize = 128 * 1024;
+/// Maximum length of an answer, in bytes: a model that talks in circles must not flood a chat.
+const MAX_ANSWER_BYTES: usize = 128 * 1024;
 
 /// Takes a thread from where it stands to an answer: a question waits for one, or a crash cut the run
 /// that was at work on it. However it ends, what was said and done is in the log before the last event.
@@ -134,7 +134,7 @@ async fn ask(agent: &Agent, chain: &mut Chain, run_state: &mut RunState) -> Resu
     };
     let mut deltas = agent.model.stream(request);
     while let Some(delta) = deltas.next().await {
-        if run_state.said() > LONGEST_ANSWER {
+        if run_state.said() > MAX_ANSWER_BYTES {
             // Dropping the stream stops the model.
             reply.finish = Finish::Length;
             break;

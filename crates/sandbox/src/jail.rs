@@ -34,7 +34,7 @@ use tokio::{
 };
 
 /// An argument of a program cannot be longer than 128 KiB.
-const LONGEST_SCRIPT: usize = 120_000;
+const MAX_SCRIPT_BYTES: usize = 120_000;
 /// How long the kernel may take to end what a command left behind, before it is killed a second time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a sandbox that is tried out may take to answer.
@@ -120,7 +120,7 @@ impl Jail {
 
     /// Runs a command in a sandbox of its own. Dropping the future kills everything in it.
     pub(crate) async fn run(&self, command: &ShellCommand, spec: JailSpec<'_>) -> Result<Exec, SandboxError> {
-        if command.script.len() > LONGEST_SCRIPT || command.script.contains('\0') {
+        if command.script.len() > MAX_SCRIPT_BYTES || command.script.contains('\0') {
             let text = "this command is too long or holds a zero byte: write it to a file and run that";
             return Err(SandboxError::Refused(text.to_owned()));
         }

@@ -27,7 +27,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The disk may lose so much, by whomever, without anybody counting, in bytes.
 const LITTLE: u64 = 4 << 20;
 /// Nobody writes quicker, in bytes for each millisecond.
-const QUICKEST: u64 = 4 << 20;
+const MAX_WRITE_BYTES_PER_MS: u64 = 4 << 20;
 /// A folder that takes no longer to count is counted while the command goes on.
 const SHORT: Duration = Duration::from_millis(20);
 /// Counting a folder takes this share of the time at most, as long as the disk does not lose what is left to
@@ -226,7 +226,7 @@ impl Size {
 
 /// How long a command that may write so many bytes more is left alone.
 fn pause(left: u64) -> Duration {
-    Duration::from_millis(left / QUICKEST).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
+    Duration::from_millis(left / MAX_WRITE_BYTES_PER_MS).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
 }
 
 async fn look(folder: &Path) -> FreeSpace {

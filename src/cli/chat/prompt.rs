@@ -43,7 +43,7 @@ pub(super) enum Typed {
 }
 
 /// The prompt.
-pub(super) struct Prompt {
+pub(super) struct LinePrompt {
     ask: mpsc::Sender<String>,
     typed: mpsc::Receiver<Typed>,
     printer: Box<dyn ExternalPrinter + Send>,
@@ -51,7 +51,7 @@ pub(super) struct Prompt {
     open: bool,
 }
 
-impl Prompt {
+impl LinePrompt {
     /// Makes a prompt that is not open yet. Lines are remembered in `history`, if that is given.
     pub(super) fn new(
         commands: Vec<CommandEntry>,

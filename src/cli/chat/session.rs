@@ -10,7 +10,7 @@ use super::{
     markdown::{self, Layout},
     paint::{Paint, TextLook, tame},
     post::{PendingPosts, PostReport},
-    prompt::{Prompt, Typed},
+    prompt::{LinePrompt, Typed},
     screen::Screen,
     talk::{ChatTranscript, STOP},
     terminal::{self, Hush},
@@ -45,7 +45,7 @@ pub(super) struct TerminalSession {
     talk: ChatTranscript,
     flow: Flow,
     screen: Screen<Stdout>,
-    prompt: Prompt,
+    prompt: LinePrompt,
     paint: Paint,
     /// Held while watching.
     watching: Option<Hush>,
@@ -62,7 +62,7 @@ pub(super) struct TerminalSession {
 }
 
 impl TerminalSession {
-    pub(super) fn new(wire: Arc<dyn ChatWire>, prompt: Prompt, paint: Paint) -> Self {
+    pub(super) fn new(wire: Arc<dyn ChatWire>, prompt: LinePrompt, paint: Paint) -> Self {
         Self {
             post: PendingPosts::new(wire.clone()),
             wire,

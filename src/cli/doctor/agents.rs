@@ -19,11 +19,11 @@ pub(super) fn check(loaded: &LoadedConfig, models: &[ModelConfig]) -> Vec<Check>
     checks.extend(roster.broken.iter().map(|BrokenAgent { name, why }| {
         Check::bad(name, why.clone(), format!("mend its files, or take it away: pudu agent remove {name}"))
     }));
-    let live = &loaded.config.hot;
-    for (account, manners) in &live.policies {
-        let policy = connections::policy(live, account);
+    let hot = &loaded.config.hot;
+    for (account, configured) in &hot.policies {
+        let policy = connections::policy(hot, account);
         // Nobody has an empty id: that is what holds for all who are not named.
-        let people = std::iter::once("").chain(manners.session.users.keys().map(String::as_str));
+        let people = std::iter::once("").chain(configured.session.users.keys().map(String::as_str));
         let mut named: Vec<String> = people.filter_map(|person| policy.session(person).agent).collect();
         named.sort();
         named.dedup();

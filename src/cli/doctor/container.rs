@@ -8,8 +8,8 @@ use crate::{
 use pudu_client::containers::{self, ExecMethod, prove};
 
 /// Asks the engine, makes a container, and tries to get out of it.
-pub(super) async fn check(machine: &Machine, docker: &DockerConfig, live: &HotConfig) -> Vec<Check> {
-    let settings = machine.settings(docker, live);
+pub(super) async fn check(machine: &Machine, docker: &DockerConfig, hot: &HotConfig) -> Vec<Check> {
+    let settings = machine.settings(docker, hot);
     let found = match containers::DockerEngine::new(settings.clone()).look().await {
         Ok(found) => found,
         Err(error) => {
@@ -19,7 +19,7 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, live: &HotCo
     };
     let root = if found.rootless { ", without root" } else { "" };
     let engine = format!("{} (API {}) at {}{root}", found.version, found.api, docker.host);
-    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(live))];
+    let mut checks = vec![Check::good("engine", engine), Check::good("shell", machine.words(hot))];
     checks.push(match found.image {
         true => Check::good("image", format!("{} is there", docker.image)),
         false => {
@@ -27,7 +27,7 @@ pub(super) async fn check(machine: &Machine, docker: &DockerConfig, live: &HotCo
             Check::poor("image", why, format!("docker pull {}", docker.image))
         }
     });
-    checks.extend(mounts(live));
+    checks.extend(mounts(hot));
     if docker.api == ExecMethod::Aio {
         let why = "the image needs the engine's filter of system calls off, and its user may become root in the container";
         checks.push(Check::poor(

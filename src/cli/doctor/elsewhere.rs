@@ -19,16 +19,16 @@ const MEND: &str = "see docs/sandbox.md";
 /// Asks whoever makes sandboxes, has one made, runs a command in it, and tries to get out. It is gone after this.
 pub(super) async fn check(
     machine: &Machine,
-    live: &HotConfig,
+    hot: &HotConfig,
     found: Result<String, SandboxError>,
 ) -> Vec<Check> {
-    let words = machine.words(live);
+    let words = machine.words(hot);
     let said = match found {
         Ok(said) => said,
         Err(error) => return vec![Check::bad("maker", format!("{words}: {error}"), MEND)],
     };
     let mut checks = vec![Check::good("shell", words), Check::good("maker", said)];
-    checks.extend(tried(machine, live).await);
+    checks.extend(tried(machine, hot).await);
     machine.close().await;
     let folder = machine.folders.home().join("users/default/threads").join(PATIENT);
     // What is left of it harms nobody.
@@ -36,8 +36,8 @@ pub(super) async fn check(
     checks
 }
 
-async fn tried(machine: &Machine, live: &HotConfig) -> Vec<Check> {
-    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(live));
+async fn tried(machine: &Machine, hot: &HotConfig) -> Vec<Check> {
+    let (thread, sandboxes) = (ThreadId::from(PATIENT), machine.sandboxes(hot));
     let sandbox = match tokio::time::timeout(MAKING, sandboxes.acquire(&thread)).await {
         Ok(Ok(sandbox)) => sandbox,
         Ok(Err(error)) => return vec![Check::bad("sandbox", error.to_string(), MEND)],

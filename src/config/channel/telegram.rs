@@ -42,7 +42,7 @@ impl Platform for TelegramAccountConfig {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             !id.is_empty()
                 && id.chars().all(|c| c.is_ascii_digit())
-                && rest.len() >= SHORTEST_TOKEN
+                && rest.len() >= MIN_TOKEN_CHARS
                 && rest.chars().all(plain)
         });
         match good {
@@ -75,8 +75,8 @@ pub(super) const READER: PlatformReader = PlatformReader {
     ids: "numeric ids",
 };
 
-/// What follows the colon of a token has 35 characters; older ones were shorter by few.
-const SHORTEST_TOKEN: usize = 30;
+/// Minimum length of what follows the colon of a token: 35 characters; older ones were shorter by few.
+const MIN_TOKEN_CHARS: usize = 30;
 /// Whether updates are delivered.
 const MODES: &[(&str, bool)] = &[("polling", false), ("webhook", true)];
 
@@ -99,8 +99,8 @@ fn read(section: &Section<'_>) -> Option<Arc<dyn Platform>> {
     })))
 }
 
-/// A shorter secret of a webhook can be found by trying.
-const SHORTEST: usize = 16;
+/// Minimum length of a webhook's secret: a shorter one can be found by trying.
+const MIN_SECRET_CHARS: usize = 16;
 const CHOOSE: &str = "choose 16 to 256 letters, digits, `_` or `-`, by `openssl rand -hex 32` for one";
 
 fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
@@ -115,7 +115,7 @@ fn webhook(section: &Section<'_>) -> Option<TelegramUpdateMode> {
     let secret = secret_token.expose_secret();
     if secret.len() > 256 || !secret.chars().all(plain) {
         section.refuse("secret_token", "Telegram does not accept this secret", CHOOSE);
-    } else if secret.len() < SHORTEST {
+    } else if secret.len() < MIN_SECRET_CHARS {
         section.refuse("secret_token", "this can be guessed: whoever does speaks as anybody", CHOOSE);
     }
     Some(TelegramUpdateMode::Webhook { url, secret_token })

@@ -18,11 +18,11 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
                 sandbox: {allow_host_bash: $YES, bash_command_timeout: \"90.5\", ls_output_max_chars: 0}\n\
                 uploads: {max_files: \"3\"}\nlog_level: WARNING\n";
     let env = [("HOST", "::1"), ("PORT", "9000"), ("TOKEN", "t"), ("YES", "on")];
-    let Config { fixed, hot: live } = good(text, env).config;
+    let Config { fixed, hot } = good(text, env).config;
     let GatewayConfig { host, port, token, .. } = fixed.gateway;
     assert_eq!((host.as_str(), port, token.unwrap().expose_secret()), ("::1", 9000, "t"));
     assert_eq!(fixed.log_level, LogLevel::Warn);
-    assert_eq!(live.uploads.max_files, 3);
+    assert_eq!(hot.uploads.max_files, 3);
     let expected = SandboxConfig {
         allow_host_bash: true,
         network: Network::None,
@@ -36,13 +36,13 @@ fn values_may_be_typed_as_text_or_come_from_variables() {
         ls_output_max_chars: 10_000_000,
         bash_command_timeout: Duration::from_millis(90_500),
     };
-    assert_eq!(live.sandbox, expected);
+    assert_eq!(hot.sandbox, expected);
 }
 
 #[test]
 fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
     let aio = "deerflow.community.aio_sandbox:AioSandboxProvider";
-    let Config { fixed, hot: live } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
+    let Config { fixed, hot } = good(&format!("sandbox: {{use: \"{aio}\"}}\n"), []).config;
     let expected = DockerConfig {
         host: "unix:///var/run/docker.sock".into(),
         certificates: None,
@@ -55,7 +55,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         host_home: None,
     };
     assert_eq!(fixed.provider, SandboxBackend::Docker(expected));
-    let sandbox = &live.sandbox;
+    let sandbox = &hot.sandbox;
     assert_eq!(
         (sandbox.network, sandbox.limits.memory, sandbox.limits.processes),
         (Network::Full, 8 << 30, 4096)
@@ -70,7 +70,7 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
     ];
     let text = "sandbox: {use: \"src.community.aio_sandbox:AioSandboxProvider\", image: $IMAGE, port: 8080, cpus: 1.5, \
                 idle_timeout: 0, replicas: 5, container_prefix: box}\n";
-    let Config { fixed, hot: live } = good(text, env).config;
+    let Config { fixed, hot } = good(text, env).config;
     let expected = DockerConfig {
         host: "tcp://engine:2376".into(),
         certificates: Some("/certs".into()),
@@ -83,9 +83,9 @@ fn containers_are_made_as_deerflow_makes_them_unless_something_is_said() {
         host_home: Some("/srv/deer".into()),
     };
     assert_eq!(fixed.provider, SandboxBackend::Docker(expected));
-    assert_eq!((live.sandbox.network, live.sandbox.limits), (Network::None, CommandLimits::default()));
+    assert_eq!((hot.sandbox.network, hot.sandbox.limits), (Network::None, CommandLimits::default()));
     let keep = containers::Keep { idle_timeout: Duration::ZERO, replicas: 5, cpus: Some(1.5) };
-    assert_eq!(live.sandbox.keep, keep);
+    assert_eq!(hot.sandbox.keep, keep);
 }
 
 #[test]
@@ -311,11 +311,11 @@ fn tools_are_those_listed_and_all_where_none_is() {
 #[test]
 fn an_account_is_on_when_it_says_so_or_has_credentials() {
     let names = |text: &str| {
-        let Config { hot: live, .. } = good(text, [("T", "1:x")]).config;
-        let names: Vec<_> = live.accounts.iter().map(|account| account.name.clone()).collect();
+        let Config { hot, .. } = good(text, [("T", "1:x")]).config;
+        let names: Vec<_> = hot.accounts.iter().map(|account| account.name.clone()).collect();
         assert_eq!(
             names,
-            live.policies.keys().cloned().collect::<Vec<_>>(),
+            hot.policies.keys().cloned().collect::<Vec<_>>(),
             "both halves know the same accounts"
         );
         names.join(" ")
@@ -458,9 +458,9 @@ fn a_dingtalk_account_has_all_that_it_needs() {
     );
     let typed =
         "channels: {dingtalk: {client_id: ding1, client_secret: $T, allowed_users: [\"016a\", manager1, 7]}}";
-    let live = good(typed, [("T", "hush")]).config.hot;
+    let hot = good(typed, [("T", "hush")]).config.hot;
     let only = ["016a", "7", "manager1"].map(str::to_owned);
-    assert_eq!(live.policies["dingtalk"].allowed_users, Allow::Only(only.into()));
+    assert_eq!(hot.policies["dingtalk"].allowed_users, Allow::Only(only.into()));
 }
 
 #[test]
@@ -479,9 +479,9 @@ fn who_may_speak_is_read_in_every_shape() {
         let text = format!(
             "channels: {{telegram: {{bot_token: t, allowed_users: {typed}, allowed_chats: {typed}}}}}\n"
         );
-        let live = good(&text, [("IDS", "5, 6"), ("ID", "5")]).config.hot;
-        let manners = &live.policies["telegram"];
-        assert_eq!((&manners.allowed_users, &manners.allowed_chats), (&expected, &expected), "{typed}");
+        let hot = good(&text, [("IDS", "5, 6"), ("ID", "5")]).config.hot;
+        let policy = &hot.policies["telegram"];
+        assert_eq!((&policy.allowed_users, &policy.allowed_chats), (&expected, &expected), "{typed}");
     }
     let group = "channels: {telegram: {bot_token: t, allowed_chats: [-1001234567890]}}\n";
     assert_eq!(good(group, []).config.hot.policies["telegram"].allowed_chats, only(&["-1001234567890"]));
@@ -504,7 +504,7 @@ fn an_account_has_its_own_manners_or_those_of_all() {
   telegram: {bot_token: t, follow_ups: interrupt, agent_choice: create, session: {context: {b: 2}}}
   two: {type: telegram, bot_token: t2}
 ";
-    let Config { fixed, hot: live } = good(text, []).config;
+    let Config { fixed, hot } = good(text, []).config;
     assert_eq!(fixed.capacity, Capacity { inbound_queue_maxsize: 1000, max_concurrency: 5 });
     let timing = Timing {
         shutdown_grace_period: Duration::from_millis(1500),
@@ -512,13 +512,13 @@ fn an_account_has_its_own_manners_or_those_of_all() {
         outbox_max_age: Duration::from_secs(60),
         timezone: jiff::tz::TimeZone::system(),
     };
-    assert_eq!(live.timing, timing);
-    let manners = |name: &str| {
-        let AccountPolicy { follow_ups, agent_choice, session, .. } = &live.policies[name];
+    assert_eq!(hot.timing, timing);
+    let policy = |name: &str| {
+        let AccountPolicy { follow_ups, agent_choice, session, .. } = &hot.policies[name];
         json!([format!("{follow_ups:?} {agent_choice:?}"), session.assistant_id, session.context])
     };
-    assert_eq!(manners("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
-    assert_eq!(manners("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
+    assert_eq!(policy("telegram"), json!(["Interrupt Some(Create)", "all", {"a": 1, "b": 2}]));
+    assert_eq!(policy("two"), json!(["Steer Some(Choose)", "all", {"a": 1, "b": 1}]));
 }
 
 #[test]
@@ -526,10 +526,10 @@ fn a_file_in_deerflows_shape_works_as_it_is() {
     let text = include_str!("deerflow.yaml");
     let env = [("TEST_KEY", "k"), ("TEST_BOT", "1:x")];
     let loaded = good(text, env);
-    let Config { hot: live, .. } = &loaded.config;
-    let models: Vec<_> = live.models.iter().map(|model| model.name.as_str()).collect();
+    let Config { hot, .. } = &loaded.config;
+    let models: Vec<_> = hot.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(models, ["plain", "deep", "local", "served"]);
-    let accounts: Vec<_> = live.accounts.iter().map(|account| account.name.as_str()).collect();
+    let accounts: Vec<_> = hot.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["telegram", "dingtalk"]);
     let unknown = loaded.report.problems.iter().filter(|problem| problem.what.contains("does not know"));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&Problem>::new());
@@ -559,8 +559,8 @@ fn a_tool_may_say_of_itself_that_it_needs_approval() {
     let text = "tools:\n  - {use: 'deerflow.community.ddg_search.tools:web_search_tool', approval: required}\n  \
                 - {use: 'deerflow.sandbox.tools:ls_tool'}\n\
                 approvals: {tools: [mail_send]}\n";
-    let live = good(text, []).config.hot;
-    assert_eq!(live.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
+    let hot = good(text, []).config.hot;
+    assert_eq!(hot.approvals.tools, ["mail_send".to_owned(), "web_search".to_owned()].into());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::{Chain, commit};
 use crate::{Agent, Gate, RunState, memory::Metered, run_state};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use pudu_base::{
-    ApprovalRequest, Decision, MOST_FILES, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx, ToolError,
-    ToolOutput, ToolResult, Update,
+    ApprovalRequest, Decision, MAX_ARTIFACTS, Message, RunEvent, RunFailure, Tell, ToolCall, ToolCx,
+    ToolError, ToolOutput, ToolResult, Update,
 };
 use std::{collections::VecDeque, panic::AssertUnwindSafe, sync::Arc};
 
@@ -259,9 +259,9 @@ fn denied(call: &ToolCall, decision: Decision) -> ToolResult {
 fn left_out(run_state: &RunState) -> Option<String> {
     let own = run_state.state().artifacts.iter().filter(|(_, run)| **run == run_state.run);
     let names: Vec<&str> =
-        own.skip(MOST_FILES).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
-    let more = names.len().saturating_sub(MOST_FILES);
-    let named = names.iter().take(MOST_FILES).copied().collect::<Vec<_>>().join(", ");
+        own.skip(MAX_ARTIFACTS).map(|(path, _)| path.rsplit('/').next().unwrap_or(path)).collect();
+    let more = names.len().saturating_sub(MAX_ARTIFACTS);
+    let named = names.iter().take(MAX_ARTIFACTS).copied().collect::<Vec<_>>().join(", ");
     match (names.is_empty(), more) {
         (true, _) => None,
         (false, 0) => Some(named),
@@ -286,7 +286,7 @@ fn record(
     }
     if let Some(names) = presents.then(|| left_out(run_state)).flatten() {
         output.text.push_str(&format!(
-            " Not sent, because no more than {MOST_FILES} files go with one answer: {names}. Tell people, who may ask for them with their next message."
+            " Not sent, because no more than {MAX_ARTIFACTS} files go with one answer: {names}. Tell people, who may ask for them with their next message."
         ));
     }
     if output.usage != pudu_base::Usage::default() {

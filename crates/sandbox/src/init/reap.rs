@@ -27,7 +27,7 @@ use std::{
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Nobody fills memory quicker, in bytes for each millisecond.
-const QUICKEST: u64 = 4 << 20;
+const MAX_ALLOC_BYTES_PER_MS: u64 = 4 << 20;
 /// Looking takes this share of the time at most.
 const SHARE: u32 = 5;
 
@@ -83,7 +83,7 @@ pub(super) fn until_the_end(
         if Instant::now() >= due {
             let begin = Instant::now();
             let Some(left) = usage.left() else { return Ok(InitMessage::Memory) };
-            let pause = Duration::from_millis(left / QUICKEST)
+            let pause = Duration::from_millis(left / MAX_ALLOC_BYTES_PER_MS)
                 .clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
                 .max(begin.elapsed() * SHARE);
             due = Instant::now() + pause;
